@@ -1,0 +1,36 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from touchstone.v1 import endpoint_pb2 as _endpoint_pb2
+from touchstone.v1 import suite_pb2 as _suite_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Evaluator(_message.Message):
+    __slots__ = ("evaluator", "host", "software", "started_at", "announced_at", "endpoints", "suites", "units_in_flight", "draining", "live")
+    EVALUATOR_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ANNOUNCED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    SUITES_FIELD_NUMBER: _ClassVar[int]
+    UNITS_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    LIVE_FIELD_NUMBER: _ClassVar[int]
+    evaluator: str
+    host: str
+    software: str
+    started_at: _timestamp_pb2.Timestamp
+    announced_at: _timestamp_pb2.Timestamp
+    endpoints: _containers.RepeatedCompositeFieldContainer[_endpoint_pb2.Endpoint]
+    suites: _containers.RepeatedCompositeFieldContainer[_suite_pb2.Suite]
+    units_in_flight: int
+    draining: bool
+    live: bool
+    def __init__(self, evaluator: _Optional[str] = ..., host: _Optional[str] = ..., software: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., announced_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endpoints: _Optional[_Iterable[_Union[_endpoint_pb2.Endpoint, _Mapping]]] = ..., suites: _Optional[_Iterable[_Union[_suite_pb2.Suite, _Mapping]]] = ..., units_in_flight: _Optional[int] = ..., draining: _Optional[bool] = ..., live: _Optional[bool] = ...) -> None: ...

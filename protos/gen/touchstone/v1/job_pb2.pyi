@@ -1,0 +1,288 @@
+import datetime
+
+from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from touchstone.v1 import suite_pb2 as _suite_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Priority(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PRIORITY_UNSPECIFIED: _ClassVar[Priority]
+    PRIORITY_LOW: _ClassVar[Priority]
+    PRIORITY_NORMAL: _ClassVar[Priority]
+    PRIORITY_HIGH: _ClassVar[Priority]
+PRIORITY_UNSPECIFIED: Priority
+PRIORITY_LOW: Priority
+PRIORITY_NORMAL: Priority
+PRIORITY_HIGH: Priority
+
+class Job(_message.Message):
+    __slots__ = ("job_id", "owner", "spec", "state", "attempt", "created_at", "started_at", "finished_at", "reason", "incomplete", "plan", "item_set", "subset", "progress", "receipt", "baseline", "attempt_started_at", "published_items")
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        STATE_UNSPECIFIED: _ClassVar[Job.State]
+        STATE_PENDING: _ClassVar[Job.State]
+        STATE_PLANNING: _ClassVar[Job.State]
+        STATE_RUNNING: _ClassVar[Job.State]
+        STATE_FINALIZING: _ClassVar[Job.State]
+        STATE_COMPLETED: _ClassVar[Job.State]
+        STATE_FAILED: _ClassVar[Job.State]
+        STATE_CANCELLED: _ClassVar[Job.State]
+    STATE_UNSPECIFIED: Job.State
+    STATE_PENDING: Job.State
+    STATE_PLANNING: Job.State
+    STATE_RUNNING: Job.State
+    STATE_FINALIZING: Job.State
+    STATE_COMPLETED: Job.State
+    STATE_FAILED: Job.State
+    STATE_CANCELLED: Job.State
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    ITEM_SET_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    owner: str
+    spec: JobSpec
+    state: Job.State
+    attempt: int
+    created_at: _timestamp_pb2.Timestamp
+    started_at: _timestamp_pb2.Timestamp
+    finished_at: _timestamp_pb2.Timestamp
+    reason: str
+    incomplete: bool
+    plan: _containers.RepeatedCompositeFieldContainer[TaskPlan]
+    item_set: str
+    subset: bool
+    progress: Progress
+    receipt: Receipt
+    baseline: bool
+    attempt_started_at: _timestamp_pb2.Timestamp
+    published_items: int
+    def __init__(self, job_id: _Optional[str] = ..., owner: _Optional[str] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[Job.State, str]] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., incomplete: _Optional[bool] = ..., plan: _Optional[_Iterable[_Union[TaskPlan, _Mapping]]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., baseline: _Optional[bool] = ..., attempt_started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., published_items: _Optional[int] = ...) -> None: ...
+
+class JobSpec(_message.Message):
+    __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "rescore")
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    SUITE_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    RESCORE_FIELD_NUMBER: _ClassVar[int]
+    endpoint: str
+    model: str
+    sampling: Sampling
+    mode: _suite_pb2.Mode
+    priority: Priority
+    project_id: int
+    time_limit_s: int
+    suite: SuiteWork
+    dataset: DatasetWork
+    experiment: ExperimentWork
+    rescore: RescoreWork
+    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., rescore: _Optional[_Union[RescoreWork, _Mapping]] = ...) -> None: ...
+
+class Sampling(_message.Message):
+    __slots__ = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty", "extra")
+    TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
+    TOP_P_FIELD_NUMBER: _ClassVar[int]
+    TOP_K_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_PENALTY_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_FIELD_NUMBER: _ClassVar[int]
+    temperature: float
+    top_p: float
+    top_k: int
+    max_tokens: int
+    context_length: int
+    seed: int
+    repeat_penalty: float
+    extra: _struct_pb2.Struct
+    def __init__(self, temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., max_tokens: _Optional[int] = ..., context_length: _Optional[int] = ..., seed: _Optional[int] = ..., repeat_penalty: _Optional[float] = ..., extra: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class SuiteWork(_message.Message):
+    __slots__ = ("suite", "tasks", "limit", "shots", "repeats", "seed")
+    SUITE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SHOTS_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    suite: str
+    tasks: _containers.RepeatedScalarFieldContainer[str]
+    limit: int
+    shots: int
+    repeats: int
+    seed: int
+    def __init__(self, suite: _Optional[str] = ..., tasks: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., seed: _Optional[int] = ...) -> None: ...
+
+class DatasetWork(_message.Message):
+    __slots__ = ("dataset_id", "limit", "scorer")
+    DATASET_ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SCORER_FIELD_NUMBER: _ClassVar[int]
+    dataset_id: str
+    limit: int
+    scorer: str
+    def __init__(self, dataset_id: _Optional[str] = ..., limit: _Optional[int] = ..., scorer: _Optional[str] = ...) -> None: ...
+
+class ExperimentWork(_message.Message):
+    __slots__ = ("experiment", "prompt_versions", "scenarios", "tips", "diversity", "max_model_b")
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    SCENARIOS_FIELD_NUMBER: _ClassVar[int]
+    TIPS_FIELD_NUMBER: _ClassVar[int]
+    DIVERSITY_FIELD_NUMBER: _ClassVar[int]
+    MAX_MODEL_B_FIELD_NUMBER: _ClassVar[int]
+    experiment: str
+    prompt_versions: _containers.RepeatedScalarFieldContainer[str]
+    scenarios: int
+    tips: int
+    diversity: bool
+    max_model_b: float
+    def __init__(self, experiment: _Optional[str] = ..., prompt_versions: _Optional[_Iterable[str]] = ..., scenarios: _Optional[int] = ..., tips: _Optional[int] = ..., diversity: _Optional[bool] = ..., max_model_b: _Optional[float] = ...) -> None: ...
+
+class RescoreWork(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class TaskPlan(_message.Message):
+    __slots__ = ("task", "title", "version", "scorer_version", "items", "published_items", "data", "item_set", "metrics", "unit_size", "score_group", "prompt_hash")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCORER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    ITEM_SET_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    UNIT_SIZE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_GROUP_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_HASH_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    title: str
+    version: str
+    scorer_version: str
+    items: int
+    published_items: int
+    data: _suite_pb2.DataSource
+    item_set: str
+    metrics: _containers.RepeatedCompositeFieldContainer[_suite_pb2.MetricSpec]
+    unit_size: int
+    score_group: str
+    prompt_hash: str
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ("items_total", "items_done", "items_failed", "units_total", "units_done", "units_released", "items_per_second", "tokens_per_second", "eta_s", "eta_low_s", "eta_high_s", "current_step", "tasks", "rate_history", "queue_position", "elapsed_s", "time_limit_s", "output_tokens")
+    ITEMS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_DONE_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FAILED_FIELD_NUMBER: _ClassVar[int]
+    UNITS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    UNITS_DONE_FIELD_NUMBER: _ClassVar[int]
+    UNITS_RELEASED_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    ETA_S_FIELD_NUMBER: _ClassVar[int]
+    ETA_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    ETA_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_STEP_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    RATE_HISTORY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_POSITION_FIELD_NUMBER: _ClassVar[int]
+    ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    items_total: int
+    items_done: int
+    items_failed: int
+    units_total: int
+    units_done: int
+    units_released: int
+    items_per_second: float
+    tokens_per_second: float
+    eta_s: float
+    eta_low_s: float
+    eta_high_s: float
+    current_step: str
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskProgress]
+    rate_history: _containers.RepeatedScalarFieldContainer[float]
+    queue_position: int
+    elapsed_s: float
+    time_limit_s: int
+    output_tokens: int
+    def __init__(self, items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., units_total: _Optional[int] = ..., units_done: _Optional[int] = ..., units_released: _Optional[int] = ..., items_per_second: _Optional[float] = ..., tokens_per_second: _Optional[float] = ..., eta_s: _Optional[float] = ..., eta_low_s: _Optional[float] = ..., eta_high_s: _Optional[float] = ..., current_step: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskProgress, _Mapping]]] = ..., rate_history: _Optional[_Iterable[float]] = ..., queue_position: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., time_limit_s: _Optional[int] = ..., output_tokens: _Optional[int] = ...) -> None: ...
+
+class TaskProgress(_message.Message):
+    __slots__ = ("task", "items_total", "items_done", "items_failed", "running")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_DONE_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FAILED_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    items_total: int
+    items_done: int
+    items_failed: int
+    running: bool
+    def __init__(self, task: _Optional[str] = ..., items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., running: _Optional[bool] = ...) -> None: ...
+
+class Receipt(_message.Message):
+    __slots__ = ("endpoint_kind", "server", "model_digest", "software", "concurrency", "configuration")
+    ENDPOINT_KIND_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    MODEL_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    endpoint_kind: str
+    server: str
+    model_digest: str
+    software: str
+    concurrency: int
+    configuration: str
+    def __init__(self, endpoint_kind: _Optional[str] = ..., server: _Optional[str] = ..., model_digest: _Optional[str] = ..., software: _Optional[str] = ..., concurrency: _Optional[int] = ..., configuration: _Optional[str] = ...) -> None: ...
+
+class JobEvent(_message.Message):
+    __slots__ = ("event_id", "occurred_at", "actor", "action", "job")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    OCCURRED_AT_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    occurred_at: _timestamp_pb2.Timestamp
+    actor: str
+    action: str
+    job: Job
+    def __init__(self, event_id: _Optional[str] = ..., occurred_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., action: _Optional[str] = ..., job: _Optional[_Union[Job, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,136 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from touchstone.v1 import job_pb2 as _job_pb2
+from touchstone.v1 import suite_pb2 as _suite_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Metric(_message.Message):
+    __slots__ = ("metric", "mean", "stderr", "ci95_low", "ci95_high", "n", "undefined_reason", "method", "bound_low", "bound_high")
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    CI95_LOW_FIELD_NUMBER: _ClassVar[int]
+    CI95_HIGH_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    UNDEFINED_REASON_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    BOUND_LOW_FIELD_NUMBER: _ClassVar[int]
+    BOUND_HIGH_FIELD_NUMBER: _ClassVar[int]
+    metric: str
+    mean: float
+    stderr: float
+    ci95_low: float
+    ci95_high: float
+    n: int
+    undefined_reason: str
+    method: str
+    bound_low: float
+    bound_high: float
+    def __init__(self, metric: _Optional[str] = ..., mean: _Optional[float] = ..., stderr: _Optional[float] = ..., ci95_low: _Optional[float] = ..., ci95_high: _Optional[float] = ..., n: _Optional[int] = ..., undefined_reason: _Optional[str] = ..., method: _Optional[str] = ..., bound_low: _Optional[float] = ..., bound_high: _Optional[float] = ...) -> None: ...
+
+class OutcomeCounts(_message.Message):
+    __slots__ = ("answered", "unparsed", "output_truncated", "refused", "input_truncated", "infrastructure_error")
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    UNPARSED_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    INPUT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    INFRASTRUCTURE_ERROR_FIELD_NUMBER: _ClassVar[int]
+    answered: int
+    unparsed: int
+    output_truncated: int
+    refused: int
+    input_truncated: int
+    infrastructure_error: int
+    def __init__(self, answered: _Optional[int] = ..., unparsed: _Optional[int] = ..., output_truncated: _Optional[int] = ..., refused: _Optional[int] = ..., input_truncated: _Optional[int] = ..., infrastructure_error: _Optional[int] = ...) -> None: ...
+
+class TaskResult(_message.Message):
+    __slots__ = ("task", "title", "metrics", "items", "items_planned", "outcomes", "correct", "majority_share", "score_group")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_PLANNED_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    CORRECT_FIELD_NUMBER: _ClassVar[int]
+    MAJORITY_SHARE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_GROUP_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    title: str
+    metrics: _containers.RepeatedCompositeFieldContainer[Metric]
+    items: int
+    items_planned: int
+    outcomes: OutcomeCounts
+    correct: int
+    majority_share: float
+    score_group: str
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[Metric, _Mapping]]] = ..., items: _Optional[int] = ..., items_planned: _Optional[int] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., correct: _Optional[int] = ..., majority_share: _Optional[float] = ..., score_group: _Optional[str] = ...) -> None: ...
+
+class JobResult(_message.Message):
+    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    SUITE_SCORE_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    SEALED_FIELD_NUMBER: _ClassVar[int]
+    NOT_RANKED_REASON_FIELD_NUMBER: _ClassVar[int]
+    INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_P50_MS_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_P95_MS_FIELD_NUMBER: _ClassVar[int]
+    ACCURACY_SO_FAR_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
+    suite_score: Metric
+    outcomes: OutcomeCounts
+    sealed: bool
+    not_ranked_reason: str
+    input_tokens: int
+    output_tokens: int
+    latency_p50_ms: float
+    latency_p95_ms: float
+    accuracy_so_far: Metric
+    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ...) -> None: ...
+
+class LeaderboardEntry(_message.Message):
+    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_KIND_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    TASK_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RUN_COUNT_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
+    NOT_RANKED_REASON_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    model: str
+    endpoint: str
+    endpoint_kind: str
+    configuration: str
+    job_id: str
+    score: Metric
+    task_count: int
+    run_count: int
+    baseline: bool
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
+    completed_at: _timestamp_pb2.Timestamp
+    not_ranked_reason: str
+    tokens_per_second: float
+    mode: _suite_pb2.Mode
+    state: _job_pb2.Job.State
+    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ...) -> None: ...

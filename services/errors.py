@@ -1,0 +1,67 @@
+"""Errors that a caller can act on. Domain code raises these; `services.rpc` maps them to gRPC, the gateway to HTTP.
+
+TouchstoneError
+├── InvalidRequestError    a field is wrong: say which and what it may be
+├── UnauthenticatedError   no valid token
+├── PermissionDeniedError  not yours
+├── NotFoundError
+├── ConflictError          not possible in the present state
+├── LimitReachedError      try again later, `retry_after_s` tells when
+├── UnsupportedError       known, but not available in this installation
+├── DeadlineError          took longer than the caller allowed
+└── UnavailableError       a service or server does not answer; nothing was changed
+"""
+
+from __future__ import annotations
+
+
+class TouchstoneError(Exception):
+    """Base of all errors with a message meant for users."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRequestError(TouchstoneError):
+    """The request is wrong. `field` is the path of the field at fault, or empty."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class UnauthenticatedError(TouchstoneError):
+    """The caller did not show a valid token."""
+
+
+class PermissionDeniedError(TouchstoneError):
+    """The caller is known but may not do this."""
+
+
+class NotFoundError(TouchstoneError):
+    """The thing named does not exist."""
+
+
+class ConflictError(TouchstoneError):
+    """The present state does not allow this."""
+
+
+class LimitReachedError(TouchstoneError):
+    """A quota is used up. Seconds until another try makes sense are in `retry_after_s`."""
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class UnsupportedError(TouchstoneError):
+    """Known, but this installation cannot do it."""
+
+
+class DeadlineError(TouchstoneError):
+    """The caller's deadline passed first."""
+
+
+class UnavailableError(TouchstoneError):
+    """Something needed does not answer; trying again may help."""

@@ -1,0 +1,134 @@
+"""Every job in memory, and the one way to change one: move it, store it, tell who watches.
+
+Everything runs on one event loop. Moves are made under `lock` and stored before anyone is told; counting results is
+plain memory, as the stream can be replayed. When a write fails, the whole board is thrown away and built again from
+the bucket, so there is no half-stored state to repair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from services.errors import NotFoundError
+from services.scheduler import queue
+from services.scheduler.fleet import Fleet
+from services.scheduler.job import COMPLETED, PENDING, Job, stamp
+from services.scheduler.ports import Change, LeadershipLostError, Store, Work
+from services.scheduler.settings import Limits
+from services.scheduler.steps import describe
+from touchstone.v1 import job_pb2
+
+log = logging.getLogger(__name__)
+
+
+class Board:
+    """Jobs under one leadership. `clock` gives seconds since 1970, never going back."""
+
+    def __init__(
+        self,
+        store: Store,
+        work: Work,
+        fleet: Fleet,
+        limits: Limits,
+        clock: Callable[[], float],
+        event_ids: Callable[[], str],
+    ) -> None:
+        self.store, self.work, self.fleet, self.limits, self.now = store, work, fleet, limits, clock
+        self.jobs: dict[str, Job] = {}
+        self.lock = asyncio.Lock()
+        self.wake = asyncio.Event()
+        """Set when something changed that may let work start."""
+        self.closed = False
+        self.lost: asyncio.Future[LeadershipLostError] = asyncio.get_running_loop().create_future()
+        self._event_ids = event_ids
+        self._changed: dict[str, asyncio.Event] = {}
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def find(self, job_id: str) -> Job:
+        if job_id not in self.jobs:
+            raise NotFoundError(f"Benchmark job {job_id} not found")
+        return self.jobs[job_id]
+
+    def in_state(self, *states: job_pb2.Job.State) -> list[Job]:
+        return [job for job in self.jobs.values() if job.state in states]
+
+    def waiting(self) -> list[queue.Waiting]:
+        """Pending jobs in the order in which they start."""
+        pending = (queue.Waiting(j.id, j.message.spec.priority, j.waiting_since) for j in self.in_state(PENDING))
+        return queue.order(pending, self.now(), self.limits.ageing_s)
+
+    def pending_by_owner(self) -> Counter[str]:
+        return Counter(job.message.owner for job in self.in_state(PENDING))
+
+    def views(self, jobs: Iterable[Job]) -> list[job_pb2.Job]:
+        """Copies for callers, with figures of this moment."""
+        now = self.now()
+        waiting = [w.job_id for w in self.waiting()]
+        copies = []
+        for job in jobs:
+            job.update(now)
+            if job.live:
+                describe(job, waiting, self.fleet, now)
+            copy = job_pb2.Job()
+            copy.CopyFrom(job.message)
+            copies.append(copy)
+        return copies
+
+    def view(self, job: Job) -> job_pb2.Job:
+        return self.views([job])[0]
+
+    # -- changing: call these with `lock` held ------------------------------------------------------------------
+
+    async def commit(self, job: Job, actor: str, action: str) -> None:
+        """Stores a moved job with its audit event, then tells who watches."""
+        now = self.now()
+        job.update(now)
+        if job.live:
+            describe(job, [], self.fleet, now)
+        event = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action, job=job.message)
+        stamp(event.occurred_at, now)
+        await self.save([Change(job, event)])
+        log.info("job %s: %s%s", job.id, action, f" ({job.message.reason})" if job.message.reason else "")
+        self.touch(job)
+        self.wake.set()
+
+    async def save(self, changes: Sequence[Change]) -> None:
+        """Raises LeadershipLostError, which also ends this leadership when a caller's request ran into it."""
+        try:
+            await self.store.commit(changes, dict(self.pending_by_owner()))
+        except LeadershipLostError as error:
+            if not self.lost.done():
+                self.lost.set_result(error)
+            raise
+
+    async def finish(self, job: Job, actor: str, action: str) -> None:
+        """Stores a job that has just reached a finished state and takes its units back."""
+        await self.commit(job, actor, action)
+        job.ledger = None
+        if job.state != COMPLETED:
+            await self.work.withdraw(job.id)
+
+    async def fail(self, job: Job, reason: str) -> None:
+        job.fail(reason, self.now())
+        await self.finish(job, "scheduler", "failed")
+
+    # -- watching ----------------------------------------------------------------------------------------------
+
+    def changed(self, job: Job) -> asyncio.Event:
+        """An event that the job's next change sets."""
+        return self._changed.setdefault(job.id, asyncio.Event())
+
+    def touch(self, job: Job) -> None:
+        changed = self._changed.pop(job.id, None)
+        if changed is not None:
+            changed.set()
+
+    def close(self) -> None:
+        """Ends every watch: this leadership is over."""
+        self.closed = True
+        for changed in self._changed.values():
+            changed.set()

@@ -1,0 +1,123 @@
+"""What callers may ask of the scheduler: create, read, watch, cancel and retry jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+
+from services.errors import LimitReachedError, PermissionDeniedError, UnavailableError
+from services.rpc import Identity
+from services.scheduler.board import Board
+from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job, seconds, stamp
+from services.scheduler.ports import Results
+from services.scheduler.validation import validate
+from touchstone.v1 import job_pb2, queue_pb2
+
+_WATCH_INTERVAL_S = 0.25
+
+
+class Desk:
+    """Requests against one board."""
+
+    def __init__(self, board: Board, results: Results) -> None:
+        self._board, self._results = board, results
+
+    async def create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+        """Queues a job; the same request id again gives the job it made.
+
+        Raises InvalidRequestError, UnsupportedError, LimitReachedError.
+        """
+        board = self._board
+        async with board.lock:
+            now = board.now()
+            if request_id:
+                known = await board.store.find_request(caller.user, request_id)
+                if known in board.jobs:
+                    return board.view(board.jobs[known])
+            full = validate(request_id, spec, board.fleet, board.limits.job_time_s, now)
+            self._require_room(caller.user)
+            message = job_pb2.Job(
+                job_id=str(uuid.uuid4()),
+                owner=caller.user,
+                spec=full,
+                state=PENDING,
+                attempt=1,
+                baseline=board.fleet.endpoint(full.endpoint, now).baseline,
+            )
+            stamp(message.created_at, now)
+            message.progress.time_limit_s = full.time_limit_s
+            job = Job(message, request_id=request_id, waiting_since=now)
+            board.jobs[job.id] = job
+            await board.commit(job, caller.user, "created")
+            return board.view(job)
+
+    def _require_room(self, owner: str) -> None:
+        limits = self._board.limits
+        if self._board.pending_by_owner()[owner] >= limits.pending_per_owner:
+            raise LimitReachedError("Queue is full. Please try again later.", limits.queue_retry_after_s)
+
+    def get(self, job_id: str) -> job_pb2.Job:
+        return self._board.view(self._board.find(job_id))
+
+    def list(self, owner: str) -> list[job_pb2.Job]:
+        """Live and recently finished jobs of one owner, or of all for an empty one, newest first."""
+        found = [job for job in self._board.jobs.values() if not owner or job.message.owner == owner]
+        found.sort(key=lambda job: (seconds(job.message.created_at), job.id), reverse=True)
+        return self._board.views(found)
+
+    async def cancel(self, caller: Identity, job_id: str) -> job_pb2.Job:
+        """Raises ConflictError when the job is finished, PermissionDeniedError when it is somebody else's."""
+        board = self._board
+        async with board.lock:
+            job = board.find(job_id)
+            _require_owner(caller, job)
+            job.cancel(caller.user, board.now())
+            await board.finish(job, caller.user, "cancelled")
+            return board.view(job)
+
+    async def retry(self, caller: Identity, job_id: str) -> job_pb2.Job:
+        """Queues the next attempt. Raises ConflictError when nothing is missing."""
+        board = self._board
+        async with board.lock:
+            if job_id not in board.jobs:
+                # Finished long ago: results still has it.
+                board.jobs[job_id] = Job(await self._results.job(job_id))
+            job = board.find(job_id)
+            _require_owner(caller, job)
+            if job.can_retry:
+                self._require_room(job.message.owner)
+            job.retry(board.now())
+            await board.commit(job, caller.user, "retried")
+            return board.view(job)
+
+    async def watch(self, job_id: str) -> AsyncIterator[job_pb2.Job]:
+        """The job now, then after changes, until it is finished. Raises UnavailableError when leadership ends."""
+        while True:
+            if self._board.closed:
+                raise UnavailableError("The scheduler is restarting; ask again.")
+            job = self._board.find(job_id)
+            changed = self._board.changed(job)
+            yield self._board.view(job)
+            if not job.live:
+                return
+            await asyncio.sleep(_WATCH_INTERVAL_S)
+            await changed.wait()
+
+    def queue(self) -> queue_pb2.Queue:
+        board = self._board
+        running = board.in_state(PLANNING, RUNNING, FINALIZING)
+        running.sort(key=lambda job: (seconds(job.message.created_at), job.id))
+        return queue_pb2.Queue(
+            running=board.views(running),
+            pending=board.views(board.jobs[w.job_id] for w in board.waiting()),
+            slots=board.limits.running_jobs,
+            pending_per_owner=board.limits.pending_per_owner,
+            evaluators=len(board.fleet.live(board.now())),
+        )
+
+
+def _require_owner(caller: Identity, job: Job) -> None:
+    if not caller.is_admin and caller.user != job.message.owner:
+        owner = job.message.owner
+        raise PermissionDeniedError(f"Job {job.id} belongs to {owner}; only its owner or an admin may do this.")

@@ -1,0 +1,122 @@
+"""What evaluators have announced: endpoints, models, suites and capacity. Pure: the caller brings the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from services.errors import InvalidRequestError, NotFoundError
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, suite_pb2
+
+_STATE_RANK = {
+    endpoint_pb2.Endpoint.STATE_REACHABLE: 0,
+    endpoint_pb2.Endpoint.STATE_LIMITED: 1,
+    endpoint_pb2.Endpoint.STATE_NOT_CONFIGURED: 2,
+    endpoint_pb2.Endpoint.STATE_DOWN: 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What an endpoint can take now, over its live evaluators that take new work."""
+
+    calls: int
+    evaluators: int
+    exclusive: bool
+
+
+class Fleet:
+    """All evaluators ever announced (entries leave the bucket after a week)."""
+
+    def __init__(self, absent_after_s: float) -> None:
+        self._absent_after_s = absent_after_s
+        self._heard: dict[str, tuple[float, evaluator_pb2.Evaluator]] = {}
+
+    def hear(self, evaluator: evaluator_pb2.Evaluator, now: float) -> bool:
+        """Takes an announcement, heard at `now`; True when it changes what can be released."""
+        before = self._heard.get(evaluator.evaluator)
+        self._heard[evaluator.evaluator] = (now, evaluator)
+        if before is None or not self._is_live(before[0], now):
+            return True
+        return _capacity_key(before[1]) != _capacity_key(evaluator)
+
+    def _is_live(self, heard: float, now: float) -> bool:
+        return now - heard <= self._absent_after_s
+
+    def live(self, now: float) -> list[evaluator_pb2.Evaluator]:
+        return [e for heard, e in self._heard.values() if self._is_live(heard, now)]
+
+    def evaluators(self, now: float) -> list[evaluator_pb2.Evaluator]:
+        """Every evaluator by name, with `live` filled in."""
+        found = []
+        for _, (heard, evaluator) in sorted(self._heard.items()):
+            copy = evaluator_pb2.Evaluator()
+            copy.CopyFrom(evaluator)
+            copy.live = self._is_live(heard, now)
+            found.append(copy)
+        return found
+
+    def capacity(self, endpoint: str, now: float) -> Capacity:
+        calls = evaluators = 0
+        exclusive = False
+        for evaluator in self.live(now):
+            for e in evaluator.endpoints:
+                if e.endpoint == endpoint and not evaluator.draining:
+                    calls += max(1, e.concurrency)
+                    evaluators += 1
+                    exclusive |= e.exclusive
+        return Capacity(calls, evaluators, exclusive)
+
+    def endpoints(self, now: float) -> list[endpoint_pb2.Endpoint]:
+        """Every endpoint by name, merged over evaluators; without a live evaluator its state is ABSENT."""
+        return [self._merge(name, now) for name in sorted({e.endpoint for e in self._announced()})]
+
+    def endpoint(self, name: str, now: float) -> endpoint_pb2.Endpoint:
+        """Raises NotFoundError for one never announced."""
+        known = {e.endpoint for e in self._announced()}
+        if name not in known:
+            raise NotFoundError(f"No endpoint is named {name!r}. {_choices('Endpoints', known)}")
+        return self._merge(name, now)
+
+    def _announced(self) -> Iterable[endpoint_pb2.Endpoint]:
+        for _, evaluator in self._heard.values():
+            yield from evaluator.endpoints
+
+    def _merge(self, name: str, now: float) -> endpoint_pb2.Endpoint:
+        merged = endpoint_pb2.Endpoint()
+        live = [e for evaluator in self.live(now) for e in evaluator.endpoints if e.endpoint == name]
+        if live:
+            # The best state wins: a job runs where the endpoint can be reached.
+            merged.CopyFrom(min(live, key=lambda e: (_STATE_RANK.get(e.state, 9), -len(e.models))))
+            merged.slots_total = sum(e.concurrency for e in live)
+            merged.slots_busy = sum(e.slots_busy for e in live)
+            return merged
+        merged.CopyFrom(next(e for e in self._announced() if e.endpoint == name))
+        merged.state = endpoint_pb2.Endpoint.STATE_ABSENT
+        merged.detail = "No evaluator that serves it is running."
+        merged.slots_total = merged.slots_busy = 0
+        return merged
+
+    def suites(self) -> list[suite_pb2.Suite]:
+        """Suites that some evaluator can read, in the order of the first announcement."""
+        found: dict[str, suite_pb2.Suite] = {}
+        for _, evaluator in self._heard.values():
+            for suite in evaluator.suites:
+                found.setdefault(suite.suite, suite)
+        return list(found.values())
+
+    def suite(self, name: str) -> suite_pb2.Suite:
+        """Raises InvalidRequestError for one that no evaluator can read."""
+        known = {suite.suite: suite for suite in self.suites()}
+        if name not in known:
+            raise InvalidRequestError(f"No suite is named {name!r}. {_choices('Suites', known)}", "spec.suite.suite")
+        return known[name]
+
+
+def _capacity_key(evaluator: evaluator_pb2.Evaluator) -> tuple[object, ...]:
+    return (evaluator.draining, *((e.endpoint, e.concurrency, e.exclusive) for e in evaluator.endpoints))
+
+
+def _choices(what: str, names: Iterable[str]) -> str:
+    listed = ", ".join(sorted(names))
+    return f"{what}: {listed}." if listed else "No evaluator has announced itself yet; start one."

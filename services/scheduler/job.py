@@ -1,0 +1,216 @@
+"""A job's life. Pure: one state machine with the legal moves; the caller stores the outcome and acts on it.
+
+PENDING → PLANNING → RUNNING → FINALIZING → COMPLETED; FAILED and CANCELLED from any of the first four; PENDING again
+by a retry, from FAILED, CANCELLED, or COMPLETED with items missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from google.protobuf import timestamp_pb2
+
+from services.errors import ConflictError
+from services.scheduler.ledger import Ledger
+from touchstone.v1 import job_pb2, job_record_pb2, unit_pb2
+
+State = job_pb2.Job.State
+PENDING, PLANNING, RUNNING, FINALIZING, COMPLETED, FAILED, CANCELLED = (
+    job_pb2.Job.STATE_PENDING,
+    job_pb2.Job.STATE_PLANNING,
+    job_pb2.Job.STATE_RUNNING,
+    job_pb2.Job.STATE_FINALIZING,
+    job_pb2.Job.STATE_COMPLETED,
+    job_pb2.Job.STATE_FAILED,
+    job_pb2.Job.STATE_CANCELLED,
+)
+LIVE = frozenset({PENDING, PLANNING, RUNNING, FINALIZING})
+HOLDS_SLOT = frozenset({PLANNING, RUNNING})
+
+_MOVES = {
+    PENDING: {PLANNING, FAILED, CANCELLED},
+    PLANNING: {RUNNING, FAILED, CANCELLED},
+    RUNNING: {FINALIZING, FAILED, CANCELLED},
+    FINALIZING: {COMPLETED, FAILED, CANCELLED},
+    COMPLETED: {PENDING},
+    FAILED: {PENDING},
+    CANCELLED: {PENDING},
+}
+
+
+def state_name(state: job_pb2.Job.State) -> str:
+    """The word for a state, e.g. "running"."""
+    return job_pb2.Job.State.Name(state).removeprefix("STATE_").lower()
+
+
+@dataclass(slots=True)
+class Job:
+    """A job with its progress. `message` is what callers see; `ledger` exists from RUNNING on."""
+
+    message: job_pb2.Job
+    request_id: str = ""
+    ledger: Ledger | None = None
+    earlier_run_s: float = 0.0
+    waiting_since: float = 0.0
+    finalizing_sequence: int = 0
+    """Last RESULTS position that must be stored before the job is sealed."""
+    planning_sequence: int = 0
+    """RESULTS position before the answer to the planning unit."""
+    plan_released: int = 0
+    """Attempt whose planning unit this process has released."""
+
+    @property
+    def id(self) -> str:
+        return self.message.job_id
+
+    @property
+    def state(self) -> job_pb2.Job.State:
+        return self.message.state
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+    @property
+    def can_retry(self) -> bool:
+        return self.state in (FAILED, CANCELLED) or (self.state == COMPLETED and self.message.incomplete)
+
+    def _move(self, state: job_pb2.Job.State, verb: str) -> None:
+        if state not in _MOVES[self.state]:
+            raise ConflictError(f"Job {self.id} is {state_name(self.state)} and cannot be {verb}.")
+        self.message.state = state
+
+    # -- moves -------------------------------------------------------------------------------------------------
+
+    def admit(self, sequence: int) -> None:
+        """PLANNING begins; the plan will come after RESULTS position `sequence`."""
+        self._move(PLANNING, "started")
+        self.planning_sequence = sequence
+
+    def start(self, plan: unit_pb2.Plan, missing: dict[int, tuple[int, ...]] | None, sequence: int, now: float) -> None:
+        """The plan is known: RUNNING begins, and the time limit counts. `missing` as in Layout.missing, for a retry.
+
+        `sequence` is the RESULTS position before the attempt's first item. Raises ConflictError when a retry would
+        mix two versions of the data.
+        """
+        hashes = item_set(task.item_set for task in plan.tasks)
+        if self.message.item_set and self.message.item_set != hashes:
+            raise ConflictError(
+                "The data or the prompts have changed since the first attempt, so its answers cannot be completed. "
+                "Start a new job."
+            )
+        self._move(RUNNING, "run")
+        del self.message.plan[:]
+        self.message.plan.extend(plan.tasks)
+        self.message.receipt.CopyFrom(plan.receipt)
+        self.message.item_set = hashes
+        self.ledger = Ledger(list(plan.tasks))
+        self.ledger.sequence = sequence
+        if missing is not None:
+            self.ledger.keep(missing)
+        stamp(self.message.attempt_started_at, now)
+        if not self.message.HasField("started_at"):
+            stamp(self.message.started_at, now)
+
+    def finalize(self, sequence: int) -> None:
+        self._move(FINALIZING, "finalized")
+        self.finalizing_sequence = sequence
+
+    def complete(self, *, incomplete: bool, now: float) -> None:
+        self._move(COMPLETED, "completed")
+        self.message.incomplete = incomplete
+        self._finish(now)
+
+    def fail(self, reason: str, now: float) -> None:
+        self._move(FAILED, "failed")
+        self.message.reason = reason
+        self._finish(now)
+
+    def cancel(self, actor: str, now: float) -> None:
+        self._move(CANCELLED, "cancelled")
+        self.message.reason = f"Cancelled by {actor}."
+        self._finish(now)
+
+    def retry(self, now: float) -> None:
+        """A new attempt of the same job. Raises ConflictError when nothing is missing."""
+        if not self.can_retry:
+            why = "has every item" if self.state == COMPLETED else f"is {state_name(self.state)}"
+            raise ConflictError(f"Job {self.id} {why} and cannot be retried.")
+        self._move(PENDING, "retried")
+        self.earlier_run_s = self.message.progress.elapsed_s
+        self.message.attempt += 1
+        self.message.reason = ""
+        self.message.incomplete = False
+        self.message.ClearField("finished_at")
+        self.message.ClearField("attempt_started_at")
+        self.ledger = None
+        self.waiting_since = now
+
+    def _finish(self, now: float) -> None:
+        self.update(now)
+        stamp(self.message.finished_at, now)
+        progress = self.message.progress
+        for name in ("eta_s", "eta_low_s", "eta_high_s"):
+            progress.ClearField(name)
+        progress.units_released = progress.queue_position = 0
+        for task in progress.tasks:
+            task.running = False
+        # The whole run's mean, as there is no present rate any more.
+        attempt_s = progress.elapsed_s - self.earlier_run_s
+        progress.items_per_second = progress.items_done / attempt_s if attempt_s > 0 else 0.0
+        progress.tokens_per_second = progress.output_tokens / attempt_s if attempt_s > 0 else 0.0
+        progress.current_step = state_name(self.state).capitalize()
+
+    # -- figures -----------------------------------------------------------------------------------------------
+
+    def update(self, now: float) -> None:
+        """Brings `message.progress` up to date."""
+        progress = self.message.progress
+        if self.message.HasField("attempt_started_at") and not self.message.HasField("finished_at"):
+            progress.elapsed_s = self.earlier_run_s + max(0.0, now - seconds(self.message.attempt_started_at))
+        if self.ledger is not None:
+            self.ledger.progress(now, progress)
+
+    def over_time(self, now: float) -> bool:
+        limit = self.message.progress.time_limit_s
+        if self.state != RUNNING or not limit:
+            return False
+        return now - seconds(self.message.attempt_started_at) > limit
+
+    # -- storage -----------------------------------------------------------------------------------------------
+
+    def record(self) -> job_record_pb2.JobRecord:
+        record = job_record_pb2.JobRecord(
+            job=self.message,
+            request_id=self.request_id,
+            earlier_run_s=self.earlier_run_s,
+            results_sequence=self.planning_sequence,
+        )
+        if self.ledger is not None:
+            self.ledger.save(record)
+        return record
+
+    @classmethod
+    def load(cls, record: job_record_pb2.JobRecord) -> Job:
+        job = cls(record.job, request_id=record.request_id, earlier_run_s=record.earlier_run_s)
+        job.waiting_since = seconds(record.job.created_at)
+        job.planning_sequence = record.results_sequence
+        if job.state in (RUNNING, FINALIZING):
+            job.ledger = Ledger.load(record)
+            job.finalizing_sequence = record.results_sequence
+        return job
+
+
+def item_set(hashes: Iterable[str]) -> str:
+    """Hash over the tasks' item-set hashes: two runs with the same one ran the very same items."""
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()[:16]
+
+
+def seconds(stamp: timestamp_pb2.Timestamp) -> float:
+    return stamp.seconds + stamp.nanos / 1e9
+
+
+def stamp(target: timestamp_pb2.Timestamp, now: float) -> None:
+    target.FromNanoseconds(int(now * 1e9))

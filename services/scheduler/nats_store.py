@@ -1,0 +1,136 @@
+"""The JOBS bucket: `job.<id>`, `owner.<hash>`, `request.<hash>`, `outbox.<event>`, `epoch` and `floor`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import uuid
+from collections.abc import Sequence
+
+import nats.errors
+import nats.js.errors
+
+from services import bus
+from services.scheduler.job import Job
+from services.scheduler.ports import Change, LeadershipLostError
+from touchstone.v1 import job_pb2, job_record_pb2
+
+log = logging.getLogger(__name__)
+
+_BATCH = 500
+_COMMIT_S = 5.0
+
+
+class JobStore:
+    """Writes under the epoch of one leadership; the audit outbox is relayed by `relay`."""
+
+    def __init__(self, connection: bus.Bus, epoch: int) -> None:
+        self._bus = connection
+        self._epoch = epoch
+        self._events = 0
+        self._outbox: asyncio.Queue[tuple[str, job_pb2.JobEvent]] = asyncio.Queue()
+
+    def event_id(self) -> str:
+        """Unique and increasing over all leaderships."""
+        self._events += 1
+        return f"{self._epoch:012d}-{self._events:08d}"
+
+    async def load(self) -> list[Job]:
+        """Every job in the bucket; queues unrelayed audit events, oldest first."""
+        jobs = [
+            Job.load(job_record_pb2.JobRecord.FromString(msg.data))
+            async for _, msg in self._bus.kv_all(bus.JOBS, "job.*")
+        ]
+        events = [(key, msg.data) async for key, msg in self._bus.kv_all(bus.JOBS, "outbox.*")]
+        for key, data in sorted(events):
+            self._outbox.put_nowait((key, job_pb2.JobEvent.FromString(data)))
+        return jobs
+
+    async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
+        writes: list[tuple[str, bytes, dict[str, str]]] = []
+        events: list[tuple[str, job_pb2.JobEvent]] = []
+        for change in changes:
+            job = change.job
+            headers = bus.JobHeaders(job.state, job.message.attempt).encode()
+            writes.append(self._write(bus.job_key(job.id), job.record().SerializeToString(), headers))
+            if change.event is None:
+                continue
+            key = f"outbox.{change.event.event_id}"
+            events.append((key, change.event))
+            writes.append(self._write(key, change.event.SerializeToString()))
+            owner = job.message.owner
+            writes.append(self._write(f"owner.{_hash(owner)}", str(pending_by_owner.get(owner, 0)).encode()))
+            if change.event.action == "created" and job.request_id:
+                writes.append(self._write(_request_key(owner, job.request_id), job.id.encode()))
+        for i in range(0, len(writes), _BATCH):
+            await self._atomic(writes[i : i + _BATCH])
+        for entry in events:
+            self._outbox.put_nowait(entry)
+
+    def _write(
+        self, key: str, value: bytes, headers: dict[str, str] | None = None
+    ) -> tuple[str, bytes, dict[str, str]]:
+        fence = {
+            "Nats-Expected-Last-Subject-Sequence": str(self._epoch),
+            "Nats-Expected-Last-Subject-Sequence-Subject": bus.kv_subject(bus.JOBS, bus.EPOCH_KEY),
+        }
+        return bus.kv_subject(bus.JOBS, key), value, fence | (headers or {})
+
+    async def _atomic(self, writes: Sequence[tuple[str, bytes, dict[str, str]]]) -> None:
+        """Publishes up to 1,000 messages, all or none. Raises LeadershipLostError."""
+        client = self._bus.client
+        batch = uuid.uuid4().hex
+        for i, (subject, data, extra) in enumerate(writes, 1):
+            headers = extra | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(i)}
+            if i == len(writes):
+                headers["Nats-Batch-Commit"] = "1"
+            try:
+                if i not in (1, len(writes)):
+                    await client.publish(subject, data, headers=headers)
+                    continue
+                # The first tells that the batch is open, the last that it is stored.
+                reply = await client.request(subject, data, headers=headers, timeout=_COMMIT_S)
+            except nats.errors.Error as error:
+                raise LeadershipLostError(f"a write's outcome is unknown: {error or type(error).__name__}") from error
+            refusal = json.loads(reply.data).get("error") if reply.data else None
+            if refusal:
+                raise LeadershipLostError(f"a write was refused: {refusal.get('description')}")
+
+    async def forget(self, job: Job) -> None:
+        await self._bus.kv_delete(bus.JOBS, bus.job_key(job.id))
+        if job.request_id:
+            await self._bus.kv_delete(bus.JOBS, _request_key(job.message.owner, job.request_id))
+
+    async def set_floor(self, sequence: int) -> None:
+        await self._atomic([self._write(bus.FLOOR_KEY, str(sequence).encode())])
+
+    async def find_request(self, owner: str, request_id: str) -> str | None:
+        msg = await self._bus.kv_get(bus.JOBS, _request_key(owner, request_id))
+        return msg.data.decode() if msg and msg.data else None
+
+    async def relay(self) -> None:
+        """Publishes audit events in order, then removes them from the outbox. At least once; the event id makes a
+        repetition harmless."""
+        while True:
+            key, event = await self._outbox.get()
+            while True:
+                try:
+                    # The event id makes a repetition within two minutes one message.
+                    headers = {"Nats-Msg-Id": event.event_id}
+                    subject = bus.audit_subject(event.job.job_id)
+                    await self._bus.js.publish(subject, event.SerializeToString(), headers=headers)
+                    await self._bus.kv_delete(bus.JOBS, key)
+                    break
+                except (nats.errors.Error, nats.js.errors.Error) as error:
+                    log.warning("audit event waits: %s", error or type(error).__name__)
+                    await asyncio.sleep(0.5)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _request_key(owner: str, request_id: str) -> str:
+    return f"request.{_hash(owner)}.{_hash(request_id)}"

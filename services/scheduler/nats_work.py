@@ -1,0 +1,109 @@
+"""The WORK and RESULTS streams as the scheduler uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import nats.errors
+import nats.js.errors
+from nats.aio.msg import Msg
+from nats.js import api
+
+from services import bus
+from touchstone.v1 import unit_pb2
+
+log = logging.getLogger(__name__)
+
+_HEARTBEAT_S = 1.0
+
+
+class WorkStream:
+    """Work over the bus."""
+
+    def __init__(self, connection: bus.Bus) -> None:
+        self._bus = connection
+
+    async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
+        return await self._bus.release(endpoint, priority, unit)
+
+    async def withdraw(self, job_id: str) -> None:
+        await self._bus.js.purge_stream(bus.WORK, subject=bus.job_work_subjects(job_id))
+
+    async def released(self) -> set[tuple[str, int]]:
+        info = await self._bus.js.stream_info(bus.WORK, subjects_filter=">")
+        found: set[tuple[str, int]] = set()
+        for subject in info.state.subjects or {}:
+            *_, job_id, token = subject.split(".")
+            found.add((job_id, bus.parse_unit_token(token)))
+        return found
+
+    async def results_position(self) -> int:
+        return (await self._bus.js.stream_info(bus.RESULTS)).state.last_seq
+
+
+Handler = Callable[[str, int, bus.ResultHeaders, int], Awaitable[None]]
+"""Called with job id, unit, headers and stream position of every RESULTS message, in order."""
+
+
+async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_up: Callable[[], None]) -> None:
+    """Follows RESULTS by headers only, for ever: every message after position `after` once and in order.
+
+    Calls `caught_up` when everything that was there at the beginning has been handled.
+
+    The consumer is ephemeral and without acknowledgements; when it falls silent or skips (the server was restarted),
+    another one is made from the last position that was handled.
+    """
+    position = after
+    while True:
+        messages: asyncio.Queue[Msg] = asyncio.Queue()
+        inbox = connection.client.new_inbox()
+        subscription = await connection.client.subscribe(inbox, cb=messages.put, pending_msgs_limit=-1)
+        config = api.ConsumerConfig(
+            deliver_subject=inbox,
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=position + 1,
+            ack_policy=api.AckPolicy.NONE,
+            headers_only=True,
+            idle_heartbeat=_HEARTBEAT_S,
+            inactive_threshold=30,
+            mem_storage=True,
+            max_deliver=1,
+        )
+        try:
+            info = await connection.js.add_consumer(bus.RESULTS, config)
+            backlog = info.num_pending or 0
+            expected = 1
+            while True:
+                if expected > backlog:
+                    caught_up()
+                msg = await asyncio.wait_for(messages.get(), 3 * _HEARTBEAT_S)
+                if not msg.reply:
+                    # A heartbeat tells how far the server has delivered.
+                    if int((msg.headers or {}).get("Nats-Last-Consumer", expected - 1)) >= expected:
+                        raise _SkippedError
+                    continue
+                if msg.metadata.sequence.consumer != expected:
+                    raise _SkippedError
+                expected += 1
+                _, job_id, token = msg.subject.split(".")
+                sequence = msg.metadata.sequence.stream
+                await handle(job_id, bus.parse_unit_token(token), bus.ResultHeaders.decode(msg.headers), sequence)
+                position = sequence
+        except (_SkippedError, TimeoutError, nats.errors.Error, nats.js.errors.Error) as error:
+            log.info("following RESULTS again from %d (%s)", position, type(error).__name__)
+            await asyncio.sleep(0.2)
+        finally:
+            await _unsubscribe(subscription)
+
+
+class _SkippedError(Exception):
+    """A message was lost on the way."""
+
+
+async def _unsubscribe(subscription: object) -> None:
+    try:
+        await subscription.unsubscribe()  # type: ignore[attr-defined]
+    except nats.errors.Error:
+        log.debug("subscription was gone already")

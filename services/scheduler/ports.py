@@ -1,0 +1,78 @@
+"""What the scheduler needs of the world. Each has a NATS or gRPC adapter and a fake in the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.errors import UnavailableError
+from services.scheduler.job import Job
+from touchstone.v1 import job_pb2, results_service_pb2, unit_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A job to store, with the audit event of the change; None for a progress checkpoint."""
+
+    job: Job
+    event: job_pb2.JobEvent | None = None
+
+
+class Store(Protocol):
+    """The JOBS bucket under one leadership."""
+
+    async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
+        """Stores all or nothing, fenced by the leader's epoch. Raises LeadershipLostError when that has moved on,
+        and also when the outcome is unknown: the state must be read again then."""
+        ...
+
+    async def forget(self, job: Job) -> None:
+        """Removes a finished job that results keeps."""
+        ...
+
+    async def set_floor(self, sequence: int) -> None:
+        """Says that RESULTS up to this position is no longer needed here."""
+        ...
+
+    async def find_request(self, owner: str, request_id: str) -> str | None:
+        """Job id that this request made before, or None."""
+        ...
+
+
+class Work(Protocol):
+    """The WORK stream. Delivery to evaluators is at least once."""
+
+    async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
+        """Offers a unit; False when it is offered already."""
+        ...
+
+    async def withdraw(self, job_id: str) -> None:
+        """Removes a job's units."""
+        ...
+
+    async def released(self) -> set[tuple[str, int]]:
+        """(job id, unit) of everything that is offered or with an evaluator."""
+        ...
+
+    async def results_position(self) -> int:
+        """Last position of the RESULTS stream now."""
+        ...
+
+
+class Results(Protocol):
+    """The results service. Raises UnavailableError while it does not answer."""
+
+    async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse: ...
+
+    async def stored(self, job_id: str) -> dict[str, set[int]]:
+        """Positions with a final outcome by task."""
+        ...
+
+    async def job(self, job_id: str) -> job_pb2.Job:
+        """A job of any age. Raises NotFoundError."""
+        ...
+
+
+class LeadershipLostError(UnavailableError):
+    """Another scheduler leads, or a write's outcome is unknown: forget everything and start again as a standby."""

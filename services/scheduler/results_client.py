@@ -1,0 +1,41 @@
+"""The results service as the scheduler calls it."""
+
+from __future__ import annotations
+
+import grpc
+
+from services import rpc
+from touchstone.v1 import job_pb2, results_service_pb2, results_service_pb2_grpc
+
+_SEAL_S = 30.0
+_ASK_S = 10.0
+
+
+class ResultsClient:
+    """Results over gRPC. Failures come as errors of `services.errors`."""
+
+    def __init__(self, channel: grpc.aio.Channel, service_token: str) -> None:
+        self._stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._metadata = rpc.metadata(service_token)
+
+    async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
+        request = results_service_pb2.SealJobRequest(job=job, results_sequence=sequence)
+        try:
+            return await self._stub.SealJob(request, timeout=_SEAL_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+
+    async def stored(self, job_id: str) -> dict[str, set[int]]:
+        request = results_service_pb2.ListStoredItemsRequest(job_id=job_id)
+        try:
+            answer = await self._stub.ListStoredItems(request, timeout=_ASK_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+        return {task.task: set(task.positions) for task in answer.tasks}
+
+    async def job(self, job_id: str) -> job_pb2.Job:
+        request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
+        try:
+            return (await self._stub.GetJob(request, timeout=_ASK_S, metadata=self._metadata)).job
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error

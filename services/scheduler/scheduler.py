@@ -1,0 +1,255 @@
+"""The scheduler's heart: events come in, jobs move, units go out. Knows no NATS and no gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+from services.bus import PLAN_ENDPOINT, PLAN_UNIT, ResultHeaders
+from services.errors import ConflictError, TouchstoneError
+from services.scheduler import queue
+from services.scheduler.board import Board
+from services.scheduler.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
+from services.scheduler.plan import Layout
+from services.scheduler.ports import Results
+from services.scheduler.upkeep import Upkeep
+from touchstone.v1 import unit_pb2
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Runs the jobs of one board."""
+
+    def __init__(self, board: Board, results: Results) -> None:
+        self._board, self._results = board, results
+        self._upkeep = Upkeep(board)
+        self._group: asyncio.TaskGroup | None = None
+        self._sealing: set[str] = set()
+
+    def restore(self, jobs: Iterable[Job], released: set[tuple[str, int]], position: int) -> int:
+        """Takes over stored jobs; returns the RESULTS position after which every message must be shown.
+
+        `released` is WORK's content, read before `position`, RESULTS' end: a unit that is neither on WORK then nor
+        done up to there was never released.
+        """
+        for job in jobs:
+            self._board.jobs[job.id] = job
+            if job.ledger is not None:
+                job.ledger.released |= {u for j, u in released if j == job.id and not job.ledger.is_done(u)}
+        live = [job for job in self._board.jobs.values() if job.live]
+        needed = [job.ledger.sequence for job in live if job.ledger is not None]
+        # The answer to a planning unit may have come while nobody led.
+        needed += [job.planning_sequence for job in live if job.state == PLANNING]
+        self._upkeep.position = min([*needed, position])
+        return self._upkeep.position
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def on_items(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
+        """Counts a flush of item results."""
+        self._upkeep.position = sequence
+        job = self._board.jobs.get(job_id)
+        if job is None or job.state != RUNNING or job.ledger is None or headers.attempt != job.message.attempt:
+            return
+        self._upkeep.heard_of(job)
+        if job.ledger.record(unit, headers, sequence):
+            self._board.wake.set()
+        self._board.touch(job)
+
+    def on_other(self, sequence: int) -> None:
+        """A message that concerns no job here."""
+        self._upkeep.position = sequence
+
+    def awaits(self, job_id: str, attempt: int) -> bool:
+        """Whether a plan or a fault of this attempt can still change the job."""
+        job = self._board.jobs.get(job_id)
+        return job is not None and job.state in HOLDS_SLOT and job.message.attempt == attempt
+
+    async def on_plan(self, job_id: str, attempt: int, plan: unit_pb2.Plan, sequence: int) -> None:
+        self._upkeep.position = sequence
+        job = self._board.find(job_id)
+        if attempt > 1 and not plan.error:
+            # Results may be down for long; other jobs' messages must not wait for it.
+            self._background(self._start_retry(job, attempt, plan, sequence))
+        else:
+            await self._start(job, attempt, plan, None, sequence)
+
+    async def _start_retry(self, job: Job, attempt: int, plan: unit_pb2.Plan, sequence: int) -> None:
+        stored: dict[str, set[int]] | None = None
+        while stored is None and job.state == PLANNING:
+            try:
+                stored = await self._results.stored(job.id)
+            except TouchstoneError as error:
+                log.warning("job %s waits for the results service: %s", job.id, error.message)
+                await asyncio.sleep(1)
+        missing = Layout(plan.tasks).missing([(stored or {}).get(task.task, set()) for task in plan.tasks])
+        await self._start(job, attempt, plan, missing, sequence)
+
+    async def _start(
+        self, job: Job, attempt: int, plan: unit_pb2.Plan, missing: dict[int, tuple[int, ...]] | None, sequence: int
+    ) -> None:
+        async with self._board.lock:
+            if job.state != PLANNING or job.message.attempt != attempt:
+                return
+            if plan.error or not plan.tasks:
+                await self._board.fail(job, plan.error or "No items were found. Choose other tasks or a higher limit.")
+                return
+            try:
+                job.start(plan, missing, sequence, self._board.now())
+            except ConflictError as error:
+                await self._board.fail(job, error.message)
+                return
+            self._compare_with_published(job)
+            await self._board.commit(job, "scheduler", "running")
+
+    def _compare_with_published(self, job: Job) -> None:
+        """Fewer items than the published suite make the run a subset."""
+        suites = self._board.fleet.suites()
+        suite = next((s for s in suites if s.suite == job.message.spec.suite.suite), None)
+        published = {task.task: task.published_items for task in suite.tasks} if suite else {}
+        published |= {task.task: task.published_items or task.items for task in job.message.plan}
+        job.message.published_items = sum(published.values())
+        job.message.subset = sum(task.items for task in job.message.plan) < job.message.published_items
+
+    async def on_fault(self, job_id: str, attempt: int, fault: unit_pb2.Fault, sequence: int) -> None:
+        self._upkeep.position = sequence
+        async with self._board.lock:
+            if self.awaits(job_id, attempt):
+                await self._board.fail(self._board.find(job_id), fault.reason)
+
+    # -- the pump ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Admits, releases, finalizes and keeps time until cancelled or leadership is lost."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                self._group.create_task(self._pump())
+                self._group.create_task(self._upkeep.run())
+                raise await self._board.lost
+        finally:
+            self._board.close()
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs beside the pump; a failure ends the leadership as a failure of the pump does."""
+        assert self._group is not None
+        self._group.create_task(work)
+
+    async def _pump(self) -> None:
+        while True:
+            await self._board.wake.wait()
+            self._board.wake.clear()
+            await self._admit()
+            await self._release()
+            await self._finalize()
+
+    async def _admit(self) -> None:
+        board = self._board
+        async with board.lock:
+            free = board.limits.running_jobs - len(board.in_state(*HOLDS_SLOT))
+            for waiting in board.waiting():
+                if free <= 0:
+                    break
+                job = board.jobs[waiting.job_id]
+                # A job whose endpoint nobody serves would hold a slot for nothing.
+                if board.fleet.capacity(job.message.spec.endpoint, board.now()).evaluators == 0:
+                    continue
+                job.admit(self._upkeep.position)
+                await board.commit(job, "scheduler", "planning")
+                free -= 1
+        for job in board.in_state(PLANNING):
+            if job.plan_released != job.message.attempt:
+                spec = job.message.spec
+                unit = unit_pb2.Unit(job_id=job.id, attempt=job.message.attempt, unit=PLAN_UNIT, spec=spec)
+                await board.work.release(PLAN_ENDPOINT, spec.priority, unit)
+                job.plan_released = job.message.attempt
+
+    async def _release(self) -> None:
+        by_endpoint: dict[str, list[Job]] = {}
+        for job in self._board.in_state(RUNNING):
+            by_endpoint.setdefault(job.message.spec.endpoint, []).append(job)
+        for endpoint, jobs in by_endpoint.items():
+            capacity = self._board.fleet.capacity(endpoint, self._board.now())
+            most = 2 * max(capacity.calls, capacity.evaluators)
+            active = [_active(job, most) for job in jobs]
+            chosen = queue.choose(
+                active, capacity=capacity.calls, evaluators=capacity.evaluators, exclusive=capacity.exclusive
+            )
+            await asyncio.gather(*(self._release_unit(self._board.jobs[job_id], unit) for job_id, unit in chosen))
+
+    async def _release_unit(self, job: Job, unit: int) -> None:
+        ledger = job.ledger
+        if ledger is None:
+            return
+        place = ledger.layout.slice(unit)
+        task = job.message.plan[place.task]
+        message = unit_pb2.Unit(
+            job_id=job.id,
+            attempt=job.message.attempt,
+            unit=unit,
+            spec=job.message.spec,
+            task=task.task,
+            start=place.start,
+            stop=place.stop,
+            positions=ledger.positions(unit),
+            item_set=task.item_set,
+        )
+        ledger.released.add(unit)
+        await self._board.work.release(job.message.spec.endpoint, job.message.spec.priority, message)
+
+    async def _finalize(self) -> None:
+        for job in self._board.in_state(RUNNING):
+            if job.ledger is None or not job.ledger.all_done:
+                continue
+            async with self._board.lock:
+                if job.state == RUNNING:
+                    job.finalize(job.ledger.sequence)
+                    await self._board.commit(job, "scheduler", "finalizing")
+        for job in self._board.in_state(FINALIZING):
+            if job.id not in self._sealing:
+                self._sealing.add(job.id)
+                self._background(self._seal(job))
+
+    async def _seal(self, job: Job) -> None:
+        """Asks results until it has stored everything. Results may be down for long: nothing is lost meanwhile."""
+        pause = 0.2
+        while job.state == FINALIZING:
+            try:
+                sealed = await self._results.seal(self._board.view(job), job.finalizing_sequence)
+            except TouchstoneError as error:
+                log.warning("job %s waits for the results service: %s", job.id, error.message)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 5.0)
+                continue
+            async with self._board.lock:
+                if job.state == FINALIZING:
+                    await self._complete(job, sealed.missing + sealed.infrastructure_errors)
+        self._sealing.discard(job.id)
+
+    async def _complete(self, job: Job, unanswered: int) -> None:
+        planned = sum(task.items for task in job.message.plan)
+        share = self._board.limits.error_share
+        if unanswered > share * planned:
+            await self._board.fail(
+                job,
+                f"{unanswered:,} of {planned:,} items have no answer after all retries, more than {share:.0%}. "
+                "The others are kept; a retry runs what is missing.",
+            )
+            return
+        job.complete(incomplete=unanswered > 0, now=self._board.now())
+        await self._board.finish(job, "scheduler", "completed")
+
+
+def _active(job: Job, most: int) -> queue.Active:
+    assert job.ledger is not None
+    return queue.Active(
+        job_id=job.id,
+        owner=job.message.owner,
+        priority=job.message.spec.priority,
+        since=seconds(job.message.created_at),
+        in_flight_units=len(job.ledger.released),
+        in_flight_items=job.ledger.in_flight_items,
+        next_units=job.ledger.unreleased(most),
+    )

@@ -1,0 +1,32 @@
+"""What a live job is doing, in words for a user. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.scheduler.fleet import Fleet
+from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job
+
+
+def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None:
+    """Sets the current step and the place in the queue. `waiting` lists pending job ids in starting order."""
+    progress = job.message.progress
+    endpoint = job.message.spec.endpoint
+    served = fleet.capacity(endpoint, now).evaluators > 0
+    progress.queue_position = waiting.index(job.id) + 1 if job.id in waiting else 0
+    if job.state == PENDING:
+        place = progress.queue_position
+        progress.current_step = f"Waiting in the queue, place {place}" if place else "Waiting in the queue"
+        if not served:
+            progress.current_step = f"Waiting for an evaluator that serves {endpoint}"
+    elif job.state == PLANNING:
+        progress.current_step = "Reading the data"
+    elif job.state == RUNNING and not served:
+        progress.current_step = f"Waiting for an evaluator that serves {endpoint}"
+    elif job.state == RUNNING:
+        names = [task.task for task in progress.tasks if task.running][:3]
+        listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        unit = min(progress.units_done + 1, progress.units_total)
+        progress.current_step = f"{listed or 'Starting'}, unit {unit:,} of {progress.units_total:,}"
+    elif job.state == FINALIZING:
+        progress.current_step = "Checking the items and computing metrics"

@@ -1,0 +1,118 @@
+"""What time does to jobs: limits, checkpoints, forgotten units, old jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from services.bus import PLAN_UNIT
+from services.scheduler.board import Board
+from services.scheduler.job import PLANNING, RUNNING, Job, seconds
+from services.scheduler.ports import Change
+
+log = logging.getLogger(__name__)
+
+_TICK_S = 0.5
+_CHECKPOINT_S = 5.0
+_LOST_AFTER_S = 15.0
+
+
+class Upkeep:
+    """Keeps time for one board. `position` is the last RESULTS position that was handled."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self.position = 0
+        self._floor = 0
+        self._checked = 0.0
+        self._heard: dict[str, float] = {}
+
+    def heard_of(self, job: Job) -> None:
+        """Some unit of the job has reported."""
+        self._heard[job.id] = self._board.now()
+
+    async def run(self) -> None:
+        while True:
+            now = self._board.now()
+            for job in list(self._board.jobs.values()):
+                if job.live:
+                    await self._look_at(job, now)
+                    self._board.touch(job)
+            # Ageing, and evaluators that came or went silently.
+            self._board.wake.set()
+            if now - self._checked >= _CHECKPOINT_S:
+                self._checked = now
+                await self._checkpoint(now)
+                await self._find_lost(now)
+            await asyncio.sleep(_TICK_S)
+
+    async def _look_at(self, job: Job, now: float) -> None:
+        if job.state != RUNNING or job.ledger is None:
+            return
+        job.ledger.sample(now)
+        failed, done, total = job.ledger.items_failed, job.ledger.items_done, job.ledger.layout.items
+        share = self._board.limits.error_share
+        if job.over_time(now):
+            reason = (
+                f"Stopped after {_span(job.message.progress.time_limit_s)} with {done:,} of {total:,} items done. "
+                "The rest can run as a second attempt."
+            )
+        elif failed > share * total:
+            reason = (
+                f"{failed:,} of {done:,} items failed, more than {share:.0%} of the job. "
+                "What was answered is kept; a retry runs the rest."
+            )
+        else:
+            return
+        async with self._board.lock:
+            if job.state == RUNNING:
+                await self._board.fail(job, reason)
+
+    async def _checkpoint(self, now: float) -> None:
+        board = self._board
+        async with board.lock:
+            running = [job for job in board.in_state(RUNNING) if job.ledger is not None]
+            planning = board.in_state(PLANNING)
+            if running:
+                await board.save([Change(job) for job in running])
+            needed = [job.record().results_sequence for job in running + planning]
+            floor = min([*needed, self.position])
+            if floor != self._floor:
+                await board.store.set_floor(floor)
+                self._floor = floor
+            for job in list(board.jobs.values()):
+                if not job.live and now - seconds(job.message.finished_at) > board.limits.keep_finished_s:
+                    await board.store.forget(job)
+                    del board.jobs[job.id]
+
+    async def _find_lost(self, now: float) -> None:
+        """Releases units again that left WORK without being done, e.g. dropped by an evaluator with stale news."""
+        quiet = [
+            job
+            for job in self._board.in_state(PLANNING, RUNNING)
+            if now - self._heard.setdefault(job.id, now) > _LOST_AFTER_S
+        ]
+        if not quiet:
+            return
+        # In this order: a unit leaves WORK only after its last result is in RESULTS.
+        offered = await self._board.work.released()
+        if self.position < await self._board.work.results_position():
+            return
+        for job in quiet:
+            self._heard[job.id] = now
+            if job.state == PLANNING and (job.id, PLAN_UNIT) not in offered:
+                job.plan_released = 0
+            if job.ledger is None:
+                continue
+            for unit in sorted(job.ledger.released):
+                if (job.id, unit) not in offered:
+                    log.warning("job %s: unit %d was lost, releasing it again", job.id, unit)
+                    job.ledger.take_back(unit)
+        self._board.wake.set()
+
+
+def _span(total_s: float) -> str:
+    hours, rest = divmod(int(total_s), 3600)
+    minutes, secs = divmod(rest, 60)
+    parts = [(hours, "hour"), (minutes, "minute"), (secs, "second")]
+    return " ".join(f"{n} {word}{'s' if n != 1 else ''}" for n, word in parts if n) or "0 seconds"

