@@ -1,0 +1,174 @@
+"""The floor that a model must beat: bundled baselines, which are no language models and cost nothing.
+
+They answer in the words that a perfect model would use, so that the same extraction and scoring judge them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from services.evaluator.data import DataError
+from services.evaluator.providers.base import Listing, ProviderError
+from services.evaluator.tasks.base import Item, Response, Task
+from touchstone.v1 import endpoint_pb2, job_pb2
+
+MAJORITY = "majority"
+RANDOM = "random"
+BAG_OF_WORDS = "bag-of-words"
+MOST_ROWS = 20_000
+"""Train rows that the bag of words is fitted on; a longer split is thinned evenly, to stay within seconds."""
+
+_DESCRIPTIONS = {
+    MAJORITY: "Baseline, not a language model: always the most frequent label of the task's train split.",
+    RANDOM: "Baseline, not a language model: a seeded guess, every label equally likely.",
+    BAG_OF_WORDS: (
+        "Baseline, not a language model: logistic regression on word and bigram counts (ridge regression for "
+        f"ratings), fitted on the task's train split of up to {MOST_ROWS:,} rows."
+    ),
+}
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What was learned from `rows` train rows: a label, or a rating as text, for an item's texts."""
+
+    predict: Callable[[Mapping[str, str]], str]
+    rows: int
+
+
+class BaselineProvider:
+    """Implements `Provider`. A task is fitted once per process, in a thread, while other tasks go on."""
+
+    def __init__(self) -> None:
+        self._fits: dict[tuple[str, ...], asyncio.Task[Fitted]] = {}
+
+    async def list_models(self) -> Listing:
+        return Listing(
+            tuple(
+                endpoint_pb2.Model(model=model, description=description, baseline=True)
+                for model, description in _DESCRIPTIONS.items()
+            )
+        )
+
+    async def generate(self, model: str, sampling: job_pb2.Sampling, task: Task, item: Item) -> Response:
+        """Raises a fatal ProviderError for an unknown baseline, and where the train split it needs is missing."""
+        if model == RANDOM:
+            started = time.perf_counter()
+            label, served = _guess(task, item, sampling.seed), ""
+        else:
+            fitted = await self._fitted(model, task)
+            started = time.perf_counter()
+            label, served = fitted.predict(item.fields), f"{model}, fitted on {fitted.rows:,} train rows"
+        text = task.answer(label)
+        return Response(
+            text,
+            finish_reason="stop",
+            latency_ms=(time.perf_counter() - started) * 1000,
+            served_model=served,
+        )
+
+    async def close(self) -> None:
+        for fit in self._fits.values():
+            fit.cancel()
+
+    async def _fitted(self, model: str, task: Task) -> Fitted:
+        if model not in _FITS:
+            raise ProviderError(
+                f"There is no baseline {model!r}. Choose one of {', '.join(_DESCRIPTIONS)}.", fatal=True
+            )
+        data = task.info.data
+        key = (model, data.dataset, data.config, data.split, task.info.task, task.version)
+        if key not in self._fits:
+            self._fits[key] = asyncio.create_task(asyncio.to_thread(_FITS[model], task))
+        try:
+            # Shielded: a call that is cancelled must not take the fit from the others that wait for it.
+            return await asyncio.shield(self._fits[key])
+        except DataError as error:
+            self._fits.pop(key, None)  # the next job may find the data
+            raise ProviderError(
+                f"The {model} baseline learns from a train split. {error.message}", fatal=True
+            ) from error
+
+
+def features(texts: Mapping[str, str]) -> dict[str, float]:
+    """Word and bigram counts of each text; for a pair also the words that one side lacks, and the overlap."""
+    sides = [_WORD.findall(text.lower()) for text in texts.values()]
+    counts: Counter[str] = Counter()
+    for side, words in enumerate(sides):
+        counts.update(f"{side}:{word}" for word in words)
+        counts.update(f"{side}:{first} {second}" for first, second in pairwise(words))
+    found: dict[str, float] = dict(counts)
+    if len(sides) == 2:
+        first, second = map(set, sides)
+        found |= {f"first only:{word}": 1.0 for word in first - second}
+        found |= {f"second only:{word}": 1.0 for word in second - first}
+        shared = len(first & second)
+        found["shared of all"] = shared / max(1, len(first | second))
+        found["shared of second"] = shared / max(1, len(second))
+        found["length difference"] = abs(len(sides[0]) - len(sides[1])) / max(1, len(sides[0]), len(sides[1]))
+    return found
+
+
+def _guess(task: Task, item: Item, seed: int) -> str:
+    digest = hashlib.sha256(f"{seed}:{item.hash}".encode()).digest()
+    draw = int.from_bytes(digest[:6], "big") / 2**48
+    if task.scale is None:
+        return task.labels[int(draw * len(task.labels))]
+    low, high = task.scale
+    return f"{low + draw * (high - low):.2f}"
+
+
+def _train(task: Task) -> Sequence[Item]:
+    items = task.train()
+    if not items:
+        raise DataError(f"Task {task.info.title} has none. Choose the {RANDOM} baseline.")
+    return items
+
+
+def _fit_majority(task: Task) -> Fitted:
+    items = _train(task)
+    counts = Counter(item.reference for item in items)
+    if task.scale is None:
+        usual = max(task.labels, key=lambda label: counts[label])
+    else:
+        mean = math.fsum(float(value) * count for value, count in counts.items()) / len(items)
+        usual = f"{mean:.4f}"
+    return Fitted(lambda texts: usual, len(items))
+
+
+def _fit_words(task: Task) -> Fitted:
+    # Imported here: the baselines are the only code that needs it, and it takes a second.
+    from sklearn.feature_extraction import DictVectorizer
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    items = _train(task)
+    rows = min(len(items), MOST_ROWS)
+    sample = [items[index * len(items) // rows] for index in range(rows)]
+    references = [item.reference for item in sample]
+    if len(set(references)) == 1:
+        return Fitted(lambda texts: references[0], rows)
+    vectorizer = DictVectorizer()
+    counts = vectorizer.fit_transform(features(item.fields) for item in sample)
+    if task.scale is None:
+        classifier = LogisticRegression(max_iter=1000).fit(counts, references)
+        return Fitted(lambda texts: str(classifier.predict(vectorizer.transform(features(texts)))[0]), rows)
+    low, high = task.scale
+    ridge = Ridge(alpha=1.0).fit(counts, [float(reference) for reference in references])
+
+    def rate(texts: Mapping[str, str]) -> str:
+        value = float(ridge.predict(vectorizer.transform(features(texts)))[0])
+        return f"{min(max(value, low), high):.4f}"
+
+    return Fitted(rate, rows)
+
+
+_FITS: dict[str, Callable[[Task], Fitted]] = {MAJORITY: _fit_majority, BAG_OF_WORDS: _fit_words}
