@@ -42,6 +42,8 @@ ERR_WRONG_LAST_SEQUENCE_CONSTANT = 10164
 # The stream takes no more: of this subject (WORK) or at all (RESULTS, DLQ).
 ERR_STREAM_LIMIT = 10077
 
+_AFTER_RECONNECT_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -220,6 +222,43 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
     return configs
 
 
+class _Client(Client):
+    """Ends requests that were on their way when the connection broke: their answers went down with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waits: set[asyncio.Timeout] = set()
+
+    async def request(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        timeout: float = 0.5,  # noqa: ASYNC109 - the overridden method's signature
+        old_style: bool = False,
+        headers: dict[str, Any] | None = None,
+    ) -> Msg:
+        """As in nats-py, but a reconnect leaves `_AFTER_RECONNECT_S` for the answer, however long `timeout` is."""
+        try:
+            async with asyncio.timeout(None) as wait:
+                self._waits.add(wait)
+                try:
+                    return await super().request(subject, payload, timeout, old_style, headers)
+                finally:
+                    self._waits.discard(wait)
+        except TimeoutError as error:
+            if isinstance(error, nats.errors.Error):
+                raise
+            raise nats.errors.TimeoutError from error
+
+    def hurry(self) -> None:
+        """Call it after a reconnect."""
+        # Not at once: what was sent while the connection was down is sent now, and will be answered.
+        end = asyncio.get_running_loop().time() + _AFTER_RECONNECT_S
+        for wait in self._waits:
+            if not wait.expired():
+                wait.reschedule(end)
+
+
 class Bus:
     """One connection to NATS with the operations that the services share."""
 
@@ -395,15 +434,18 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
         log.warning("nats: %s", error or type(error).__name__)
 
     async def on_disconnect() -> None:
-        log.warning("nats: connection lost, reconnecting")
+        # Also called by an orderly close.
+        log.info("nats: disconnected")
 
     async def on_reconnect() -> None:
         log.info("nats: connected again")
+        client.hurry()
 
     deadline = asyncio.get_running_loop().time() + timeout_s
     while True:
         try:
-            client = await nats.connect(
+            client = _Client()
+            await client.connect(
                 url,
                 name=name,
                 allow_reconnect=True,

@@ -1,0 +1,277 @@
+"""Units in hand: what becomes of each from its delivery to its acknowledgement.
+
+Delivery is at least once. A unit is acknowledged only after the last message of its results is stored, so a process
+that dies at any moment loses nothing: NATS delivers its units again after `ack_wait_s` without a heartbeat.
+
+A unit that comes for the third time may be what kills its evaluators, so from then on it has the process to itself:
+a crash then tells. After three such crashes (the sixth delivery) it goes to the dead letters and its job fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from nats.aio.msg import Msg
+
+from services.bus import Bus, JobHeaders, unit_token
+from services.evaluator.gate import Gate
+from services.evaluator.storing import TRANSIENT, until_stored
+from touchstone.v1 import job_pb2, unit_pb2
+
+log = logging.getLogger(__name__)
+
+JobKey = tuple[str, int]
+"""Job id and attempt."""
+UnitKey = tuple[str, int, int]
+"""Job id, attempt and unit number."""
+
+ALONE_FROM_DELIVERY = 3
+DEAD_FROM_DELIVERY = 6
+_LIVE = {job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING}
+_FINISHED = {job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED}
+_STALE_READ_S = 0.5
+_REMEMBERED = 4096
+
+
+class Stop(enum.Enum):
+    """Why a unit in hand ends before its work is done."""
+
+    JOB_OVER = enum.auto()
+    JOB_FAULTY = enum.auto()
+    DRAINING = enum.auto()
+
+
+class FaultError(Exception):
+    """The unit's whole job cannot run; the message is the sentence that a user reads."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class Held:
+    """One unit in hand. `started` is set by whoever runs it when work that is worth finishing has begun."""
+
+    def __init__(self, endpoint: str, unit: unit_pb2.Unit, msg: Msg) -> None:
+        self.endpoint = endpoint
+        self.unit = unit
+        self.msg = msg
+        self.delivery = msg.metadata.num_delivered
+        self.started = False
+        self.stopped: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+
+    @property
+    def key(self) -> UnitKey:
+        return (self.unit.job_id, self.unit.attempt, self.unit.unit)
+
+    @property
+    def job(self) -> JobKey:
+        return (self.unit.job_id, self.unit.attempt)
+
+    @property
+    def label(self) -> str:
+        return f"unit {unit_token(self.unit.unit)} of job {self.unit.job_id}"
+
+    def stop(self, why: Stop) -> None:
+        if not self.stopped.done():
+            self.stopped.set_result(why)
+
+
+Run = Callable[[Held], Awaitable[None]]
+"""Does a unit's work; returning means that its effect is stored. Raises FaultError to fail the job."""
+
+
+class Hand:
+    """Every unit that this process has, over all endpoints."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._held: dict[UnitKey, Held] = {}
+        self._lives: set[asyncio.Task[None]] = set()
+        self._gate = Gate()
+        self._faults: OrderedDict[JobKey, asyncio.Task[int]] = OrderedDict()
+        self._stored: OrderedDict[UnitKey, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def take(self, endpoint: str, msg: Msg, run: Run, ended: Callable[[Held], None]) -> Held | None:
+        """Begins a unit's life and calls `ended` at its end, whatever that is. None for a unit that is here already."""
+        try:
+            unit = unit_pb2.Unit.FromString(msg.data)
+        except DecodeError:
+            log.error("a message on %s is no unit; dropped", msg.subject)
+            self._begin(msg.term())
+            return None
+        held = Held(endpoint, unit, msg)
+        if held.key in self._held:
+            # It came again because a heartbeat was late: it is alive here, and now answers to the newer delivery.
+            self._held[held.key].msg = msg
+            return None
+        self._held[held.key] = held
+        self._begin(self._live(held, run, ended))
+        return held
+
+    def fail(self, held: Held, fault: FaultError) -> None:
+        """Fails the unit's job: the first fault is published, all of the job's units end here."""
+        if held.job not in self._faults:
+            log.error("job %s fails: %s", held.unit.job_id, fault.reason)
+            message = unit_pb2.Fault(reason=fault.reason, detail=fault.detail[:4000])
+
+            async def publish() -> int:
+                return await self._bus.publish_fault(held.unit.job_id, held.unit.attempt, held.unit.unit, message)
+
+            self._faults[held.job] = asyncio.create_task(until_stored(publish, f"the fault of {held.label}"))
+            while len(self._faults) > _REMEMBERED:
+                self._faults.popitem(last=False)
+        for other in self._held.values():
+            if other.job == held.job:
+                other.stop(Stop.JOB_FAULTY)
+
+    def job_is(self, job_id: str, headers: JobHeaders | None) -> None:
+        """Ends the job's units when the job is finished, unknown, or at another attempt."""
+        for held in self._held.values():
+            if held.unit.job_id != job_id:
+                continue
+            if headers is None or headers.state in _FINISHED or headers.attempt > held.unit.attempt:
+                held.stop(Stop.JOB_OVER)
+
+    async def check_jobs(self) -> None:
+        """Reads again the state of every job in hand: a cancel may have been missed while NATS was away."""
+        for job_id in {held.unit.job_id for held in self._held.values()}:
+            self.job_is(job_id, await self._bus.job_headers(job_id))
+
+    async def heartbeat(self) -> None:
+        """Tells NATS that the units in hand are worked on. Call it three times in `ack_wait_s`."""
+        for held in list(self._held.values()):
+            await held.msg.in_progress()
+
+    async def drain(self, grace_s: float) -> None:
+        """Lets begun units finish within `grace_s` and gives back the others."""
+        for held in list(self._held.values()):
+            if not held.started:
+                held.stop(Stop.DRAINING)
+        if self._lives:
+            await asyncio.wait(set(self._lives), timeout=grace_s)
+        for held in list(self._held.values()):
+            held.stop(Stop.DRAINING)
+        if self._lives:
+            await asyncio.wait(set(self._lives), timeout=5)
+
+    def _begin(self, life: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(life)
+        self._lives.add(task)
+        task.add_done_callback(self._lives.discard)
+
+    async def _live(self, held: Held, run: Run, ended: Callable[[Held], None]) -> None:
+        try:
+            await self._to_its_end(held, run)
+        except TRANSIENT as error:
+            log.warning("%s: NATS failed (%s); it will come again", held.label, str(error) or type(error).__name__)
+        finally:
+            del self._held[held.key]
+            ended(held)
+
+    async def _to_its_end(self, held: Held, run: Run) -> None:
+        if held.key in self._stored:
+            await self._acknowledge(held)
+            return
+        if held.job in self._faults or not await self._wanted(held.unit):
+            await held.msg.term()
+            return
+        if held.delivery >= DEAD_FROM_DELIVERY:
+            await self._bury(held)
+            return
+        work = asyncio.create_task(self._work(held, run))
+        either: set[asyncio.Future[Any]] = {work, held.stopped}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+        if work.cancelled():
+            await self._stop(held)
+            return
+        fault = work.result()
+        if fault is not None:
+            self.fail(held, fault)
+            await self._stop(held)
+            return
+        self._stored[held.key] = None
+        while len(self._stored) > _REMEMBERED:
+            self._stored.popitem(last=False)
+        await self._acknowledge(held)
+
+    async def _work(self, held: Held, run: Run) -> FaultError | None:
+        """None when the unit's effect is stored, else why its job fails."""
+        try:
+            await self._guarded(held, run)
+        except FaultError as fault:
+            return fault
+        except TRANSIENT:
+            raise
+        except Exception as error:
+            log.exception("%s ended by an unexpected error", held.label)
+            return FaultError(
+                f"The evaluator failed on {held.label} with {type(error).__name__}. Its log has the details."
+            )
+        return None
+
+    async def _guarded(self, held: Held, run: Run) -> None:
+        way: AbstractAsyncContextManager[None] = self._gate.shared()
+        if held.delivery >= ALONE_FROM_DELIVERY:
+            log.warning("%s comes for the %d. time and runs alone", held.label, held.delivery)
+            way = self._gate.alone()
+        async with way:
+            await run(held)
+
+    async def _stop(self, held: Held) -> None:
+        why = held.stopped.result()
+        if why is Stop.DRAINING:
+            await held.msg.nak()
+            return
+        if why is Stop.JOB_FAULTY:
+            # Until the reason is stored, the unit must not vanish: it would leave a job that waits for ever.
+            await asyncio.shield(self._faults[held.job])
+        await held.msg.term()
+
+    async def _bury(self, held: Held) -> None:
+        reason = (
+            f"Unit {unit_token(held.unit.unit)} crashed its evaluator three times while it ran alone. "
+            "See the evaluator's log, then retry the job without the task"
+            f"{' ' + held.unit.task if held.unit.task else ''}, or with another model."
+        )
+        await until_stored(lambda: self._bus.dead_letter(held.endpoint, held.unit, reason), f"the dead {held.label}")
+        self.fail(held, FaultError(reason))
+        await self._stop(held)
+
+    async def _wanted(self, unit: unit_pb2.Unit) -> bool:
+        """Whether the unit's job still runs at this attempt."""
+        headers = await self._headers(unit.job_id)
+        if headers is None or headers.attempt < unit.attempt:
+            # A replica may answer a direct read a moment late; a unit dropped by mistake would never be run.
+            await asyncio.sleep(_STALE_READ_S)
+            headers = await self._headers(unit.job_id)
+        return headers is not None and headers.attempt == unit.attempt and headers.state in _LIVE
+
+    async def _headers(self, job_id: str) -> JobHeaders | None:
+        return await until_stored(lambda: self._bus.job_headers(job_id), f"the state of job {job_id}")
+
+    async def _acknowledge(self, held: Held) -> None:
+        """Tries while the unit may still be ours; when none succeeds it comes again and is found among the stored."""
+        for tries in range(5):
+            try:
+                await held.msg.ack_sync(timeout=2)
+                return
+            except TRANSIENT as error:
+                log.warning("%s: not acknowledged (%s)", held.label, str(error) or type(error).__name__)
+                await asyncio.sleep(0.2 * 2**tries)

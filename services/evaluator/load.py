@@ -1,0 +1,60 @@
+"""Reads a unit's items, and refuses other data than was planned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.errors import TouchstoneError
+from services.evaluator.catalogue import Catalogue, Selection
+from services.evaluator.hand import FaultError
+from services.evaluator.tasks.base import Item, Task
+from touchstone.v1 import job_pb2, suite_pb2, unit_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A unit's items with their positions in the job's selection, in order."""
+
+    task: Task
+    items: Sequence[tuple[int, Item]]
+
+
+class Loader:
+    """Loads units in threads; each selection is read and hashed once, however many units ask for it at a time."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._reading: defaultdict[tuple[Task, int, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def load(self, unit: unit_pb2.Unit) -> Loaded:
+        """Raises FaultError when the data is missing or differs from the plan's."""
+        work = unit.spec.suite
+        mode = unit.spec.mode or suite_pb2.MODE_GENERATE
+        try:
+            task = self._catalogue.task(work.suite, unit.task, mode)
+            async with self._reading[task, work.limit, work.seed]:
+                selection = await asyncio.to_thread(self._catalogue.selection, task, work.limit, work.seed)
+            if unit.item_set and unit.item_set != selection.item_set:
+                raise FaultError(
+                    f"Failed to load {self.title(work.suite)} dataset: the rows of {unit.task} differ from those that "
+                    "were planned. Give all evaluators the same data, then start the job again."
+                )
+            return await asyncio.to_thread(_read, task, unit, selection)
+        except TouchstoneError as error:
+            raise FaultError(self.data_error(work, error)) from error
+
+    def data_error(self, work: job_pb2.SuiteWork, error: TouchstoneError) -> str:
+        """The sentence for data that cannot be read."""
+        return f"Failed to load {self.title(work.suite)} dataset: {error.message}"
+
+    def title(self, suite: str) -> str:
+        return next((known.title for known in self._catalogue.suites() if known.suite == suite), suite)
+
+
+def _read(task: Task, unit: unit_pb2.Unit, selection: Selection) -> Loaded:
+    positions = list(unit.positions) or range(unit.start, unit.stop)
+    indexes = [selection.indexes[position] for position in positions]
+    return Loaded(task, list(zip(positions, task.items(indexes), strict=True)))

@@ -1,0 +1,88 @@
+"""Packs a unit's item results into few messages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from services.evaluator.storing import heed_cancel
+from touchstone.v1 import item_result_pb2
+
+MOST_ITEMS = 64
+MOST_BYTES = 512 * 1024
+LINGER_S = 0.25
+
+Store = Callable[[list[item_result_pb2.ItemResult], bool], Awaitable[None]]
+"""Stores results; the flag marks the unit's last message. Returns after JetStream has them."""
+
+
+class Packer:
+    """Collects the results of one unit and stores them in order: at most 64 items or 512 KB a message, and at most
+    250 ms after the first one waits. One result alone may exceed the bytes; `result.py` keeps it below NATS's limit.
+    """
+
+    def __init__(self, expected: int, store: Store) -> None:
+        self._missing = expected
+        self._store = store
+        self._waiting: list[tuple[item_result_pb2.ItemResult, int]] = []
+        self._bytes = 0
+        self._since = 0.0
+        self._wake = asyncio.Event()
+
+    def add(self, result: item_result_pb2.ItemResult) -> None:
+        size = result.ByteSize()
+        if not self._waiting:
+            self._since = time.monotonic()
+            self._wake.set()
+        self._waiting.append((result, size))
+        self._bytes += size
+        self._missing -= 1
+        if self._full or not self._missing:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Returns when every expected result is stored, the last message marked as the unit's last."""
+        done = False
+        while not done:
+            await self._due()
+            batch = self._take()
+            done = not self._missing and not self._waiting
+            await self._store(batch, done)
+            if not done:
+                heed_cancel()
+
+    async def flush(self) -> None:
+        """Stores what waits, without ending the unit."""
+        while self._waiting:
+            await self._store(self._take(), False)
+
+    @property
+    def _full(self) -> bool:
+        return len(self._waiting) >= MOST_ITEMS or self._bytes >= MOST_BYTES
+
+    async def _due(self) -> None:
+        while self._missing and not self._full:
+            self._wake.clear()
+            left = self._since + LINGER_S - time.monotonic() if self._waiting else None
+            if left is not None and left <= 0:
+                return
+            try:
+                async with asyncio.timeout(left):
+                    await self._wake.wait()
+            except TimeoutError:
+                return
+
+    def _take(self) -> list[item_result_pb2.ItemResult]:
+        taken: list[item_result_pb2.ItemResult] = []
+        size = 0
+        while len(taken) < min(MOST_ITEMS, len(self._waiting)):
+            result, result_size = self._waiting[len(taken)]
+            if taken and size + result_size > MOST_BYTES:
+                break
+            taken.append(result)
+            size += result_size
+        del self._waiting[: len(taken)]
+        self._bytes -= size
+        self._since = time.monotonic()
+        return taken

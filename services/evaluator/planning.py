@@ -1,0 +1,138 @@
+"""Answers planning units: what a job comes to, and what its scores will rest on. With a slot of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+from google.protobuf import json_format
+from nats.aio.msg import Msg
+
+import services
+from services.bus import PLAN_ENDPOINT, Bus
+from services.errors import InvalidRequestError, TouchstoneError
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.hand import Hand, Held
+from services.evaluator.listing import EndpointListing
+from services.evaluator.load import Loader
+from services.evaluator.providers import model_size
+from services.evaluator.providers.base import ProviderError
+from services.evaluator.puller import Puller
+from services.evaluator.settings import Settings
+from services.evaluator.storing import until_stored
+from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2, unit_pb2
+
+
+class Planner:
+    """Plans one job at a time, in a thread, so that a full endpoint or a long download delays no one else's units."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        hand: Hand,
+        catalogue: Catalogue,
+        loader: Loader,
+        listings: Mapping[str, EndpointListing],
+        settings: Settings,
+    ) -> None:
+        self._bus = bus
+        self._hand = hand
+        self._catalogue = catalogue
+        self._loader = loader
+        self._listings = listings
+        self._settings = settings
+        self._room = asyncio.Event()
+        self._room.set()
+        self._puller = Puller(bus, PLAN_ENDPOINT, settings.ack_wait_s, self._room)
+
+    async def open(self) -> None:
+        await self._puller.open()
+
+    async def run(self) -> None:
+        """Until cancelled; a plan that is being made goes on."""
+        await self._puller.run(self._receive)
+
+    def _receive(self, msg: Msg) -> None:
+        if self._hand.take(PLAN_ENDPOINT, msg, self._run, lambda _: self._room.set()) is not None:
+            self._room.clear()
+
+    async def _run(self, held: Held) -> None:
+        held.started = True
+        plan = await self.plan(held.unit.spec)
+        job_id, attempt = held.job
+        await until_stored(lambda: self._bus.publish_plan(job_id, attempt, plan), f"the plan of job {job_id}")
+
+    async def plan(self, spec: job_pb2.JobSpec) -> unit_pb2.Plan:
+        """The plan, or one with `error` set to the sentence that a user reads."""
+        mode = spec.mode or suite_pb2.MODE_GENERATE
+        if spec.WhichOneof("work") != "suite":
+            return unit_pb2.Plan(error="This version of Touchstone runs suites only. Name one.")
+        try:
+            model = self._model(spec)
+            tasks = await asyncio.to_thread(self._catalogue.plan, spec.suite, mode, self._settings.unit_size)
+        except ProviderError as error:
+            return unit_pb2.Plan(error=error.message)
+        except InvalidRequestError as error:
+            return unit_pb2.Plan(error=error.message)
+        except TouchstoneError as error:
+            return unit_pb2.Plan(error=self._loader.data_error(spec.suite, error))
+        return unit_pb2.Plan(tasks=tasks, receipt=self._receipt(spec, model, tasks))
+
+    def _model(self, spec: job_pb2.JobSpec) -> endpoint_pb2.Model:
+        """The model as the endpoint's last listing has it. Raises InvalidRequestError or ProviderError.
+
+        An endpoint of other evaluators, or one whose models are not known yet, is not judged here.
+        """
+        listing = self._listings.get(spec.endpoint)
+        if listing is not None and not listing.endpoint.configured:
+            raise ProviderError(listing.endpoint.no_key, fatal=True)
+        if listing is None or not listing.known:
+            return endpoint_pb2.Model(model=spec.model)
+        # Ollama takes a name without a tag for its `latest`.
+        found = {known.model: known for known in listing.models}
+        model = found.get(spec.model) or found.get(f"{spec.model}:latest")
+        if model is None:
+            near = difflib.get_close_matches(spec.model, found, n=3, cutoff=0.5)
+            choice = f"Did you mean {', '.join(near)}?" if near else "Choose one of its models."
+            if listing.endpoint.kind == "ollama":
+                choice = f"Run `ollama pull {spec.model}` where it runs. {choice if near else ''}".rstrip()
+            raise InvalidRequestError(f"{spec.endpoint} does not have model {spec.model}. {choice}", "model")
+        size = model.parameters_b or model_size.parameters_b(model.model)
+        model_size.refuse_larger(spec.endpoint, spec.model, size, listing.endpoint.max_model_b)
+        return model
+
+    def _receipt(
+        self, spec: job_pb2.JobSpec, model: endpoint_pb2.Model, tasks: Sequence[job_pb2.TaskPlan]
+    ) -> job_pb2.Receipt:
+        receipt = job_pb2.Receipt(
+            model_digest=model.digest,
+            software=services.__version__,
+            configuration=configuration(spec, model.digest, tasks),
+        )
+        listing = self._listings.get(spec.endpoint)
+        if listing is not None:
+            receipt.endpoint_kind = listing.endpoint.kind
+            receipt.server = listing.server
+            receipt.concurrency = listing.endpoint.concurrency
+        return receipt
+
+
+def configuration(spec: job_pb2.JobSpec, digest: str, tasks: Sequence[job_pb2.TaskPlan]) -> str:
+    """What a leaderboard ranks: SHA-256 over everything about the model and how it is asked, nothing about the items.
+
+    Prompts count with the tasks that run, so that a changed prompt of one task makes another configuration.
+    """
+    named = {
+        "endpoint": spec.endpoint,
+        "model": spec.model,
+        "digest": digest,
+        "sampling": json_format.MessageToDict(spec.sampling, preserving_proto_field_name=True),
+        "mode": suite_pb2.Mode.Name(spec.mode or suite_pb2.MODE_GENERATE),
+        "shots": spec.suite.shots,
+        "prompts": sorted((task.task, task.version, task.prompt_hash) for task in tasks),
+    }
+    canonical = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

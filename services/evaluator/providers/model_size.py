@@ -1,0 +1,28 @@
+"""How many parameters a model has, as names and listings say it."""
+
+from __future__ import annotations
+
+import re
+
+from services.evaluator.providers.base import ProviderError
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
+
+
+def parameters_b(text: str) -> float:
+    """Billions of parameters in "7.6B", "qwen2.5:7b", "8x7b" or "smollm-135M-instruct"; 0 when it does not say."""
+    sizes = []
+    for experts, number, unit in _SIZE.findall(text):
+        billions = float(number) * int(experts or 1)
+        sizes.append(billions if unit in "bB" else billions / 1000)
+    return max(sizes, default=0.0)
+
+
+def refuse_larger(endpoint: str, model: str, size_b: float, max_model_b: float) -> None:
+    """Raises a fatal ProviderError when the model is larger than the endpoint takes; an unknown size passes."""
+    if max_model_b and size_b > max_model_b:
+        raise ProviderError(
+            f"{model} has {size_b:g} billion parameters; {endpoint} takes at most {max_model_b:g}. "
+            "Choose a smaller model or raise max_model_b.",
+            fatal=True,
+        )

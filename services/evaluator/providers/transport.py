@@ -1,0 +1,211 @@
+"""The one HTTP module: a JSON request to one endpoint, every failure told as ProviderError.
+
+aiohttp, because it alone reached the rate of a bare loop at 16 calls at once and more (docs/decisions.md). It sets no
+limit on connections: the endpoint's slots do. No redirects, no proxies from the environment, no cookies: a provider's
+answer must not choose where a key is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+
+from services.evaluator.providers.base import ProviderError
+
+CONNECT_S = 5.0
+MAX_BODY_BYTES = 8 * 1024 * 1024
+# Shorter than the 5 s after which uvicorn (vLLM, litellm) closes an idle connection: a POST on a closed one fails.
+_KEEP_ALIVE_S = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer. `latency_ms` runs from sending to the last byte; `body` is None when it is not JSON.
+
+    Headers are looked up in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+    text: str
+    latency_ms: float
+
+    @property
+    def error_text(self) -> str:
+        """The provider's own words, in whatever place it puts them; at most 300 characters, without the last stop."""
+        found: Any = self.body
+        for _ in range(4):
+            if not isinstance(found, dict):
+                break
+            found = next((found[key] for key in ("error", "message", "detail") if found.get(key)), None)
+        words = found if isinstance(found, str) else "" if self.body is not None else self.text
+        return " ".join(words.split())[:300].rstrip(".")
+
+    @property
+    def error_code(self) -> str:
+        """The provider's code for the error, such as "insufficient_quota"; empty when it gives none."""
+        error = self.body.get("error") if isinstance(self.body, dict) else None
+        if not isinstance(error, dict):
+            return ""
+        return str(error.get("code") or error.get("type") or "")
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """What `retry-after-ms` or `Retry-After` (seconds or a date) ask for."""
+        try:
+            if "retry-after-ms" in self.headers:
+                return max(0.0, float(self.headers["retry-after-ms"]) / 1000)
+            value = self.headers.get("retry-after")
+            if value is None:
+                return None
+            if value.strip().replace(".", "", 1).isdigit():
+                return float(value)
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        except (ValueError, TypeError, OverflowError):
+            return None
+
+
+class Transport:
+    """Calls to one endpoint over kept connections. `hint` says what a user does when it does not answer.
+
+    Where an error repeats `secret`, the key among `headers`, it reads "[key]".
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        address: str,
+        hint: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        secret: str = "",
+        timeout_s: float = 300.0,
+        first_byte_s: float = 0.0,
+    ) -> None:
+        self._name = name
+        self._base_url = base_url
+        self._address = address
+        self._hint = hint
+        self._secret = secret
+        self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+        self._timeout = aiohttp.ClientTimeout(
+            total=timeout_s, connect=None, sock_connect=CONNECT_S, sock_read=first_byte_s or None
+        )
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(self, path: str, *, timeout_s: float = 10.0) -> Reply:
+        """Raises ProviderError."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(CONNECT_S, timeout_s))
+        return await self._call("GET", path, None, timeout)
+
+    async def post(self, path: str, body: Mapping[str, Any], *, timeout_s: float | None = None) -> Reply:
+        """Raises ProviderError. Cancelling closes the connection at once."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S) if timeout_s else self._timeout
+        data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return await self._call("POST", path, data, timeout)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _call(self, method: str, path: str, data: bytes | None, limits: aiohttp.ClientTimeout) -> Reply:
+        headers = {"Content-Type": "application/json"} if data is not None else None
+        started = time.monotonic()
+        try:
+            async with self._open().request(
+                method, self._base_url + path, data=data, headers=headers, timeout=limits, allow_redirects=False
+            ) as response:
+                raw = await self._read(response)
+                status, sent = response.status, response.headers
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._translate(error) from error
+        latency_ms = (time.monotonic() - started) * 1000
+        if 300 <= status < 400:
+            raise ProviderError(
+                f"{self._name} answers at {self._address} with a redirect, which is not followed. "
+                "Set base_url to its final address.",
+                fatal=True,
+            )
+        text = raw.decode("utf-8", "replace")
+        body = _parsed(text)
+        is_error = status >= 400 or (isinstance(body, dict) and bool(body.get("error")))
+        if is_error and self._secret and self._secret in text:
+            # Some servers repeat the key in their errors, whose words go into logs, reasons and databases.
+            text = text.replace(self._secret, "[key]")
+            body = _parsed(text)
+        return Reply(status, sent, body, text, latency_ms)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ttl_dns_cache=30),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+            )
+        return self._session
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.content.iter_any():
+            size += len(chunk)
+            if size > MAX_BODY_BYTES:
+                response.close()
+                raise ProviderError(
+                    f"{self._name} sent an answer of more than {MAX_BODY_BYTES // 2**20} MiB. Lower max_tokens."
+                )
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _translate(self, error: BaseException) -> ProviderError:
+        for kind, text, unreachable in _FAILURES:
+            if isinstance(error, kind):
+                sentence = text.format(name=self._name, address=self._address, hint=self._hint)
+                return ProviderError(sentence, retryable=True, unreachable=unreachable)
+        raise AssertionError(f"no sentence for {type(error).__name__}")
+
+
+def _parsed(text: str) -> Any:
+    """None for what is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+# The first row that fits counts, so narrower kinds stand above wider ones. The flag: the endpoint as a whole is away.
+_FAILURES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str, bool], ...] = (
+    (
+        (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch),
+        "{name} at {address} has no certificate that can be trusted. Correct base_url or the certificate.",
+        True,
+    ),
+    (
+        aiohttp.ClientConnectorDNSError,
+        "{name} does not answer: the host of {address} is not known. Correct base_url in the endpoints file.",
+        True,
+    ),
+    (
+        (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError),
+        "{name} does not answer at {address}. {hint}",
+        True,
+    ),
+    (aiohttp.InvalidURL, "{name} cannot be reached at {address}. Correct base_url in the endpoints file.", True),
+    (TimeoutError, "{name} did not finish an answer in time. Raise timeout_s or lower concurrency.", False),
+    (aiohttp.ClientPayloadError, "{name} cut an answer short.", False),
+    (
+        (aiohttp.ServerConnectionError, aiohttp.ClientOSError, OSError),
+        "{name} closed the connection before it answered.",
+        False,
+    ),
+    (aiohttp.ClientError, "{name} did not answer in proper HTTP. Correct base_url in the endpoints file.", False),
+)

@@ -1,0 +1,74 @@
+"""Turns an item and its answer into an item result.
+
+A result must fit into one NATS message (1 MB): texts are cut after scoring, the response at 256 KB, reasoning and
+prompt at 128 KB each, and `error` says so. Everything else in a result is small.
+"""
+
+from __future__ import annotations
+
+from services.evaluator.tasks.base import Item, Response, Task
+from touchstone.v1 import item_result_pb2
+
+RESPONSE_BYTES = 256 * 1024
+REASONING_BYTES = PROMPT_BYTES = 128 * 1024
+_ERROR_BYTES = 8 * 1024
+
+
+def prompt_text(item: Item) -> str:
+    """The prompt as sent: messages with their roles, separated by blank lines; in log-likelihood mode the context."""
+    if item.messages:
+        return "\n\n".join(f"{message.role}:\n{message.content}" for message in item.messages)
+    return item.context
+
+
+def answered(task: Task, item: Item, position: int, response: Response, calls: int) -> item_result_pb2.ItemResult:
+    """The result of an item that the provider answered. Scores the whole texts, then cuts them."""
+    scored = task.score(item, response)
+    result = _base(task, item, position, calls)
+    notes: list[str] = []
+    result.response = _cut("response", response.text, RESPONSE_BYTES, notes)
+    result.reasoning = _cut("reasoning", response.reasoning, REASONING_BYTES, notes)
+    result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, notes)
+    result.outcome = scored.outcome
+    result.prediction = _cut("prediction", scored.prediction, _ERROR_BYTES, notes)
+    result.extraction = scored.extraction
+    result.latency_ms = response.latency_ms
+    result.input_tokens = response.input_tokens
+    result.output_tokens = response.output_tokens
+    result.finish_reason = response.finish_reason
+    result.served_model = response.served_model
+    result.error = " ".join(notes)
+    for name, value in scored.statistics.items():
+        result.statistics[name] = value
+    return result
+
+
+def failed(task: Task, item: Item, position: int, message: str, calls: int) -> item_result_pb2.ItemResult:
+    """The result of an item whose calls failed: an infrastructure error, never scored."""
+    result = _base(task, item, position, calls)
+    result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
+    result.outcome = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
+    result.error = _cut("error", message, _ERROR_BYTES, [])
+    return result
+
+
+def _base(task: Task, item: Item, position: int, calls: int) -> item_result_pb2.ItemResult:
+    return item_result_pb2.ItemResult(
+        item=item.index,
+        position=position,
+        item_hash=item.hash,
+        prompt_hash=item.prompt_hash,
+        reference=item.reference,
+        group=item.group,
+        scorer_version=task.scorer_version,
+        calls=calls,
+    )
+
+
+def _cut(what: str, text: str, most: int, notes: list[str]) -> str:
+    # A lone surrogate, as JSON's escapes can bring, is no text that protobuf takes.
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= most:
+        return raw.decode("utf-8")
+    notes.append(f"The {what} of {len(raw)} bytes was cut to {most} for storage.")
+    return raw[:most].decode("utf-8", "ignore")

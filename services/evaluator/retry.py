@@ -1,0 +1,110 @@
+"""When a failed call is tried again, and when a job gives up on its endpoint. Pure: callers bring the clock.
+
+Three kinds of failure, three answers:
+
+- the item's own (500s, time-outs, cut answers, while other calls work): full-jitter backoff, then an error of the item;
+- the endpoint's (nothing works, or it is unreachable): no item is given up; the job fails once the outage has lasted
+  `first_outage_s` before the endpoint's first success for this job in this process, `outage_s` after it;
+- a rate limit: waits as asked, costs no try, and is an outage only when nothing else comes for `outage_s`.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from services.evaluator.providers.base import ProviderError
+
+FIRST_DELAY_S = 0.5
+MOST_DELAY_S = 60.0
+MOST_RETRY_AFTER_S = 120.0
+UNREACHABLE_DELAY_S = 5.0
+"""Longest wait between tries of an endpoint that is away, so that its return is noticed."""
+MOST_TRIES = 6
+PATIENCE_S = 60.0
+"""An item is given up sooner than this only when other calls of its job have worked meanwhile."""
+MOST_ITEM_S = 600.0
+MOST_REFUSALS = 8
+"""Calls refused for good (status 400) before a first success: every item would fare alike."""
+
+
+def backoff_s(tries: int, jitter: random.Random) -> float:
+    """Wait before the next try after `tries` failed ones: uniform below a doubling bound, 0.5 s to 60 s.
+
+    Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+    """
+    return jitter.uniform(0, min(MOST_DELAY_S, FIRST_DELAY_S * 2 ** min(tries - 1, 20)))
+
+
+def delay_s(error: ProviderError, failures: int, jitter: random.Random) -> float:
+    """Wait before the next try: what the provider asked for, up to a cap and slightly spread, else backoff."""
+    if error.retry_after_s is not None:
+        return min(error.retry_after_s, MOST_RETRY_AFTER_S) + jitter.uniform(0, 0.25)
+    wait = backoff_s(failures, jitter)
+    return min(wait, UNREACHABLE_DELAY_S) if error.unreachable else wait
+
+
+_JITTER = random.Random()
+
+
+@dataclass(slots=True)
+class Outage:
+    """What one job has seen of its endpoint in this process. Times are monotonic seconds."""
+
+    first_outage_s: float
+    outage_s: float
+    last_success: float | None = None
+    down_since: float | None = None
+    refusals: int = 0
+
+    def success(self, now: float) -> None:
+        self.last_success = now
+        self.down_since = None
+
+    def failure(self, error: ProviderError, sent: float, now: float) -> bool:
+        """Notes a call that was sent at `sent` and failed; True when the job must give up."""
+        if not error.retryable:
+            self.refusals += 1
+            return self.last_success is None and self.refusals >= MOST_REFUSALS
+        if self.last_success is not None and self.last_success >= sent:
+            return False  # Others were answered while this one failed.
+        if self.down_since is None:
+            self.down_since = sent
+        patience = self.outage_s if self.last_success is not None or error.rate_limited else self.first_outage_s
+        return now - self.down_since >= patience
+
+    def left_s(self, now: float) -> float:
+        """Seconds of patience left; what a wait must not exceed, so that giving up is not late."""
+        if self.down_since is None:
+            return float("inf")
+        patience = self.first_outage_s if self.last_success is None else self.outage_s
+        return max(0.1, self.down_since + patience - now)
+
+
+@dataclass(slots=True)
+class Tries:
+    """One item's calls so far. `failures` counts all failed ones, `spent` those that count against the item."""
+
+    calls: int = 0
+    failures: int = 0
+    spent: int = 0
+    first_failure: float = 0.0
+    given_up: bool = False
+    jitter: random.Random = field(default_factory=lambda: _JITTER)
+
+    def failed(self, error: ProviderError, outage: Outage, now: float) -> bool:
+        """Notes a failure; True when the item is given up with an infrastructure error."""
+        if self.failures == 0:
+            self.first_failure = now
+        self.failures += 1
+        if not (error.rate_limited or error.unreachable):
+            self.spent += 1
+        failing_s = now - self.first_failure
+        if not error.retryable:
+            self.given_up = True
+        elif outage.last_success is not None and self.spent:
+            # Before the endpoint's first success the outage rule alone decides.
+            others_work = outage.last_success > self.first_failure
+            enough = self.spent >= MOST_TRIES and (others_work or failing_s >= PATIENCE_S)
+            self.given_up = enough or failing_s >= MOST_ITEM_S
+        return self.given_up

@@ -1,0 +1,26 @@
+"""Wires the evaluator: settings, NATS, catalogue, providers, worker, and the health service."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services import bus, rpc
+from services.evaluator import endpoints
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.providers.registry import provider
+from services.evaluator.settings import Settings
+from services.evaluator.worker import Worker
+
+
+async def main(stop: asyncio.Event) -> None:
+    """Runs an evaluator until `stop` is set. Raises TouchstoneError when it cannot start."""
+    settings = Settings.from_env()
+    configured = endpoints.load(settings.endpoints_file)
+    catalogue = Catalogue(settings.data_dir)
+    connection = await bus.open_bus(bus.Settings.from_env(), f"evaluator {settings.name}")
+    try:
+        async with rpc.serve(settings.listen, rpc.Authenticator(None, "")) as server:
+            worker = Worker(settings, connection, catalogue, configured, provider)
+            await worker.run(stop, lambda: server.set_ready(True))
+    finally:
+        await connection.close()

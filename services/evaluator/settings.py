@@ -1,0 +1,76 @@
+"""The evaluator's settings, read from the environment once."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How this evaluator runs.
+
+    `name` is unique in the installation and its key in the EVALUATORS bucket. Without `data_dir`, a local mirror of
+    Hub data sets, rows come from the Hub. A unit that is not heard of for
+    `ack_wait_s` goes to another evaluator. SIGTERM leaves `grace_s` to finish units. `unit_size` is the most items
+    that a crash can repeat. A job fails when its endpoint gives nothing but errors for `first_outage_s` before its
+    first success and for `outage_s` after it.
+    """
+
+    name: str
+    listen: str
+    endpoints_file: Path | None = None
+    data_dir: Path | None = None
+    ack_wait_s: float = 10.0
+    grace_s: float = 20.0
+    unit_size: int = 32
+    first_outage_s: float = 40.0
+    outage_s: float = 300.0
+
+    @classmethod
+    def from_env(cls) -> Settings:
+        """Raises InvalidRequestError naming the variable that is wrong."""
+        file = os.environ.get("TOUCHSTONE_ENDPOINTS", "")
+        data = os.environ.get("TOUCHSTONE_DATA_DIR", "")
+        return cls(
+            name=_name(os.environ.get("TOUCHSTONE_EVALUATOR_NAME") or _default_name()),
+            listen=os.environ.get("TOUCHSTONE_EVALUATOR_LISTEN", "127.0.0.1:50053"),
+            endpoints_file=Path(file) if file else None,
+            data_dir=Path(data) if data else None,
+            ack_wait_s=_number("TOUCHSTONE_ACK_WAIT_S", 10.0, least=1.0),
+            grace_s=_number("TOUCHSTONE_GRACE_S", 20.0, least=0.0),
+            unit_size=int(_number("TOUCHSTONE_UNIT_SIZE", 32, least=1)),
+            first_outage_s=_number("TOUCHSTONE_FIRST_OUTAGE_S", 40.0, least=1.0),
+            outage_s=_number("TOUCHSTONE_OUTAGE_S", 300.0, least=1.0),
+        )
+
+
+def _default_name() -> str:
+    host = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())[:60].strip("-") or "host"
+    return f"{host}-{os.getpid()}"
+
+
+def _name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", name):
+        raise InvalidRequestError(
+            f"TOUCHSTONE_EVALUATOR_NAME is {name!r}; it may hold up to 80 letters, digits, - and _.",
+        )
+    return name
+
+
+def _number(variable: str, default: float, *, least: float) -> float:
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not value >= least:
+        raise InvalidRequestError(f"{variable} is {text!r}; it must be a number of at least {least:g}.")
+    return value

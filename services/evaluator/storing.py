@@ -1,0 +1,50 @@
+"""Publishing until JetStream has stored it, through restarts of NATS and a full stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import nats.errors
+
+from services.bus import StreamFullError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TRANSIENT = (nats.errors.Error, OSError, asyncio.TimeoutError)
+"""What NATS raises while it is away, restarting or slow. Of these, `MaxPayloadError` is no passing trouble."""
+
+_FULL_S = 1.0
+_MOST_DELAY_S = 2.0
+
+
+def heed_cancel() -> None:
+    """Raises CancelledError when the running task was asked to end.
+
+    nats-py waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes together with the
+    answer; loops around its calls ask here.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def until_stored(publish: Callable[[], Awaitable[T]], what: str) -> T:
+    """Repeats `publish` until it succeeds: at least once. Ends only by success, cancelling, or an error for good."""
+    delay = 0.1
+    while True:
+        try:
+            return await publish()
+        except StreamFullError:
+            log.warning("the results stream is full; %s waits for the results service", what)
+            delay = _FULL_S
+        except nats.errors.MaxPayloadError:
+            raise
+        except TRANSIENT as error:
+            log.warning("NATS did not store %s (%s); trying again", what, str(error) or type(error).__name__)
+            delay = min(_MOST_DELAY_S, delay * 2)
+        await asyncio.sleep(delay)

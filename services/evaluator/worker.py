@@ -1,0 +1,139 @@
+"""The evaluator's working part: pulls units of every endpoint, watches their jobs, announces itself, ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from nats.aio.msg import Msg
+
+from services.bus import JOBS, Bus, JobHeaders, is_marker, job_key, kv_subject
+from services.evaluator.announce import Announcer
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.endpoint_worker import EndpointWorker
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.hand import Hand
+from services.evaluator.listing import EndpointListing
+from services.evaluator.load import Loader
+from services.evaluator.planning import Planner
+from services.evaluator.providers.base import Provider
+from services.evaluator.settings import Settings
+from services.evaluator.storing import TRANSIENT, until_stored
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.25
+_JOB_SUBJECT = kv_subject(JOBS, job_key(""))
+
+
+class Worker:
+    """One evaluator over its endpoints. `make_provider` is how tests bring providers of their own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        bus: Bus,
+        catalogue: Catalogue,
+        endpoints: Sequence[Endpoint],
+        make_provider: Callable[[Endpoint], Provider],
+    ) -> None:
+        self._settings = settings
+        self._bus = bus
+        self._hand = Hand(bus)
+        loader = Loader(catalogue)
+        self._workers = [
+            EndpointWorker(endpoint, make_provider(endpoint), bus, self._hand, loader, settings)
+            for endpoint in endpoints
+        ]
+        self._listings = [
+            EndpointListing(worker.endpoint, worker.provider, worker.pace, self._changed) for worker in self._workers
+        ]
+        known = {listing.endpoint.name: listing for listing in self._listings}
+        self._planner = Planner(bus, self._hand, catalogue, loader, known, settings)
+        pairs = list(zip(self._workers, self._listings, strict=True))
+        self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs)
+
+    async def run(self, stop: asyncio.Event, ready: Callable[[], Awaitable[None]]) -> None:
+        """Works until `stop` is set, then drains. Calls `ready` once it is announced and its consumers exist."""
+        await self._bus.kv_watch(JOBS, job_key("*"), self._job_changed)
+        await until_stored(self._planner.open, "the consumer of planning units")
+        for worker in self._workers:
+            await until_stored(worker.open, f"the consumer of {worker.endpoint.name}")
+        announced = asyncio.Event()
+        background = [
+            asyncio.create_task(loop)
+            for loop in (
+                self._announcer.run(announced),
+                self._heartbeats(),
+                self._rechecks(),
+                *(listing.run() for listing in self._listings),
+            )
+        ]
+        pulling = [asyncio.create_task(loop) for loop in (self._planner.run(), *(w.run() for w in self._workers))]
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await _until_any(stopping, asyncio.create_task(announced.wait()), background + pulling)
+            if not stop.is_set():
+                log.info("evaluator %s is ready", self._settings.name)
+                await ready()
+                await _until_any(stopping, stopping, background + pulling)
+        finally:
+            stopping.cancel()
+            await _end(pulling)
+            await self._announcer.drain()
+            await self._hand.drain(self._settings.grace_s)
+            await _end(background)
+            for worker in self._workers:
+                await worker.provider.close()
+
+    def _changed(self) -> None:
+        self._announcer.changed()
+
+    async def _job_changed(self, msg: Msg) -> None:
+        job_id = msg.subject.removeprefix(_JOB_SUBJECT)
+        try:
+            self._hand.job_is(job_id, None if is_marker(msg.headers) else JobHeaders.decode(msg.headers))
+        except ValueError:
+            log.warning("the record of job %s has no state in its headers", job_id)
+
+    async def _heartbeats(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.ack_wait_s / 3)
+            try:
+                await self._hand.heartbeat()
+            except TRANSIENT as error:
+                log.warning("a heartbeat was not sent (%s)", str(error) or type(error).__name__)
+
+    async def _rechecks(self) -> None:
+        """Core messages are lost while NATS is away: after each reconnect the jobs in hand are looked up again."""
+        seen = self._bus.client.stats["reconnects"]
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            now = self._bus.client.stats["reconnects"]
+            if now == seen or not self._bus.connected:
+                continue
+            try:
+                await self._hand.check_jobs()
+                seen = now
+            except TRANSIENT as error:
+                log.warning("the jobs in hand cannot be looked up (%s)", str(error) or type(error).__name__)
+
+
+async def _until_any(stopping: asyncio.Task[bool], event: asyncio.Task[bool], loops: list[asyncio.Task[None]]) -> None:
+    """Waits for either; a loop that ends by itself is a bug and ends the process with its error."""
+    await asyncio.wait({stopping, event, *loops}, return_when=asyncio.FIRST_COMPLETED)
+    if event is not stopping:
+        event.cancel()
+    for loop in loops:
+        if loop.done():
+            loop.result()
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    """Asks until they end: see `heed_cancel` for how a request can be lost."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.5)

@@ -1,0 +1,56 @@
+"""An evaluator whose provider kills the process at one item: `crashing_evaluator.py <nats url> <item>`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+from services.bus import connect
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.providers.base import Listing
+from services.evaluator.settings import Settings
+from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.worker import Worker
+from touchstone.v1 import endpoint_pb2, job_pb2
+
+
+class Crashing:
+    """A provider that answers in 20 ms, except for one item."""
+
+    def __init__(self, item: int) -> None:
+        self._item = item
+
+    async def list_models(self) -> Listing:
+        return Listing((endpoint_pb2.Model(model="stub"),))
+
+    async def generate(self, model: str, sampling: job_pb2.Sampling, task: Task, item: Item) -> Response:
+        await asyncio.sleep(0.02)
+        if item.index == self._item:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Response("no answer")
+
+    async def close(self) -> None:
+        return
+
+
+async def main(url: str, item: int) -> None:
+    bus = await connect(url, "crashing")
+    worker = Worker(
+        Settings("crashing", "127.0.0.1:0", ack_wait_s=1.0),
+        bus,
+        Catalogue(None),
+        [Endpoint("stub", "openai", concurrency=2)],
+        lambda endpoint: Crashing(item),
+    )
+
+    async def ready() -> None:
+        print("ready", flush=True)
+
+    await worker.run(asyncio.Event(), ready)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,179 @@
+"""The evaluator as a process: crashes, orderly ends, and units that crash it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from services.bus import DLQ, KIND_FAULT, KIND_ITEMS
+from tests.integration.evaluator_rig import Rig, open_rig, running, settings, start_process, stub_endpoint, until
+from tests.nats_server import NatsServer
+from tests.servers.openai_server import OpenAIServer
+from tests.servers.stub import Behaviour
+from touchstone.v1 import evaluator_pb2
+
+
+def endpoints_file(folder: Path, url: str, concurrency: int = 8) -> Path:
+    file = folder / "endpoints.toml"
+    file.write_text(f'[[endpoint]]\nname = "stub"\nkind = "openai"\nbase_url = "{url}"\nconcurrency = {concurrency}\n')
+    return file
+
+
+async def announced(rig: Rig, name: str) -> evaluator_pb2.Evaluator | None:
+    msg = await rig.bus.kv_get("EVALUATORS", name)
+    return evaluator_pb2.Evaluator.FromString(msg.data) if msg and msg.data else None
+
+
+async def test_a_killed_evaluators_units_are_run_again_and_nothing_is_lost(nats: NatsServer, tmp_path: Path) -> None:
+    async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.1)) as stub:
+        file = endpoints_file(tmp_path, stub.url)
+        first = await start_process(nats, file, "first")
+        try:
+            await rig.release_items(await rig.job(), 160, unit_size=16)
+            await until(lambda: len(stub.records) > 60)
+        finally:
+            first.send_signal(signal.SIGKILL)
+            await first.wait()
+        calls_before = len(stub.records)
+        second = await start_process(nats, file, "second")
+        try:
+            await rig.until_acknowledged(40)
+        finally:
+            second.terminate()
+            await second.wait()
+        items = await rig.items()
+        assert {item.position for item in items} == set(range(160))
+        assert calls_before < 160
+        # Units in flight at the kill: two full slots' worth and the next one.
+        assert len(stub.records) - 160 <= 3 * 16
+
+
+async def test_sigterm_finishes_what_it_began_gives_back_the_rest_and_exits_0(nats: NatsServer, tmp_path: Path) -> None:
+    async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.2)) as stub:
+        process = await start_process(nats, endpoints_file(tmp_path, stub.url, 4), "leaver")
+        await rig.release_items(await rig.job(), 160, unit_size=16)
+        await until(lambda: len(stub.records) > 10)
+        process.terminate()
+        await until(lambda: _is_draining(rig, "leaver"), 3)
+        started = time.monotonic()
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert time.monotonic() - started < 10
+        answered = len(await rig.items())
+        assert answered == len(stub.records)  # No call was thrown away.
+        assert answered % 16 == 0
+        assert await rig.work_left() == 10 - answered // 16
+        # What is left waits for nobody: it can be had at once, not after the acknowledgement time.
+        assert await rig.released_again("stub") is not None
+
+
+async def _ended_or_done(process: asyncio.subprocess.Process, rig: Rig) -> bool:
+    return process.returncode is not None or await rig.work_left() == 0
+
+
+async def _is_draining(rig: Rig, name: str) -> bool:
+    found = await announced(rig, name)
+    return found is not None and found.draining
+
+
+async def test_sigterm_gives_units_back_when_the_grace_is_over(nats: NatsServer, tmp_path: Path) -> None:
+    async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=60)) as stub:
+        process = await start_process(nats, endpoints_file(tmp_path, stub.url), "slow", TOUCHSTONE_GRACE_S="1")
+        await rig.release_items(await rig.job(), 8)
+        await until(lambda: stub.in_flight == 8)
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 8) == 0
+        assert await rig.work_left() == 1
+        assert await rig.released_again("stub") is not None
+
+
+async def test_a_unit_that_kills_its_evaluators_is_dead_lettered_and_its_job_fails(nats: NatsServer) -> None:
+    """Each delivery is taken and never acknowledged, as by a process that dies; the sixth goes to the worker."""
+    async with open_rig(nats) as rig, OpenAIServer() as stub:
+        job_id = await rig.job()
+        subscription = await rig.bus.work("stub", 0.3)
+        await rig.release_items(job_id, 8)
+        for delivery in range(1, 6):
+            msg = (await subscription.fetch(1, timeout=5))[0]
+            assert msg.metadata.num_delivered == delivery
+        async with running(nats, [stub_endpoint(stub.url)]):
+            fault = await rig.fault()
+            await rig.until_acknowledged(5)
+        assert "crashed its evaluator three times while it ran alone" in fault.reason
+        assert stub.records == []
+        assert (await rig.bus.js.stream_info(DLQ)).state.messages == 1
+        assert len(await rig.stored(KIND_FAULT)) == 1
+
+
+async def test_a_crashing_unit_takes_no_other_job_with_it(nats: NatsServer) -> None:
+    """A supervisor restarts the evaluator after each crash; the healthy job's units share its first two crashes."""
+    async with open_rig(nats) as rig:
+        poisoned, healthy = await rig.job(), await rig.job()
+        await rig.release(rig.unit(poisoned, 0, 0, 8))
+        for number, start in enumerate(range(8, 72, 8)):
+            await rig.release(rig.unit(healthy, number, start, start + 8))
+        script = Path(__file__).with_name("crashing_evaluator.py")
+        crashes = 0
+        started = time.monotonic()
+        while await rig.work_left():
+            assert time.monotonic() - started < 60
+            process = await asyncio.create_subprocess_exec(sys.executable, str(script), nats.url, "3")
+            await until(partial(_ended_or_done, process, rig), 60, 0.1)
+            crashes += process.returncode == -signal.SIGKILL
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+        items = [item for s in await rig.stored(KIND_ITEMS) if s.batch.job_id == healthy for item in s.batch.items]
+        faults = await rig.stored(KIND_FAULT)
+    assert crashes == 5  # Two beside others, three alone; the sixth delivery is not run.
+    assert {item.position for item in items} == set(range(8, 72))
+    assert [fault.subject.split(".")[1] for fault in faults] == [poisoned]
+
+
+@pytest.mark.parametrize("deliveries", [2, 3])
+async def test_a_suspect_unit_runs_alone_from_its_third_delivery(nats: NatsServer, deliveries: int) -> None:
+    async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.2)) as stub, OpenAIServer() as other:
+        job_id = await rig.job()
+        suspect = rig.unit(job_id, 99, 380, 400)
+        subscription = await rig.bus.work("stub", 0.3)
+        await rig.release(suspect)
+        for _ in range(deliveries - 1):
+            await subscription.fetch(1, timeout=5)
+        endpoints = [
+            stub_endpoint(stub.url, concurrency=2),
+            stub_endpoint(other.url, name="other", concurrency=2),
+        ]
+        other.behaviour.latency_s = 0.05
+        async with running(nats, endpoints, settings(ack_wait_s=1.0)):
+            for number in range(8):
+                unit = rig.unit(job_id, number, number * 8, number * 8 + 8, endpoint="other")
+                await rig.release(unit, endpoint="other")
+            await rig.until_acknowledged()
+        first, last = stub.records[0].at, stub.records[-1].at + 0.2
+        beside = [record for record in other.records if first < record.at < last]
+        assert len(stub.records) == 20
+        assert len(other.records) == 64
+        assert (beside == []) == (deliveries == 3)
+
+
+async def test_a_busy_port_ends_the_process_with_a_sentence(nats: NatsServer, tmp_path: Path) -> None:
+    process = await start_process(
+        nats, endpoints_file(tmp_path, "http://127.0.0.1:9/v1"), TOUCHSTONE_EVALUATOR_LISTEN=f"127.0.0.1:{nats.port}"
+    )
+    _, errors = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    assert f"127.0.0.1:{nats.port} is in use. Stop what listens there" in errors.decode()
+
+
+async def test_a_wrong_endpoints_file_ends_the_process_with_a_sentence(nats: NatsServer, tmp_path: Path) -> None:
+    file = tmp_path / "endpoints.toml"
+    file.write_text('[[endpoint]]\nname = "a"\nkind = "openai"\nconcurency = 3\n')
+    process = await start_process(nats, file)
+    _, errors = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    assert f"touchstone: {file}, endpoint 1 (a): 'concurency' is not known." in errors.decode()

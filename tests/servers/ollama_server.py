@@ -1,0 +1,88 @@
+"""A stub that speaks Ollama's own API (v0.33). `python -m tests.servers.ollama_server --port 8002`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
+
+
+class OllamaServer(StubServer):
+    """`window` is the loaded model's context; `cuts` cuts longer prompts silently, as versions before 0.12.6 do."""
+
+    def __init__(self, behaviour: Behaviour | None = None) -> None:
+        super().__init__(behaviour)
+        self.window = 4096
+        self.cuts = False
+        self.thinking = ""
+        self.done_reason = "stop"
+        self.parameter_size = "7.6B"
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/api/version", self.version),
+            web.get("/api/tags", self.tags),
+            web.get("/api/ps", self.loaded),
+            web.post("/api/show", self.show),
+            web.post("/api/chat", self.chat),
+        ]
+
+    async def version(self, request: web.Request) -> web.Response:
+        return web.json_response({"version": "0.33.1"})
+
+    async def tags(self, request: web.Request) -> web.Response:
+        details = {"parameter_size": self.parameter_size, "quantization_level": "Q4_K_M", "family": "stub"}
+        models = [
+            {"name": name, "model": name, "size": 4_700_000_000, "digest": f"sha256:{name}", "details": details}
+            for name in self.behaviour.models
+        ]
+        return web.json_response({"models": models})
+
+    async def show(self, request: web.Request) -> web.Response:
+        info = {"general.architecture": "stub", "general.parameter_count": 7_600_000_000, "stub.context_length": 32768}
+        return web.json_response({"model_info": info})
+
+    async def loaded(self, request: web.Request) -> web.Response:
+        models = [{"name": name, "model": name, "context_length": self.window} for name in self.behaviour.models]
+        return web.json_response({"models": models})
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        window = body.get("options", {}).get("num_ctx", self.window)
+        if body.get("truncate") is False and not self.cuts and self._tokens(body) > window - 1:
+            text = f'{{"error":{{"code":400,"type":"exceed_context_size_error","n_ctx":{window}}}}}'
+            return web.json_response({"error": text}, status=400)
+        return await self.generate(request)
+
+    def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
+        window = body.get("options", {}).get("num_ctx", self.window)
+        message = {"role": "assistant", "content": text}
+        if self.thinking:
+            message["thinking"] = self.thinking
+        answer = {
+            "model": body["model"],
+            "created_at": "2026-11-20T00:00:00Z",
+            "message": message,
+            "done": True,
+            "done_reason": self.done_reason,
+            "total_duration": 1_000_000,
+            "prompt_eval_count": min(self._tokens(body), window),
+            "eval_count": len(text.split()),
+        }
+        return {key: value for key, value in answer.items() if value != 0}
+
+    def empty(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {"model": body["model"], "done": True}
+
+    def error(self, fault: Fault) -> dict[str, Any]:
+        return {"error": fault.message or f"stub fault {fault.kind}"}
+
+    @staticmethod
+    def _tokens(body: dict[str, Any]) -> int:
+        return sum(len(message["content"].split()) for message in body["messages"])
+
+
+if __name__ == "__main__":
+    run(OllamaServer(), arguments(__doc__ or "").parse_args())

@@ -1,0 +1,296 @@
+"""What goes over the wire to OpenAI-compatible servers and how their answers are read."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.openai import OpenAIProvider
+from services.evaluator.tasks.base import Item, Message, Response
+from tests.servers.openai_server import OpenAIServer
+from tests.servers.stub import Behaviour, Fault
+from touchstone.v1 import job_pb2
+
+TASK = Catalogue(None).task("demo", "sentiment")
+ITEM = Item(0, (Message("system", "Be brief."), Message("user", "one two three")), "positive", "h", "p")
+
+
+async def call(
+    stub: OpenAIServer, sampling: job_pb2.Sampling | None = None, model: str = "stub", **changes: Any
+) -> Response:
+    """One call to the stub through a provider of its own."""
+    async with stub:
+        provider = OpenAIProvider(replace(Endpoint("vllm-a", "openai", stub.url), **changes))
+        try:
+            return await provider.generate(model, sampling or job_pb2.Sampling(), TASK, ITEM)
+        finally:
+            await provider.close()
+
+
+def sampling_of(field: str, value: float) -> job_pb2.Sampling:
+    sampling = job_pb2.Sampling()
+    setattr(sampling, field, value)
+    return sampling
+
+
+async def refusal(fault: Fault, **changes: Any) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await call(OpenAIServer(Behaviour(faults=deque([fault]))), **changes)
+    return caught.value
+
+
+async def test_without_sampling_only_model_and_messages_are_sent() -> None:
+    stub = OpenAIServer()
+    await call(stub)
+    assert stub.records[0].path == "/v1/chat/completions"
+    assert stub.records[0].body == {
+        "model": "stub",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "one two three"}],
+        "stream": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "key"),
+    [
+        ("temperature", 0.0, "temperature"),
+        ("temperature", 1.5, "temperature"),
+        ("top_p", 0.9, "top_p"),
+        ("max_tokens", 16, "max_tokens"),
+        ("seed", 0, "seed"),
+        ("seed", 2**40, "seed"),
+    ],
+)
+async def test_each_parameter_is_sent_when_it_is_set(field: str, value: float, key: str) -> None:
+    stub = OpenAIServer()
+    await call(stub, sampling_of(field, value))
+    assert stub.records[0].body[key] == value
+    assert set(stub.records[0].body) == {"model", "messages", "stream", key}
+
+
+@pytest.mark.parametrize(
+    ("owner", "field", "key"),
+    [
+        ("vllm", "top_k", "top_k"),
+        ("vllm", "repeat_penalty", "repetition_penalty"),
+        ("llamacpp", "top_k", "top_k"),
+        ("llamacpp", "repeat_penalty", "repeat_penalty"),
+    ],
+)
+async def test_servers_known_to_take_more_get_more(owner: str, field: str, key: str) -> None:
+    stub = OpenAIServer(owned_by=owner)
+    await call(stub, sampling_of(field, 2))
+    assert stub.records[0].body[key] == 2
+
+
+@pytest.mark.parametrize("field", ["top_k", "repeat_penalty", "context_length"])
+async def test_a_parameter_that_cannot_be_sent_is_refused_and_not_dropped(field: str) -> None:
+    stub = OpenAIServer()
+    with pytest.raises(ProviderError) as caught:
+        await call(stub, sampling_of(field, 1))
+    assert caught.value.fatal
+    assert caught.value.message == f"vllm-a does not take {field}. Leave it out of the job's parameters."
+    assert stub.records == []
+
+
+async def test_extra_is_merged_into_the_body_as_it_is() -> None:
+    stub = OpenAIServer()
+    sampling = job_pb2.Sampling()
+    sampling.extra.update({"top_k": 5, "stop": ["\n"], "chat_template_kwargs": {"thinking": False}})
+    await call(stub, sampling)
+    body = stub.records[0].body
+    assert (body["top_k"], body["stop"], body["chat_template_kwargs"]) == (5, ["\n"], {"thinking": False})
+    assert isinstance(body["top_k"], int)
+
+
+async def test_the_key_travels_as_a_bearer_token() -> None:
+    stub = OpenAIServer()
+    await call(stub, api_key_env="K", api_key="sk-1")
+    assert stub.records[0].headers["Authorization"] == "Bearer sk-1"
+
+
+async def test_an_answer_is_read_with_its_figures() -> None:
+    stub = OpenAIServer(Behaviour(answer=lambda prompt: "Answer: positive"))
+    response = await call(stub)
+    assert response == replace(
+        Response("Answer: positive", finish_reason="stop", input_tokens=5, output_tokens=2, served_model="stub"),
+        latency_ms=response.latency_ms,
+    )
+    assert 0 < response.latency_ms < 5000
+
+
+@pytest.mark.parametrize("key", ["reasoning", "reasoning_content"])
+async def test_reasoning_is_kept_apart(key: str) -> None:
+    stub = OpenAIServer(Behaviour(answer=lambda prompt: "yes"))
+    stub.message = {key: "let me think"}
+    response = await call(stub)
+    assert (response.text, response.reasoning) == ("yes", "let me think")
+
+
+async def test_an_answer_without_content_is_empty_text() -> None:
+    stub = OpenAIServer()
+    stub.message, stub.finish_reason = {"content": None}, "length"
+    response = await call(stub)
+    assert (response.text, response.finish_reason, response.refused) == ("", "length", False)
+
+
+async def test_a_filtered_answer_is_refused() -> None:
+    stub = OpenAIServer()
+    stub.finish_reason = "content_filter"
+    assert (await call(stub)).refused
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("This model's maximum context length is 4096 tokens. However, you requested 9000.", ""),
+        ("anything", "context_length_exceeded"),
+        ("request (8889 tokens) exceeds the available context size (4096 tokens)", ""),
+    ],
+)
+async def test_a_prompt_that_does_not_fit_is_the_items_own_outcome(message: str, code: str) -> None:
+    response = await call(OpenAIServer(Behaviour(faults=deque([Fault("400", message=message, code=code)]))))
+    assert response.input_truncated
+    assert response.text == ""
+
+
+async def test_a_filtered_prompt_is_the_items_own_outcome() -> None:
+    response = await call(OpenAIServer(Behaviour(faults=deque([Fault("400", code="content_filter")]))))
+    assert response.refused
+
+
+@pytest.mark.parametrize("status", ["401", "403"])
+async def test_a_refused_key_is_fatal_and_names_the_variable_but_not_the_key(status: str) -> None:
+    error = await refusal(Fault(status, message="Incorrect key sk-1"), api_key_env="VLLM_KEY", api_key="sk-1")
+    assert error.fatal
+    assert error.message == "vllm-a refused the key. Set VLLM_KEY where the evaluator runs and restart it."
+
+
+async def test_a_missing_key_is_fatal_before_any_call() -> None:
+    stub = OpenAIServer()
+    with pytest.raises(ProviderError) as caught:
+        await call(stub, name="openai", api_key_env="OPENAI_API_KEY")
+    assert caught.value.fatal
+    assert caught.value.message == "AI provider error: API key not configured for OpenAI"
+    assert stub.records == []
+
+
+async def test_an_unknown_model_is_fatal_and_named() -> None:
+    with pytest.raises(ProviderError) as caught:
+        await call(OpenAIServer(), model="absent-7b")
+    assert caught.value.fatal
+    assert caught.value.message == "vllm-a does not have model absent-7b. Choose one that it lists."
+
+
+async def test_a_wrong_address_is_fatal_and_says_what_to_correct() -> None:
+    stub = OpenAIServer()
+    async with stub:
+        provider = OpenAIProvider(Endpoint("vllm-a", "openai", stub.url.removesuffix("/v1")))
+        with pytest.raises(ProviderError) as caught:
+            await provider.generate("stub", job_pb2.Sampling(), TASK, ITEM)
+        await provider.close()
+    assert caught.value.fatal
+    assert "usually ends in /v1" in caught.value.message
+
+
+@pytest.mark.parametrize("status", ["408", "409", "425", "500", "502", "503", "504"])
+async def test_passing_failures_are_retryable(status: str) -> None:
+    error = await refusal(Fault(status, message="busy", retry_after="3"))
+    assert error.retryable
+    assert not error.fatal
+    assert not error.rate_limited
+    assert error.retry_after_s == 3
+    assert error.unreachable == (status in ("502", "503", "504"))
+    assert error.message == f"vllm-a failed with status {status}: busy."
+
+
+async def test_a_rate_limit_is_retryable_and_carries_the_wait() -> None:
+    error = await refusal(Fault("429", retry_after="26"))
+    assert error.retryable
+    assert error.rate_limited
+    assert error.retry_after_s == 26
+
+
+@pytest.mark.parametrize("fault", [Fault("429", code="insufficient_quota"), Fault("402")])
+async def test_used_up_credit_is_fatal(fault: Fault) -> None:
+    error = await refusal(fault)
+    assert error.fatal
+    assert not error.retryable
+
+
+@pytest.mark.parametrize("kind", ["truncated", "empty", "reset"])
+async def test_a_broken_answer_is_retryable(kind: str) -> None:
+    assert (await refusal(Fault(kind))).retryable
+
+
+async def test_another_refusal_is_neither_retried_nor_fatal() -> None:
+    error = await refusal(Fault("400", message="bad character"))
+    assert not error.retryable
+    assert not error.fatal
+
+
+async def test_models_are_listed_with_context_and_size() -> None:
+    stub = OpenAIServer(Behaviour(models=("qwen2.5-7b-instruct", "other")), owned_by="vllm")
+    async with stub:
+        provider = OpenAIProvider(Endpoint("vllm-a", "openai", stub.url))
+        listing = await provider.list_models()
+        await provider.close()
+    assert listing.server == "vLLM"
+    assert [(m.model, m.context_length, m.parameters_b) for m in listing.models] == [
+        ("qwen2.5-7b-instruct", 4096, 7.0),
+        ("other", 4096, 0.0),
+    ]
+
+
+async def test_a_configured_list_of_models_replaces_the_servers() -> None:
+    stub = OpenAIServer(Behaviour(models=("a", "b", "c")))
+    async with stub:
+        provider = OpenAIProvider(Endpoint("vllm-a", "openai", stub.url, models=("b", "mine")))
+        listing = await provider.list_models()
+        await provider.close()
+    assert [(model.model, model.context_length) for model in listing.models] == [("b", 4096), ("mine", 0)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        "text",
+        {"choices": None},
+        {"choices": [None]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": "text"}]},
+        {"error": {"message": "engine died"}},
+    ],
+)
+async def test_no_form_of_answer_crashes_the_reader(body: object) -> None:
+    class Odd(OpenAIServer):
+        def routes(self) -> list[web.RouteDef]:
+            async def odd(request: web.Request) -> web.Response:
+                return web.json_response(body)
+
+            return [web.post("/v1/chat/completions", odd)]
+
+    with pytest.raises(ProviderError) as caught:
+        await call(Odd())
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("model", "refused"), [("llama-70b", True), ("llama-7b", False), ("mystery", False), ("mixtral-8x7b", True)]
+)
+async def test_a_model_beyond_the_limit_is_refused_before_any_call(model: str, refused: bool) -> None:
+    stub = OpenAIServer(Behaviour(models=(model,)))
+    if not refused:
+        await call(stub, model=model, max_model_b=13.0)
+        return
+    with pytest.raises(ProviderError, match="takes at most 13"):
+        await call(stub, model=model, max_model_b=13.0)
+    assert stub.records == []

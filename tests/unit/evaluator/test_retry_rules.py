@@ -1,0 +1,120 @@
+"""When calls are tried again, when items and jobs are given up."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from services.evaluator.providers.base import ProviderError
+from services.evaluator.retry import MOST_REFUSALS, MOST_TRIES, Outage, Tries, backoff_s, delay_s
+
+FAILED = ProviderError("500", retryable=True)
+AWAY = ProviderError("refused", retryable=True, unreachable=True)
+LIMITED = ProviderError("429", retryable=True, rate_limited=True)
+REFUSED = ProviderError("400")
+
+
+class Ceiling(random.Random):
+    """Always draws the most."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+@pytest.mark.parametrize(("tries", "most"), [(1, 0.5), (2, 1), (3, 2), (7, 32), (8, 60), (50, 60)])
+def test_backoff_doubles_from_half_a_second_to_a_minute(tries: int, most: float) -> None:
+    assert backoff_s(tries, Ceiling()) == most
+
+
+def test_backoff_is_spread_over_its_whole_range() -> None:
+    jitter = random.Random(1)
+    waits = [backoff_s(3, jitter) for _ in range(1000)]
+    assert min(waits) < 0.1
+    assert max(waits) > 1.9
+
+
+def test_the_providers_own_wish_is_honoured_up_to_a_cap() -> None:
+    asked = ProviderError("429", retryable=True, rate_limited=True, retry_after_s=26)
+    assert delay_s(asked, 1, random.Random(1)) >= 26
+    asked.retry_after_s = 86400
+    assert delay_s(asked, 1, Ceiling()) <= 121
+
+
+def test_an_endpoint_that_is_away_is_looked_for_every_five_seconds() -> None:
+    assert delay_s(AWAY, 9, Ceiling()) == 5
+    assert delay_s(FAILED, 9, Ceiling()) == 60
+
+
+@pytest.mark.parametrize("error", [FAILED, AWAY])
+def test_before_the_first_success_an_outage_lasts_40_seconds(error: ProviderError) -> None:
+    outage = Outage(40, 300)
+    assert not outage.failure(error, 0, 1)
+    assert not outage.failure(error, 30, 39)
+    assert outage.failure(error, 39, 41)
+
+
+def test_after_a_success_an_outage_lasts_five_minutes() -> None:
+    outage = Outage(40, 300)
+    outage.success(10)
+    assert not outage.failure(AWAY, 20, 25)
+    assert not outage.failure(AWAY, 300, 315)
+    assert outage.failure(AWAY, 318, 321)
+
+
+def test_a_success_ends_an_outage() -> None:
+    outage = Outage(40, 300)
+    outage.failure(FAILED, 0, 30)
+    outage.success(35)
+    assert not outage.failure(FAILED, 36, 200)
+
+
+def test_a_failure_beside_successes_is_no_outage() -> None:
+    outage = Outage(40, 300)
+    outage.success(500)
+    assert not outage.failure(FAILED, 0, 600)
+    assert outage.down_since is None
+
+
+def test_a_rate_limit_before_the_first_success_has_the_long_patience() -> None:
+    outage = Outage(40, 300)
+    assert not outage.failure(LIMITED, 0, 100)
+    assert outage.failure(LIMITED, 250, 301)
+
+
+def test_calls_refused_for_good_fail_the_job_unless_one_worked() -> None:
+    outage = Outage(40, 300)
+    given_up = [outage.failure(REFUSED, 0, 0) for _ in range(MOST_REFUSALS)]
+    assert given_up == [False] * (MOST_REFUSALS - 1) + [True]
+    worked = Outage(40, 300)
+    worked.success(0)
+    assert not any(worked.failure(REFUSED, 1, 1) for _ in range(100))
+
+
+def test_an_item_is_given_up_after_six_tries_while_others_work() -> None:
+    outage, tries = Outage(40, 300), Tries()
+    outage.success(5)
+    results = []
+    for now in range(10, 16):
+        results.append(tries.failed(FAILED, outage, now))
+        outage.success(now + 0.5)
+    assert results == [False] * (MOST_TRIES - 1) + [True]
+
+
+def test_an_item_is_not_given_up_while_nothing_works() -> None:
+    outage, tries = Outage(40, 300), Tries()
+    outage.success(5)
+    assert not any(tries.failed(FAILED, outage, 10 + second) for second in range(59))
+    assert tries.failed(FAILED, outage, 71)
+
+
+def test_neither_rate_limits_nor_outages_use_up_tries() -> None:
+    outage, tries = Outage(40, 300), Tries()
+    outage.success(5)
+    for second in range(200):
+        assert not tries.failed(LIMITED if second % 2 else AWAY, outage, 10 + second)
+        outage.success(10.5 + second)
+
+
+def test_a_refusal_gives_the_item_up_at_once() -> None:
+    assert Tries().failed(REFUSED, Outage(40, 300), 0)

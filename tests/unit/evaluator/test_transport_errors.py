@@ -1,0 +1,204 @@
+"""Every failure of HTTP becomes a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from email.utils import formatdate
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from deploy.local.ports import free_port
+from services.evaluator.providers import transport
+from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.transport import Reply, Transport
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def calling(handler: Handler, timeout_s: float = 5.0, first_byte_s: float = 0.0) -> AsyncIterator[Transport]:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    client = Transport(
+        "stub",
+        f"http://127.0.0.1:{port}",
+        f"127.0.0.1:{port}",
+        "Start it.",
+        timeout_s=timeout_s,
+        first_byte_s=first_byte_s,
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+        await runner.cleanup()
+
+
+async def failure(client: Transport) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await client.post("/x", {})
+    return caught.value
+
+
+async def test_a_refused_connection_is_unreachable_and_says_where() -> None:
+    port = free_port()
+    client = Transport("ollama", f"http://127.0.0.1:{port}", f"127.0.0.1:{port}", "Start it with `ollama serve`.")
+    error = await failure(client)
+    await client.close()
+    assert error.message == f"ollama does not answer at 127.0.0.1:{port}. Start it with `ollama serve`."
+    assert error.unreachable
+    assert error.retryable
+
+
+async def test_an_unknown_host_is_unreachable() -> None:
+    client = Transport("stub", "http://no-such-host.invalid", "no-such-host.invalid", "Start it.")
+    error = await failure(client)
+    await client.close()
+    assert "the host of no-such-host.invalid is not known" in error.message
+    assert error.unreachable
+
+
+@pytest.mark.parametrize("first_byte_s", [0.0, 0.2])
+async def test_silence_ends_at_the_time_limit(first_byte_s: float) -> None:
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async with calling(hang, timeout_s=5.0 if first_byte_s else 0.2, first_byte_s=first_byte_s) as client:
+        started = time.monotonic()
+        error = await failure(client)
+        assert time.monotonic() - started < 2
+    assert "did not finish an answer in time" in error.message
+    assert error.retryable
+    assert not error.unreachable
+
+
+async def test_a_reset_connection_is_retryable() -> None:
+    async def reset(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async with calling(reset) as client:
+        error = await failure(client)
+    assert error.message == "stub closed the connection before it answered."
+    assert error.retryable
+
+
+async def test_a_body_shorter_than_announced_is_retryable() -> None:
+    async def short(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b"{")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async with calling(short) as client:
+        error = await failure(client)
+    assert error.message == "stub cut an answer short."
+    assert error.retryable
+
+
+async def test_redirects_are_not_followed() -> None:
+    seen: list[str] = []
+
+    async def redirect(request: web.Request) -> web.StreamResponse:
+        seen.append(request.path)
+        raise web.HTTPTemporaryRedirect("http://169.254.169.254/secret")
+
+    async with calling(redirect) as client:
+        error = await failure(client)
+    assert error.fatal
+    assert "redirect" in error.message
+    assert seen == ["/x"]
+
+
+async def test_an_answer_beyond_the_cap_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MAX_BODY_BYTES", 2**20)
+
+    async def large(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=b" " * 2**21)
+
+    async with calling(large) as client:
+        error = await failure(client)
+    assert error.message == "stub sent an answer of more than 1 MiB. Lower max_tokens."
+
+
+async def test_cancelling_closes_the_connection_at_once() -> None:
+    ended = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.StreamResponse:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+        raise AssertionError
+
+    async with calling(hang) as client:
+        call = asyncio.create_task(client.post("/x", {}))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        await asyncio.wait_for(ended.wait(), 1)
+
+
+async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+
+    async def fine(request: web.Request) -> web.StreamResponse:
+        return web.json_response({"ok": True})
+
+    async with calling(fine) as client:
+        assert (await client.post("/x", {})).body == {"ok": True}
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        # Far ahead: minutes may pass between collecting this test and running it.
+        ({"retry-after": formatdate(time.time() + 86_400, usegmt=True)}, pytest.approx(86_400, abs=3_600)),
+        ({"retry-after": "soon"}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert Reply(429, headers, None, "", 0).retry_after_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"error": {"message": "a  b", "code": "c"}}, "a b"),
+        ({"error": "plain"}, "plain"),
+        ({"message": "m"}, "m"),
+        ({"detail": "d"}, "d"),
+        ({"object": "error"}, ""),
+        (None, "<html>gateway</html>"),
+    ],
+)
+def test_the_providers_words_are_found_where_it_puts_them(body: object, text: str) -> None:
+    assert Reply(500, {}, body, "<html>gateway</html>", 0).error_text == text
+
+
+def test_every_error_of_aiohttp_has_a_sentence() -> None:
+    """A new exception upstream must fail here and not in a job."""
+    client = Transport("stub", "http://h", "h", "Start it.")
+    kinds: list[type[Exception]] = [aiohttp.ClientError]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    for kind in [*kinds, TimeoutError, OSError, ConnectionResetError]:
+        error = client._translate(kind.__new__(kind))
+        assert error.message.startswith("stub ")
+        assert error.retryable
