@@ -1,0 +1,190 @@
+"""Everything that is written to DuckDB. Each function runs inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from services.results import job_reads, rows
+from services.results.database import Connection, first_row, query
+from services.results.job_result import Computed
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a stream is stored. `created` tells a stream from a later one of the same name."""
+
+    stream: str
+    created: str
+    sequence: int
+
+
+def read_mark(connection: Connection, stream: str) -> Mark:
+    found = first_row(connection, "SELECT * FROM positions WHERE stream = $stream", {"stream": stream})
+    return Mark(*found) if found else Mark(stream, "", 0)
+
+
+def write_mark(connection: Connection, mark: Mark) -> None:
+    connection.execute(
+        "INSERT INTO positions VALUES ($stream, $created, $sequence) "
+        "ON CONFLICT (stream) DO UPDATE SET created = excluded.created, sequence = excluded.sequence",
+        {"stream": mark.stream, "created": mark.created, "sequence": mark.sequence},
+    )
+
+
+def store_items(connection: Connection, batches: Sequence[item_result_pb2.ItemResultBatch]) -> None:
+    """Stores item results; see queries/store_items.sql for what replaces what."""
+    table = rows.table(batches)
+    if table.num_rows == 0:
+        return
+    connection.register("batch", table)
+    try:
+        connection.execute(query("store_items"))
+    finally:
+        connection.unregister("batch")
+
+
+def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> None:
+    """Appends to the audit trail and moves jobs to their newest state; repeated and late events change nothing."""
+    for event in events:
+        connection.execute(
+            "INSERT INTO events VALUES ($event_id, $job_id, $occurred_at, $actor, $action, $event) "
+            "ON CONFLICT (event_id) DO NOTHING",
+            {
+                "event_id": event.event_id,
+                "job_id": event.job.job_id,
+                "occurred_at": event.occurred_at.ToDatetime(),
+                "actor": event.actor,
+                "action": event.action,
+                "event": event.SerializeToString(),
+            },
+        )
+        _store_job(connection, event.job, event.event_id)
+    for job_id in {event.job.job_id for event in events}:
+        _choose_current(connection, job_id)
+
+
+def store_seal(
+    connection: Connection, job: job_pb2.Job, computed: Computed, sealed_at: datetime
+) -> results_service_pb2.SealJobResponse:
+    """Stores a seal, its metrics and who stands for its configuration now; returns what is stored.
+
+    An attempt is sealed once: if this or a later one is, nothing changes.
+    """
+    sealed = job_reads.sealed_result(connection, job.job_id, job.attempt)
+    if sealed is not None:
+        return sealed
+    _store_job(connection, job, "")
+    connection.execute(
+        query("store_seal"),
+        {
+            "job_id": job.job_id,
+            "attempt": job.attempt,
+            "sealed_at": sealed_at.astimezone(UTC).replace(tzinfo=None),
+            "missing": computed.missing,
+            "infrastructure_errors": computed.errors,
+            "complete": computed.missing + computed.errors == 0,
+            "suite": suite_of(job.spec),
+            "mode": mode_of(job.spec),
+            "item_set": job.item_set,
+            "subset": job.subset,
+            "configuration": job.receipt.configuration,
+            "job": job.SerializeToString(),
+            "result": computed.result.SerializeToString(),
+        },
+    )
+    connection.execute("DELETE FROM metrics WHERE job_id = $job_id", {"job_id": job.job_id})
+    for task in computed.result.tasks:
+        for place, metric in enumerate(task.metrics):
+            _store_metric(connection, job.job_id, task.task, metric, place, 1)
+    for place, (metric, tasks) in enumerate(computed.averages):
+        _store_metric(connection, job.job_id, "", metric, place, tasks)
+    _choose_current(connection, job.job_id)
+    return results_service_pb2.SealJobResponse(
+        missing=computed.missing, infrastructure_errors=computed.errors, result=computed.result
+    )
+
+
+def suite_of(spec: job_pb2.JobSpec) -> str:
+    """The suite's name, or what stands for one: a dataset's id, an experiment's name."""
+    match spec.WhichOneof("work"):
+        case "suite":
+            return spec.suite.suite
+        case "dataset":
+            return spec.dataset.dataset_id
+        case "experiment":
+            return spec.experiment.experiment
+    return ""
+
+
+def mode_of(spec: job_pb2.JobSpec) -> int:
+    return int(spec.mode) or int(suite_pb2.MODE_GENERATE)
+
+
+def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
+    connection.execute(
+        query("store_job"),
+        {
+            "job_id": job.job_id,
+            "event_id": event_id,
+            "owner": job.owner,
+            "project_id": job.spec.project_id,
+            "suite": suite_of(job.spec),
+            "endpoint": job.spec.endpoint,
+            "model": job.spec.model,
+            "state": int(job.state),
+            "attempt": job.attempt,
+            "created_at": job.created_at.ToDatetime(),
+            "job": job.SerializeToString(),
+        },
+    )
+
+
+def _store_metric(
+    connection: Connection, job_id: str, task: str, metric: metric_pb2.Metric, place: int, tasks: int
+) -> None:
+    connection.execute(
+        "INSERT INTO metrics VALUES ($job_id, $task, $metric, $place, $tasks, $n, $mean, $stderr, "
+        "$ci95_low, $ci95_high, $bound_low, $bound_high, $method, $undefined_reason)",
+        {
+            "job_id": job_id,
+            "task": task,
+            "metric": metric.metric,
+            "place": place,
+            "tasks": tasks,
+            "n": metric.n,
+            "mean": metric.mean if metric.HasField("mean") else None,
+            "stderr": metric.stderr if metric.HasField("stderr") else None,
+            "ci95_low": metric.ci95_low if metric.HasField("ci95_low") else None,
+            "ci95_high": metric.ci95_high if metric.HasField("ci95_high") else None,
+            "bound_low": metric.bound_low if metric.HasField("bound_low") else None,
+            "bound_high": metric.bound_high if metric.HasField("bound_high") else None,
+            "method": metric.method,
+            "undefined_reason": metric.undefined_reason,
+        },
+    )
+
+
+def _choose_current(connection: Connection, job_id: str) -> None:
+    """Points the leaderboard at the newest complete run of a sealed job's configuration, or at none."""
+    found = first_row(
+        connection, "SELECT suite, mode, item_set, configuration FROM seals WHERE job_id = $job_id", {"job_id": job_id}
+    )
+    if found is None:
+        return
+    key = dict(zip(("suite", "mode", "item_set", "configuration"), found, strict=True))
+    newest = first_row(connection, query("newest_run"), key)
+    if newest is None:
+        connection.execute(
+            "DELETE FROM current_scores WHERE suite = $suite AND mode = $mode AND item_set = $item_set "
+            "AND configuration = $configuration",
+            key,
+        )
+    else:
+        connection.execute(
+            "INSERT INTO current_scores VALUES ($suite, $mode, $item_set, $configuration, $job_id) "
+            "ON CONFLICT DO UPDATE SET job_id = excluded.job_id",
+            key | {"job_id": newest[0]},
+        )

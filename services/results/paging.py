@@ -1,0 +1,67 @@
+"""Pages by key: a token holds the last row's key and a digest of the filter, and fits no other filter."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from services.errors import InvalidRequestError
+
+M = TypeVar("M", bound=Message)
+Key = list[str | int]
+
+MAX_PAGE_BYTES = 3 * 1024 * 1024
+"""A page ends early rather than outgrow what one gRPC message may hold."""
+
+_BAD_TOKEN = "The page token belongs to another request. Start again without one."
+
+
+def page_size(asked: int, default: int, most: int) -> int:
+    """Raises InvalidRequestError below 0; more than `most` counts as `most`."""
+    if asked < 0:
+        raise InvalidRequestError(f"page_size is {asked}; it may be 1 to {most}, or 0 for {default}.", "page_size")
+    return min(asked or default, most)
+
+
+def page_filter(request: Message) -> str:
+    """A digest of everything in a request but its page."""
+    same = type(request)()
+    same.CopyFrom(request)
+    for name in ("page_size", "page_token"):
+        same.ClearField(name)
+    return hashlib.sha256(same.SerializeToString(deterministic=True)).hexdigest()[:16]
+
+
+def encode_token(filter_: str, key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps([filter_, *key]).encode()).decode()
+
+
+def decode_token(token: str, filter_: str, kinds: tuple[type, ...]) -> Key | None:
+    """The key in a token, or None without a token. Raises InvalidRequestError when it was made for something else."""
+    if not token:
+        return None
+    try:
+        found = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise InvalidRequestError(_BAD_TOKEN, "page_token") from error
+    if not isinstance(found, list) or [type(part) for part in found] != [str, *kinds] or found[0] != filter_:
+        raise InvalidRequestError(_BAD_TOKEN, "page_token")
+    return found[1:]
+
+
+def fill_page(messages: Iterable[M], size: int, filter_: str, key: Callable[[M], Key]) -> tuple[list[M], str]:
+    """The page and the token of the next one, "" on the last. `messages` should be one more than `size`."""
+    page: list[M] = []
+    used = 0
+    for message in messages:
+        used += message.ByteSize()
+        if len(page) == size or (page and used > MAX_PAGE_BYTES):
+            return page, encode_token(filter_, key(page[-1]))
+        page.append(message)
+    return page, ""

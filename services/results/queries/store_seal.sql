@@ -1,0 +1,17 @@
+INSERT INTO seals VALUES (
+    $job_id, $attempt, $sealed_at, $missing, $infrastructure_errors, $complete,
+    $suite, $mode, $item_set, $subset, $configuration, $job, $result
+)
+ON CONFLICT (job_id) DO UPDATE SET
+    attempt = excluded.attempt,
+    sealed_at = excluded.sealed_at,
+    missing = excluded.missing,
+    infrastructure_errors = excluded.infrastructure_errors,
+    complete = excluded.complete,
+    suite = excluded.suite,
+    mode = excluded.mode,
+    item_set = excluded.item_set,
+    subset = excluded.subset,
+    configuration = excluded.configuration,
+    job = excluded.job,
+    result = excluded.result

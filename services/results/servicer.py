@@ -1,0 +1,90 @@
+"""ResultsService over gRPC: each call is one question to the database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from services import rpc
+from services.errors import InvalidRequestError
+from services.results import duckdb_store, item_reads, job_reads
+from services.results.database import Database
+from services.results.ingest import Feed
+from services.results.job_result import compute
+from services.results.leaderboard import UnknownSuiteError, leaderboard
+from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1 import results_service_pb2_grpc, suite_pb2
+
+ListSuites = Callable[[], Awaitable[list[suite_pb2.Suite]]]
+
+_SEAL_WAIT_S = 10.0
+_SEAL_WORK_S = 1.0
+"""Left of a caller's deadline for computing, after the wait."""
+
+
+class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
+    """`suites` lists what evaluators announce; it is asked only about suites that no run names."""
+
+    def __init__(self, database: Database, results: Feed, suites: ListSuites) -> None:
+        self._database = database
+        self._results = results
+        self._suites = suites
+
+    async def GetJob(  # noqa: N802 (gRPC names its methods so)
+        self, request: pb.ResultsServiceGetJobRequest, context: Any
+    ) -> pb.ResultsServiceGetJobResponse:
+        job = await self._database.read(lambda c: job_reads.get_job(c, request.job_id))
+        return pb.ResultsServiceGetJobResponse(job=job)
+
+    async def ListJobs(  # noqa: N802
+        self, request: pb.ResultsServiceListJobsRequest, context: Any
+    ) -> pb.ResultsServiceListJobsResponse:
+        return await self._database.read(lambda c: job_reads.list_jobs(c, request))
+
+    async def GetJobResult(  # noqa: N802
+        self, request: pb.GetJobResultRequest, context: Any
+    ) -> pb.GetJobResultResponse:
+        result = await self._database.read(lambda c: job_reads.get_job_result(c, request.job_id))
+        return pb.GetJobResultResponse(result=result)
+
+    async def GetLeaderboard(  # noqa: N802
+        self, request: pb.GetLeaderboardRequest, context: Any
+    ) -> pb.GetLeaderboardResponse:
+        try:
+            return await self._database.read(lambda c: leaderboard(c, request))
+        except UnknownSuiteError:
+            announced = await self._suites()
+            return await self._database.read(lambda c: leaderboard(c, request, announced))
+
+    async def ListItems(self, request: pb.ListItemsRequest, context: Any) -> pb.ListItemsResponse:  # noqa: N802
+        return await self._database.read(lambda c: item_reads.list_items(c, request))
+
+    async def GetItem(self, request: pb.GetItemRequest, context: Any) -> pb.GetItemResponse:  # noqa: N802
+        return pb.GetItemResponse(item=await self._database.read(lambda c: item_reads.get_item(c, request)))
+
+    async def ListEvents(self, request: pb.ListEventsRequest, context: Any) -> pb.ListEventsResponse:  # noqa: N802
+        return await self._database.read(lambda c: job_reads.list_events(c, request))
+
+    async def SealJob(self, request: pb.SealJobRequest, context: Any) -> pb.SealJobResponse:  # noqa: N802
+        rpc.require_admin()
+        job = request.job
+        if not job.job_id or not job.plan:
+            raise InvalidRequestError("A job is sealed with its id and its plan.", "job")
+        left = context.time_remaining()
+        await self._results.reached(
+            request.results_sequence, _SEAL_WAIT_S if left is None else max(0, min(_SEAL_WAIT_S, left - _SEAL_WORK_S))
+        )
+        sealed = await self._database.read(lambda c: job_reads.sealed_result(c, job.job_id, job.attempt))
+        if sealed is None:
+            # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.
+            computed = await self._database.read(lambda c: compute(c, job, seal=True))
+            now = datetime.now(UTC)
+            sealed = await self._database.write(lambda c: duckdb_store.store_seal(c, job, computed, now))
+        return sealed
+
+    async def ListStoredItems(  # noqa: N802
+        self, request: pb.ListStoredItemsRequest, context: Any
+    ) -> pb.ListStoredItemsResponse:
+        rpc.require_admin()
+        return await self._database.read(lambda c: item_reads.list_stored_items(c, request.job_id))

@@ -1,0 +1,142 @@
+"""A JetStream stream read in order and without gaps from a position that the database keeps.
+
+The position in the database is the truth; the durable consumer is only how messages come here. It is made anew from
+that position at every start, after every reconnect and at any sign that a delivery was lost, so that nothing waits for
+`ack_wait` and nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+import nats.errors
+import nats.js.errors
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext, api
+
+from services.bus import Bus
+from services.results.duckdb_store import Mark
+
+log = logging.getLogger(__name__)
+
+BATCH = 128
+"""Messages fetched at once: at most 64 MB of item results."""
+_FETCH_S = 1.0
+_SILENT_FETCHES = 3
+_ACK_WAIT_S = 30.0
+_RETRY_S = 0.5
+
+NATS_TROUBLE = (nats.errors.Error, OSError)
+
+
+class OrderedStream:
+    """Delivery: each message once, in order, per process; again after a restart unless the mark was stored."""
+
+    def __init__(self, bus: Bus, stream: str, durable: str) -> None:
+        self.name = stream
+        self._bus = bus
+        self._durable = durable
+        self._subscription: JetStreamContext.PullSubscription | None = None
+        self._connects = -1
+        self._delivered = 0
+        self._silent = 0
+
+    async def fetch(self, mark: Mark) -> tuple[Mark, list[Msg]]:
+        """Messages after the mark, with the mark to store with them; none when none came within a second.
+
+        The mark given must be the one last returned. Without messages it comes back changed only when the stream turns
+        out to be another one than the mark speaks of.
+        """
+        if self._subscription is None or self._connects != self._bus.client.stats["reconnects"]:
+            return await self._resume(mark), []
+        try:
+            fetched = await self._subscription.fetch(BATCH, timeout=_FETCH_S)
+        except TimeoutError:
+            await self._check()
+            return mark, []
+        except NATS_TROUBLE as error:
+            log.warning("%s: fetching failed, starting again after %d: %s", self.name, mark.sequence, error)
+            await self._drop()
+            await asyncio.sleep(_RETRY_S)
+            return mark, []
+        return await self._in_order(mark, fetched)
+
+    async def acknowledge(self, messages: list[Msg]) -> None:
+        """Tells JetStream that these are stored. Losing this is harmless: the mark decides."""
+        with contextlib.suppress(*NATS_TROUBLE):
+            await messages[-1].ack()
+
+    async def _in_order(self, mark: Mark, fetched: list[Msg]) -> tuple[Mark, list[Msg]]:
+        messages: list[Msg] = []
+        sequence = mark.sequence
+        for msg in fetched:
+            numbers = msg.metadata.sequence
+            if numbers.consumer != self._delivered + 1:
+                log.warning("%s: a delivery was lost, starting again after %d", self.name, sequence)
+                await self._drop()
+                break
+            self._delivered += 1
+            if numbers.stream > sequence:
+                sequence = numbers.stream
+                messages.append(msg)
+        return Mark(mark.stream, mark.created, sequence), messages
+
+    async def _resume(self, mark: Mark) -> Mark:
+        """Reads on after the mark, as soon as NATS allows it."""
+        while True:
+            self._connects = self._bus.client.stats["reconnects"]
+            try:
+                return await self._restart(mark)
+            except NATS_TROUBLE as error:
+                log.warning("%s: cannot read on, trying again: %s", self.name, error or type(error).__name__)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _restart(self, mark: Mark) -> Mark:
+        await self._drop()
+        info = await self._bus.js.stream_info(self.name)
+        created = info.created.isoformat() if info.created is not None else ""
+        if mark.created != created or mark.sequence > info.state.last_seq:
+            if mark.created:
+                log.warning("%s is another stream than the one stored up to %d: reading all", self.name, mark.sequence)
+            mark = Mark(mark.stream, created, 0)
+        with contextlib.suppress(nats.js.errors.NotFoundError):
+            await self._bus.js.delete_consumer(self.name, self._durable)
+        await self._bus.js.add_consumer(
+            self.name,
+            api.ConsumerConfig(
+                durable_name=self._durable,
+                deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+                opt_start_seq=mark.sequence + 1,
+                # Deliveries are checked to be without gaps, so the last one speaks for all before it.
+                ack_policy=api.AckPolicy.ALL,
+                ack_wait=_ACK_WAIT_S,
+                max_ack_pending=10 * BATCH,
+            ),
+        )
+        self._subscription = await self._bus.js.pull_subscribe_bind(self._durable, stream=self.name)
+        self._delivered = 0
+        return mark
+
+    async def _check(self) -> None:
+        """After some silence: a consumer that is gone, or a lost last delivery, would be silent for ever."""
+        self._silent += 1
+        if self._silent % _SILENT_FETCHES:
+            return
+        try:
+            info = await self._bus.js.consumer_info(self.name, self._durable)
+            lost = info.delivered is not None and info.delivered.consumer_seq > self._delivered
+        except nats.js.errors.NotFoundError:
+            lost = True
+        except NATS_TROUBLE:
+            return
+        if lost:
+            log.warning("%s: the consumer is gone or a delivery was lost, starting again", self.name)
+            await self._drop()
+
+    async def _drop(self) -> None:
+        old, self._subscription = self._subscription, None
+        if old is not None:
+            with contextlib.suppress(*NATS_TROUBLE):
+                await old.unsubscribe()

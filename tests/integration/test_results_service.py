@@ -1,0 +1,391 @@
+"""The results service as a process between a real NATS and a real DuckDB file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import grpc
+import pytest
+
+from deploy.local.ports import free_port
+from services import bus, rpc
+from tests.nats_server import NatsServer
+from tests.unit.results.builders import answer, batch, event, job, plan
+from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+if TYPE_CHECKING:
+    from touchstone.v1.results_service_pb2_grpc import ResultsServiceAsyncStub as Stub
+
+STREAM_BYTES = 64 * 1024 * 1024
+MAIN = ("-m", "services.results")
+
+
+class Service:
+    """A results process that may be killed and started again on the same file and port."""
+
+    def __init__(self, state: Path, nats: NatsServer) -> None:
+        self.database = state / "results" / "touchstone.duckdb"
+        self.address = f"127.0.0.1:{free_port()}"
+        self.log = state / "results.log"
+        self.environment = os.environ | {
+            "TOUCHSTONE_STATE_DIR": str(state),
+            "TOUCHSTONE_RESULTS_LISTEN": self.address,
+            "TOUCHSTONE_NATS_URL": nats.url,
+            "TOUCHSTONE_NATS_MONITOR_URL": nats.monitor_url,
+            "TOUCHSTONE_AUTH": "local",
+        }
+        state.mkdir(exist_ok=True)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, command: tuple[str, ...] = MAIN, before: Callable[[], None] | None = None) -> None:
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, *command], env=self.environment, stdout=output, stderr=output, preexec_fn=before
+            )
+
+    async def answers(self) -> None:
+        """Returns when the service accepts calls."""
+        async with rpc.channel(self.address) as channel:
+            await asyncio.wait_for(channel.channel_ready(), 30)
+
+    def end(self, number: signal.Signals = signal.SIGKILL, timeout_s: float = 20) -> int:
+        assert self.process is not None
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+        return self.process.wait(timeout_s)
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        with duckdb.connect(str(self.database), read_only=True) as connection:
+            return connection.execute(sql).fetchall()
+
+
+@pytest.fixture
+def service(tmp_path: Path, nats: NatsServer) -> Iterator[Service]:
+    made = Service(tmp_path / "state", nats)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.end()
+
+
+@pytest.fixture
+async def connection(nats: NatsServer) -> AsyncIterator[bus.Bus]:
+    opened = await bus.connect(nats.url, "test")
+    await opened.ensure(STREAM_BYTES)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def stub(service: Service) -> AsyncIterator[Stub]:
+    async with rpc.channel(service.address) as channel:
+        yield results_service_pb2_grpc.ResultsServiceStub(channel)
+
+
+async def publish(
+    connection: bus.Bus, job_id: str, units: range, unit_size: int = 10, copies: int = 1, pause_s: float = 0
+) -> int:
+    """Publishes units of right answers; returns the last position. Survives a NATS that is away."""
+    position = 0
+    for unit in units:
+        start = unit * unit_size
+        results = [answer(i) for i in range(start, start + unit_size)]
+        for _ in range(copies):
+            sent = batch(job_id, "t", results, unit=unit)
+            while True:
+                try:
+                    position = await connection.publish_items(sent, delivery=1, done=True)
+                    break
+                except Exception:
+                    await asyncio.sleep(0.1)
+        await asyncio.sleep(pause_s)
+    return position
+
+
+async def publish_event(connection: bus.Bus, event: job_pb2.JobEvent) -> None:
+    await connection.js.publish(bus.audit_subject(event.job.job_id), event.SerializeToString())
+
+
+async def seal(stub: Stub, job: job_pb2.Job, position: int, timeout_s: float = 20) -> pb.SealJobResponse:
+    return await stub.SealJob(pb.SealJobRequest(job=job, results_sequence=position), timeout=timeout_s)
+
+
+async def test_a_job_goes_from_streams_to_a_leaderboard(service: Service, connection: bus.Bus, stub: Stub) -> None:
+    service.start()
+    running = job("j", plan("t", 50))
+    await publish_event(connection, event("0001", running))
+    await connection.publish_plan("j", 1, unit_pb2.Plan(tasks=[plan("t", 50)]))
+    position = await publish(connection, "j", range(5), copies=2)
+    response = await seal(stub, running, position)
+    assert (response.missing, response.infrastructure_errors) == (0, 0)
+    board = await stub.GetLeaderboard(pb.GetLeaderboardRequest(suite="glue", metric="score"))
+    assert [(e.rank, e.job_id, e.score.mean) for e in board.entries] == [(1, "j", 1.0)], "before the last event"
+    done = job("j", plan("t", 50), state=job_pb2.Job.STATE_COMPLETED)
+    await publish_event(connection, event("0002", done, "completed"))
+    for _ in range(100):
+        events = await stub.ListEvents(pb.ListEventsRequest(job_id="j"))
+        if len(events.events) == 2:
+            break
+        await asyncio.sleep(0.02)
+    assert (await stub.GetJob(pb.ResultsServiceGetJobRequest(job_id="j"))).job == done
+    assert [e.action for e in events.events] == ["running", "completed"]
+    assert service.end(signal.SIGTERM) == 0
+    assert service.rows("SELECT count(*), count(DISTINCT item) FROM items") == [(50, 50)]
+
+
+async def test_a_seal_waits_until_its_position_is_stored_and_answers_soon_after(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    position = await publish(connection, "j", range(2))
+    waiting = asyncio.create_task(seal(stub, job("j", plan("t", 30)), position + 1))
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    began = time.monotonic()
+    await publish(connection, "j", range(2, 3))
+    response = await waiting
+    assert response.missing == 0
+    assert time.monotonic() - began < 1.5
+
+
+async def test_a_seal_whose_position_does_not_come_is_unavailable_within_its_deadline(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    await publish(connection, "j", range(1))
+    began = time.monotonic()
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await seal(stub, job("j", plan("t", 10)), 99, timeout_s=3)
+    assert caught.value.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    assert time.monotonic() - began < 4
+
+
+async def crash_loop(service: Service, connection: bus.Bus, command: tuple[str, ...], kills: int) -> int:
+    """Publishes 10-item units, some twice, while the service is killed at random moments. Returns the item count."""
+    rng = random.Random(11)
+    published = 0
+    stopped = asyncio.Event()
+
+    async def publisher() -> None:
+        nonlocal published
+        while not stopped.is_set():
+            await publish(connection, "j", range(published, published + 1), copies=rng.choice((1, 1, 2)))
+            published += 1
+            await asyncio.sleep(0.002)
+
+    task = asyncio.create_task(publisher())
+    for _ in range(kills):
+        service.start(command)
+        await service.answers()
+        await asyncio.sleep(rng.uniform(0, 0.5))
+        service.end(signal.SIGKILL)
+    stopped.set()
+    await task
+    return published * 10
+
+
+async def drained(service: Service, stub: Stub, position: int, items: int) -> None:
+    service.start()
+    for _ in range(10):
+        try:
+            await seal(stub, job("j", plan("t", items)), position)
+            break
+        except grpc.aio.AioRpcError:
+            await asyncio.sleep(0.2)
+    assert service.end(signal.SIGTERM) == 0
+
+
+async def test_random_kills_of_the_service_lose_and_double_nothing(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    items = await crash_loop(service, connection, MAIN, kills=8)
+    position = (await connection.js.stream_info(bus.RESULTS)).state.last_seq
+    await drained(service, stub, position, items)
+    assert items > 1000
+    assert service.rows("SELECT count(*), count(DISTINCT item), max(item) FROM items") == [(items, items, items - 1)]
+
+
+ACKNOWLEDGE_FIRST = """
+import asyncio
+from services import rpc
+from services.results import duckdb_store, ingest
+from services.results.__main__ import main
+
+async def commit(self, mark, messages):
+    await self._database.write(lambda connection: duckdb_store.write_mark(connection, mark))
+    await self._stream.acknowledge(messages)
+    await asyncio.sleep(0.2)
+    await self._database.write(lambda connection: self._store(connection, messages))
+
+ingest.Feed._commit = commit
+rpc.run(main)
+"""
+
+
+async def test_a_service_that_acknowledges_before_it_stores_fails_the_same_test(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    """The control: it shows that the kills of the test above hit where they hurt."""
+    items = await crash_loop(service, connection, ("-c", ACKNOWLEDGE_FIRST), kills=5)
+    position = (await connection.js.stream_info(bus.RESULTS)).state.last_seq
+    await drained(service, stub, position, items)
+    ((stored,),) = service.rows("SELECT count(*) FROM items")
+    assert isinstance(stored, int)
+    assert stored < items
+
+
+async def test_nats_may_be_killed_and_restarted_while_results_come_in(
+    service: Service, connection: bus.Bus, stub: Stub, nats: NatsServer
+) -> None:
+    service.start()
+    await service.answers()
+    publisher = asyncio.create_task(publish(connection, "j", range(300), pause_s=0.01))
+    for _ in range(3):
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(nats.kill)
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(nats.restart)
+    position = await publisher
+    began = time.monotonic()
+    response = await seal(stub, job("j", plan("t", 3000)), position)
+    assert response.missing == 0
+    assert time.monotonic() - began < 8
+    assert service.end(signal.SIGTERM) == 0
+    assert service.rows("SELECT count(*) FROM items") == [(3000,)]
+
+
+async def test_a_stream_that_starts_anew_is_read_from_its_beginning(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    await seal(stub, job("a", plan("t", 50)), await publish(connection, "a", range(5)))
+    assert service.end(signal.SIGTERM) == 0
+    await connection.js.delete_stream(bus.RESULTS)
+    await connection.ensure(STREAM_BYTES)
+    service.start()
+    response = await seal(stub, job("b", plan("t", 20)), await publish(connection, "b", range(2)))
+    assert response.missing == 0
+
+
+async def test_a_lost_database_is_filled_again_from_what_the_stream_still_holds(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    position = await publish(connection, "j", range(5))
+    await seal(stub, job("j", plan("t", 50)), position)
+    assert service.end(signal.SIGTERM) == 0
+    service.database.unlink()
+    service.start()
+    assert (await seal(stub, job("j", plan("t", 50)), position)).missing == 0
+
+
+async def test_a_half_full_stream_is_purged_up_to_the_lower_of_both_floors(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+
+    async def fill(unit: int) -> int:
+        long = [answer(i, reasoning="x" * 120_000) for i in range(unit * 8, unit * 8 + 8)]
+        return await connection.publish_items(batch("j", "t", long, unit=unit), delivery=1, done=True)
+
+    for unit in range(40):  # 38 of 64 MB
+        position = await fill(unit)
+    await seal(stub, job("j", plan("t", 320)), position)
+    await asyncio.sleep(1.5)
+    assert (await connection.js.stream_info(bus.RESULTS)).state.first_seq == 1, "the scheduler has set no floor"
+    await connection.kv_put(bus.JOBS, bus.FLOOR_KEY, b"12")
+    await asyncio.sleep(1.5)
+    assert (await connection.js.stream_info(bus.RESULTS)).state.first_seq == 13
+    await connection.kv_put(bus.JOBS, bus.FLOOR_KEY, b"9999")
+    for unit in range(40, 100):
+        while True:
+            try:
+                position = await fill(unit)
+                break
+            except bus.StreamFullError:
+                await asyncio.sleep(0.2)
+    assert (await seal(stub, job("j", plan("t", 800)), position)).missing == 0
+
+
+async def test_a_full_disk_ends_the_service_with_a_sentence_and_nothing_is_lost(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    def small_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))
+
+    service.start(before=small_disk)
+    rng = random.Random(1)
+    position = 0
+    for unit in range(20):
+        results = [answer(i, reasoning=rng.randbytes(20_000).hex()) for i in range(unit * 8, unit * 8 + 8)]
+        position = await connection.publish_items(batch("j", "t", results, unit=unit), delivery=1, done=True)
+    assert service.process is not None
+    assert await asyncio.to_thread(service.process.wait, 20) == 1
+    assert "Make room on its disk" in service.log.read_text()
+    service.start()
+    assert (await seal(stub, job("j", plan("t", 160)), position)).missing == 0
+
+
+async def test_a_second_service_on_the_same_file_is_refused_with_a_sentence(
+    service: Service, connection: bus.Bus, stub: Stub, tmp_path: Path, nats: NatsServer
+) -> None:
+    service.start()
+    position = await publish(connection, "j", range(1))
+    await seal(stub, job("j", plan("t", 10)), position)
+    second = Service(tmp_path / "state", nats)
+    second.log = tmp_path / "second.log"
+    second.start()
+    assert second.process is not None
+    assert await asyncio.to_thread(second.process.wait, 20) == 1
+    assert "no other results service" in second.log.read_text()
+
+
+async def test_sealing_and_stored_items_need_an_admin(service: Service, connection: bus.Bus) -> None:
+    service.environment |= {"TOUCHSTONE_AUTH": "token", "TOUCHSTONE_SERVICE_TOKEN": "s3cret"}
+    service.start()
+    user = rpc.metadata("s3cret", rpc.Identity("ann", 1))  # type: ignore[arg-type]
+    async with rpc.channel(service.address) as channel:
+        stub: Stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        calls = (
+            stub.SealJob(pb.SealJobRequest(), metadata=user),
+            stub.ListStoredItems(pb.ListStoredItemsRequest(), metadata=user),
+        )
+        for call in calls:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        stored = await stub.ListStoredItems(pb.ListStoredItemsRequest(job_id="x"), metadata=rpc.metadata("s3cret"))
+        assert list(stored.tasks) == []
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.GetJob(pb.ResultsServiceGetJobRequest(job_id="x"))
+        assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_message_that_is_no_batch_is_skipped(service: Service, connection: bus.Bus, stub: Stub) -> None:
+    service.start()
+    headers = bus.ResultHeaders(kind=bus.KIND_ITEMS, attempt=1).encode()
+    await connection.js.publish(bus.results_subject("j", 0), b"\xff\xff\xff", headers=headers)
+    position = await publish(connection, "j", range(1))
+    assert (await seal(stub, job("j", plan("t", 10)), position)).missing == 0
+
+
+async def test_reading_goes_on_after_the_consumer_was_deleted_under_the_service(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    await seal(stub, job("a", plan("t", 20)), await publish(connection, "a", range(2)))
+    await connection.js.delete_consumer(bus.RESULTS, "results-items")
+    response = await seal(stub, job("b", plan("t", 20)), await publish(connection, "b", range(2)))
+    assert response.missing == 0
