@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 
 import nats.errors
 import nats.js.errors
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext, api
+from nats.aio.subscription import Subscription
+from nats.js import api
 
 from services.bus import Bus
 from services.results.duckdb_store import Mark
@@ -22,25 +24,34 @@ from services.results.duckdb_store import Mark
 log = logging.getLogger(__name__)
 
 BATCH = 128
-"""Messages fetched at once: at most 64 MB of item results."""
-_FETCH_S = 1.0
-_SILENT_FETCHES = 3
+"""Messages handed over at once: at most 64 MB of item results."""
+_IDLE_S = 1.0
+_SILENT_SECONDS = 3
+_REQUEST_S = 5.0
 _ACK_WAIT_S = 30.0
 _RETRY_S = 0.5
+_TIMED_OUT, _COMPLETED = "408", "409"
 
 NATS_TROUBLE = (nats.errors.Error, OSError)
 
 
 class OrderedStream:
-    """Delivery: each message once, in order, per process; again after a restart unless the mark was stored."""
+    """Delivery: each message once, in order, per process; again after a restart unless the mark was stored.
+
+    Pull requests are written here, not by nats-py's `fetch`, which holds the first messages back until its batch is
+    full or its time is over: that would cost every seal up to a second.
+    """
 
     def __init__(self, bus: Bus, stream: str, durable: str) -> None:
         self.name = stream
         self._bus = bus
         self._durable = durable
-        self._subscription: JetStreamContext.PullSubscription | None = None
+        self._subscription: Subscription | None = None
+        self._inbox = ""
         self._connects = -1
         self._delivered = 0
+        self._asked = 0
+        self._asked_until = 0.0
         self._silent = 0
 
     async def fetch(self, mark: Mark) -> tuple[Mark, list[Msg]]:
@@ -52,16 +63,51 @@ class OrderedStream:
         if self._subscription is None or self._connects != self._bus.client.stats["reconnects"]:
             return await self._resume(mark), []
         try:
-            fetched = await self._subscription.fetch(BATCH, timeout=_FETCH_S)
-        except TimeoutError:
+            fetched = await self._receive()
+        except NATS_TROUBLE as error:
+            log.warning("%s: reading failed, starting again after %d: %s", self.name, mark.sequence, error)
+            await self._drop()
+            return mark, []
+        if not fetched:
             await self._check()
             return mark, []
-        except NATS_TROUBLE as error:
-            log.warning("%s: fetching failed, starting again after %d: %s", self.name, mark.sequence, error)
-            await self._drop()
-            await asyncio.sleep(_RETRY_S)
-            return mark, []
+        self._silent = 0
         return await self._in_order(mark, fetched)
+
+    async def _receive(self) -> list[Msg]:
+        """What is there, at most a batch; waits for the first message, not for more."""
+        assert self._subscription is not None
+        await self._ask()
+        received: list[Msg] = []
+        with contextlib.suppress(asyncio.TimeoutError):
+            while len(received) < BATCH:
+                waiting = self._subscription.pending_msgs > 0
+                if received and not waiting:
+                    break
+                msg = await self._subscription.next_msg(timeout=_IDLE_S)
+                status = (msg.headers or {}).get("Status")
+                if status is None:
+                    self._asked -= 1
+                    received.append(msg)
+                elif status in (_TIMED_OUT, _COMPLETED) and "Nats-Pending-Messages" in (msg.headers or {}):
+                    self._asked = 0
+                    await self._ask()
+                else:
+                    raise nats.errors.Error(f"status {status} {(msg.headers or {}).get('Description', '')}")
+        return received
+
+    async def _ask(self) -> None:
+        """Keeps a pull request open, so that messages come when they are stored and never more than two batches."""
+        now = asyncio.get_running_loop().time()
+        if now > self._asked_until + _IDLE_S:
+            self._asked = 0  # The answer that the request is over was lost.
+        if self._asked >= BATCH // 2:
+            return
+        request = {"batch": BATCH, "expires": int(_REQUEST_S * 1e9)}
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.name}.{self._durable}"
+        await self._bus.client.publish(subject, json.dumps(request).encode(), reply=self._inbox)
+        self._asked += BATCH
+        self._asked_until = now + _REQUEST_S
 
     async def acknowledge(self, messages: list[Msg]) -> None:
         """Tells JetStream that these are stored. Losing this is harmless: the mark decides."""
@@ -115,14 +161,15 @@ class OrderedStream:
                 max_ack_pending=10 * BATCH,
             ),
         )
-        self._subscription = await self._bus.js.pull_subscribe_bind(self._durable, stream=self.name)
-        self._delivered = 0
+        self._inbox = self._bus.client.new_inbox()
+        self._subscription = await self._bus.client.subscribe(self._inbox)
+        self._delivered = self._asked = 0
         return mark
 
     async def _check(self) -> None:
         """After some silence: a consumer that is gone, or a lost last delivery, would be silent for ever."""
         self._silent += 1
-        if self._silent % _SILENT_FETCHES:
+        if self._silent % _SILENT_SECONDS:
             return
         try:
             info = await self._bus.js.consumer_info(self.name, self._durable)
