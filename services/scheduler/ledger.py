@@ -10,10 +10,13 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from services.bus import ResultHeaders
 from services.scheduler.plan import Layout
 from touchstone.v1 import job_pb2, job_record_pb2
+
+if TYPE_CHECKING:
+    from services.bus import ResultHeaders
 
 WINDOW_S = 30.0
 SAMPLE_S = 1.0

@@ -1,0 +1,115 @@
+# The only commands anyone needs. `make help` lists them.
+
+PYTHON ?= python3
+VENV := .venv
+MODEL_VENV := .venv-model
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+PROTOS := $(wildcard protos/touchstone/v1/*.proto)
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Quiet about where packages come from; errors still show.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup setup-dev run demo test test-model model-env chaos check format protos lock clean
+
+help: ## Show this list
+	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/run.stamp ## Prepare what running needs: .venv, locked packages, front-end assets
+	@$(BIN)/python -m web.vendor
+
+run: setup ## Start everything on this machine, run the demo suite, stay until Ctrl-C
+	@exec $(BIN)/python -m deploy.local run
+
+demo: setup ## The same, but end after the leaderboard
+	@exec $(BIN)/python -m deploy.local demo
+
+test: setup-dev ## Run the tests
+	@$(BIN)/python -m pytest -m "not model and not chaos"
+
+test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
+	@$(BIN)/python -m pytest -m model -rs
+
+chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or doubled
+	@$(BIN)/python -m pytest -m chaos -s
+
+check: setup-dev ## Check style, types, protos, and that generated stubs are up to date
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@cd protos && buf lint
+	@rm -rf $(VENV)/protos && mkdir -p $(VENV)/protos
+	@$(call generate,$(VENV)/protos)
+	@diff -r -x __pycache__ $(VENV)/protos protos/gen || { echo "protos/gen differs from the protos. Run: make protos"; exit 1; }
+
+format: setup-dev ## Format the code and mend what ruff can mend
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+protos: setup-dev ## Generate protos/gen from the protos
+	@rm -rf protos/gen && mkdir -p protos/gen
+	@$(call generate,protos/gen)
+
+lock: setup-dev ## Resolve requirements/*.txt again from pyproject.toml
+	@$(call lock,run,)
+	@$(call lock,dev,--extra dev --constraint requirements/run.txt)
+
+clean: ## Remove environments, caches and fetched assets; keeps ./var, where results are
+	rm -rf $(VENV) $(MODEL_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- how ------------------------------------------------------------------------------------------------------
+
+setup-dev: setup $(VENV)/dev.stamp
+
+model-env: $(MODEL_VENV)/model.stamp
+
+# uv where the machine has it (a second instead of half a minute), else the environment's own pip.
+ifdef UV
+create = uv venv --quiet --python $(PYTHON) $(1)
+install = uv pip install --quiet --python $(1)/bin/python --require-hashes --requirement $(2)
+else
+create = $(PYTHON) -m venv $(1)
+install = $(1)/bin/python -m pip install -qq --require-hashes --requirement $(2)
+endif
+
+# The folder holds every stamp, so removing it starts afresh. The .pth file puts this tree on the path.
+$(VENV)/created.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Touchstone needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12 run"; exit 1; }
+	@rm -rf $(VENV)
+	@$(call create,$(VENV)) || { echo "Could not create $(VENV). On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+	  printf '%s\n' '$(CURDIR)' '$(CURDIR)/protos/gen' > "$$site/touchstone.pth"
+	@touch $@
+
+$(VENV)/run.stamp: requirements/run.txt $(VENV)/created.stamp
+	@echo "Installing the packages that running needs into $(VENV) (once; about half a minute when they are cached)"
+	@$(call install,$(VENV),requirements/run.txt)
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	@echo "Installing the packages for tests and checks into $(VENV)"
+	@$(call install,$(VENV),requirements/dev.txt)
+	@touch $@
+
+# pip and not uv: only pip knows a PyTorch build that the machine offers (a CPU build saves gigabytes).
+$(MODEL_VENV)/model.stamp: requirements/model.txt
+	@echo "Installing PyTorch and transformers into $(MODEL_VENV) (once)"
+	@test -x $(MODEL_VENV)/bin/python || $(PYTHON) -m venv $(MODEL_VENV)
+	@$(MODEL_VENV)/bin/python -m pip install -qq --requirement requirements/model.txt
+	@touch $@
+
+define generate
+python -m grpc_tools.protoc -I protos --python_out=$(1) --pyi_out=$(1) $(PROTOS) && \
+python -m grpc_tools.protoc -I protos --grpc_python_out=$(1) --mypy_grpc_out=quiet:$(1) $(filter %_service.proto,$(PROTOS))
+endef
+
+# Pins and hashes only: where packages come from is each machine's own setting.
+define lock
+uv pip compile --quiet --no-config --python-version 3.11 --python-platform linux --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --no-header --upgrade $(2) --output-file requirements/$(1).txt pyproject.toml
+endef

@@ -1,0 +1,127 @@
+"""The launcher's life: take the state directory, start everything, show the demo, stay, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from deploy.local import stack
+from deploy.local.demo import Demo
+from deploy.local.ports import is_free
+from deploy.local.settings import ROOT, LaunchError, Settings
+from deploy.local.state import StateDir
+from deploy.local.supervisor import Supervisor
+from deploy.local.terminal import Terminal, duration
+
+INTERRUPTED = 130
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error: the user asked for it
+    """Ctrl-C or SIGTERM came first."""
+
+
+async def launch(settings: Settings, environ: Mapping[str, str], terminal: Terminal, *, mode: str) -> int:
+    """`mode` is "run", "demo" or "serve". Returns the exit code.
+
+    Raises LaunchError when Touchstone cannot start or the demo fails.
+    """
+    began = time.monotonic()
+    demo_only = mode == "demo"
+    if demo_only and _tokens_needed(environ):
+        raise LaunchError("The demo runs in local mode. Unset TOUCHSTONE_AUTH, then start it again.")
+    state = StateDir(settings.state_dir)
+    left = state.reap()
+    if left:
+        terminal.say(f"Ended {left} processes that an earlier run left behind.")
+    _require_free_ports(settings)
+    supervisor = Supervisor(state, terminal.say, ROOT)
+    stop = _stop_on_signals(supervisor, terminal)
+    try:
+        await _unless_stopped(stop, _start(supervisor, settings, state, environ))
+        logs = _short(settings.state_dir / "logs")
+        terminal.say(f"Touchstone runs: started in {duration(time.monotonic() - began)}, logs in {logs}")
+        if mode != "serve" and not _tokens_needed(environ):
+            async with Demo(settings.page_url, terminal) as demo:
+                await _unless_stopped(stop, demo.show(again=demo_only))
+        if demo_only:
+            terminal.say()
+            terminal.say(f"make run shows this on a page: {settings.page_url}")
+        else:
+            _say_where(terminal, settings, environ)
+            await _unless_stopped(stop, supervisor.watch())
+    except _Stopped:
+        return INTERRUPTED if demo_only else 0
+    finally:
+        await supervisor.stop()
+        terminal.say("Stopped.")
+        state.close()
+    return 0
+
+
+async def _start(supervisor: Supervisor, settings: Settings, state: StateDir, environ: Mapping[str, str]) -> None:
+    await supervisor.start([stack.nats_process(settings, environ)])
+    await supervisor.start(stack.service_processes(settings, state, environ))
+
+
+def _stop_on_signals(supervisor: Supervisor, terminal: Terminal) -> asyncio.Event:
+    """The event that Ctrl-C or SIGTERM sets. A second one ends everything at once."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    urgent: list[asyncio.Task[None]] = []
+
+    def on_signal() -> None:
+        if stop.is_set():
+            urgent.append(loop.create_task(supervisor.kill()))
+            return
+        stop.set()
+        terminal.keep()
+        terminal.say("Stopping; a second Ctrl-C ends everything at once.")
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal)
+    return stop
+
+
+async def _unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Does the work. Raises _Stopped, the work cancelled, when the event comes first."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise _Stopped
+        task.result()
+    finally:
+        for each in (task, stopped):
+            each.cancel()
+        await asyncio.gather(task, stopped, return_exceptions=True)
+
+
+def _require_free_ports(settings: Settings) -> None:
+    for variable, port in settings.fixed_ports.items():
+        host = settings.http_host if variable == "TOUCHSTONE_HTTP_PORT" else "127.0.0.1"
+        if not is_free(port, host):
+            raise LaunchError(
+                f"Port {port} on {host} is in use. Stop what listens there, or set {variable} to another port."
+            )
+
+
+def _say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str]) -> None:
+    terminal.say()
+    terminal.say(f"Page  {settings.page_url}")
+    terminal.say(f"API   {settings.page_url}/api/v1/benchmarking")
+    if _tokens_needed(environ):
+        terminal.say("Users need tokens here. Make one: .venv/bin/python -m services.gateway token --help")
+    terminal.say("Ctrl-C stops everything.")
+
+
+def _tokens_needed(environ: Mapping[str, str]) -> bool:
+    return environ.get("TOUCHSTONE_AUTH", "local") == "token"
+
+
+def _short(path: Path) -> str:
+    """Relative to the working directory where that is shorter to read."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

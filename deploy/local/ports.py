@@ -1,0 +1,44 @@
+"""Loopback ports for services."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST = 20_000
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether a server could listen on the port now."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    """A free loopback port that stays ours while a service restarts.
+
+    It lies below the kernel's range for outgoing connections. A port from that range could be handed to any client
+    while its service is down, and a client that retries it on loopback can even connect to itself.
+    """
+    chance = random.SystemRandom()
+    highest = _ephemeral_start() - 1
+    for _ in range(1000):
+        port = chance.randint(_LOWEST, highest)
+        if is_free(port):
+            return port
+    raise OSError("no free port on 127.0.0.1")
+
+
+def _ephemeral_start() -> int:
+    try:
+        start = int(_EPHEMERAL_RANGE.read_text().split()[0])
+    except OSError:
+        start = 32_768
+    return start if start > _LOWEST + 1000 else 65_536

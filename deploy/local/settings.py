@@ -1,0 +1,108 @@
+"""Settings of the launcher, read once from the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.local.ports import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The tree that holds `services` and `protos`."""
+
+
+class LaunchError(Exception):
+    """Touchstone cannot start or go on; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the state lies and where each process listens. Ports are on loopback, free ones unless set."""
+
+    state_dir: Path
+    data_dir: Path | None
+    endpoints: Path | None
+    evaluators: int
+    evaluator_grace_s: int
+    """How long an evaluator may finish its units after SIGTERM."""
+    http_host: str
+    http_port: int
+    nats_port: int
+    nats_monitor_port: int
+    scheduler_port: int
+    results_port: int
+    evaluator_ports: tuple[int, ...]
+    fixed_ports: Mapping[str, int]
+    """Ports that the environment sets, by variable: what must be free before anything starts."""
+
+    @property
+    def page_url(self) -> str:
+        host = "127.0.0.1" if self.http_host in ("0.0.0.0", "::", "localhost") else self.http_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.http_port}"
+
+    @property
+    def nats_url(self) -> str:
+        return f"nats://127.0.0.1:{self.nats_port}"
+
+    @property
+    def nats_monitor_url(self) -> str:
+        return f"http://127.0.0.1:{self.nats_monitor_port}"
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """Raises LaunchError for a value that cannot be."""
+        evaluators = _number(environ, "TOUCHSTONE_EVALUATORS", 1, 1, 64)
+        http_port = _number(environ, "TOUCHSTONE_HTTP_PORT", 8080, 1, 65_535)
+        fixed = {"TOUCHSTONE_HTTP_PORT": http_port}
+        taken = {http_port}
+
+        def port(name: str) -> int:
+            if environ.get(name):
+                chosen = fixed[name] = _number(environ, name, 0, 1, 65_535)
+            else:
+                chosen = free_port()
+                while chosen in taken:
+                    chosen = free_port()
+            taken.add(chosen)
+            return chosen
+
+        nats_port, monitor_port = port("TOUCHSTONE_NATS_PORT"), port("TOUCHSTONE_NATS_MONITOR_PORT")
+        scheduler_port, results_port = port("TOUCHSTONE_SCHEDULER_PORT"), port("TOUCHSTONE_RESULTS_PORT")
+        first = port("TOUCHSTONE_EVALUATOR_PORT")
+        evaluator_ports = (first, *(port("") for _ in range(evaluators - 1)))
+        if len({*fixed.values()}) < len(fixed):
+            raise LaunchError(f"Two of {', '.join(fixed)} name the same port. Give each its own.")
+        return cls(
+            state_dir=Path(environ.get("TOUCHSTONE_STATE_DIR") or "var").resolve(),
+            data_dir=_path(environ, "TOUCHSTONE_DATA_DIR", "the folder of a data mirror"),
+            endpoints=_path(environ, "TOUCHSTONE_ENDPOINTS", "a TOML file of endpoints"),
+            evaluators=evaluators,
+            evaluator_grace_s=_number(environ, "TOUCHSTONE_GRACE_S", 6, 0, 3600),
+            http_host=environ.get("TOUCHSTONE_HTTP_HOST") or "127.0.0.1",
+            http_port=http_port,
+            nats_port=nats_port,
+            nats_monitor_port=monitor_port,
+            scheduler_port=scheduler_port,
+            results_port=results_port,
+            evaluator_ports=evaluator_ports,
+            fixed_ports=fixed,
+        )
+
+
+def _number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = environ.get(name) or str(default)
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise LaunchError(f"{name} is {text!r}; it may be a number from {least} to {most:,}.")
+    return int(text)
+
+
+def _path(environ: Mapping[str, str], name: str, what: str) -> Path | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    path = Path(text).expanduser().resolve()
+    if not path.exists():
+        raise LaunchError(f"{name} names {text}, which does not exist. It should be {what}.")
+    return path

@@ -1,0 +1,137 @@
+"""What runs on one machine: NATS, scheduler, results, evaluators, gateway, and how each is started."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from deploy.local import health
+from deploy.local.settings import LaunchError, Settings
+from deploy.local.state import StateDir
+from deploy.local.supervisor import Process
+
+LEAST_NATS = (2, 12)
+_INHERITED = {
+    "PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
+    "SSL_CERT_FILE", "SSL_CERT_DIR",
+}  # fmt: skip
+
+
+def nats_process(settings: Settings, environ: Mapping[str, str]) -> Process:
+    """Writes its configuration. Raises LaunchError when no fitting nats-server is installed."""
+    config = settings.state_dir / "nats.conf"
+    # Without `sync_interval: always` a power loss takes up to two minutes of acknowledged messages.
+    config.write_text(
+        f'listen: "127.0.0.1:{settings.nats_port}"\n'
+        f'http: "127.0.0.1:{settings.nats_monitor_port}"\n'
+        "max_payload: 1MB\n"
+        f'jetstream {{ store_dir: "{settings.state_dir / "nats"}", sync_interval: always }}\n'
+    )
+    return Process(
+        "nats",
+        (nats_binary(environ.get("PATH", "")), "-c", str(config)),
+        environment(settings, environ),
+        health.http(f"{settings.nats_monitor_url}/healthz"),
+        grace_s=4,
+    )
+
+
+def service_processes(settings: Settings, state: StateDir, environ: Mapping[str, str]) -> list[Process]:
+    """All but NATS. Who sends work stops before who takes it."""
+    common = environment(settings, environ) | addresses(settings, state)
+    # Providers' keys are in the user's environment, and only evaluators call providers.
+    keys = {name: value for name, value in environ.items() if not name.startswith("TOUCHSTONE_")}
+
+    def evaluator(number: int, port: int) -> Process:
+        name, address = f"evaluator-{number}", f"127.0.0.1:{port}"
+        own = {
+            "TOUCHSTONE_EVALUATOR_NAME": name,
+            "TOUCHSTONE_EVALUATOR_LISTEN": address,
+            "TOUCHSTONE_GRACE_S": str(settings.evaluator_grace_s),
+        }
+        grace_s = settings.evaluator_grace_s + 2
+        return Process(
+            name, _module("evaluator"), keys | common | own, health.grpc_health(address), stage=3, grace_s=grace_s
+        )
+
+    results, scheduler = (health.grpc_health(common[f"TOUCHSTONE_{name}"]) for name in ("RESULTS", "SCHEDULER"))
+    gateway = health.http(f"{settings.page_url}/readyz")
+    return [
+        Process("results", _module("results"), common, results, stage=1, grace_s=5),
+        Process("scheduler", _module("scheduler"), common, scheduler, stage=2, grace_s=4),
+        *(evaluator(number, port) for number, port in enumerate(settings.evaluator_ports, 1)),
+        Process("gateway", _module("gateway"), common, gateway, stage=4, grace_s=6),
+    ]
+
+
+def _module(service: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"services.{service}")
+
+
+def addresses(settings: Settings, state: StateDir) -> dict[str, str]:
+    """Where the services find each other, by environment variable."""
+    scheduler, results = f"127.0.0.1:{settings.scheduler_port}", f"127.0.0.1:{settings.results_port}"
+    return {
+        "TOUCHSTONE_NATS_URL": settings.nats_url,
+        "TOUCHSTONE_NATS_MONITOR_URL": settings.nats_monitor_url,
+        "TOUCHSTONE_SERVICE_TOKEN": state.service_token(),
+        "TOUCHSTONE_SCHEDULER_NAME": "scheduler-1",
+        "TOUCHSTONE_SCHEDULER_LISTEN": scheduler,
+        "TOUCHSTONE_SCHEDULER": scheduler,
+        "TOUCHSTONE_RESULTS_LISTEN": results,
+        "TOUCHSTONE_RESULTS": results,
+    }
+
+
+def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """What every process gets: Touchstone's own variables and what programs need, no keys of providers."""
+    inherited = {
+        name: value for name, value in environ.items() if name in _INHERITED or name.startswith(("LC_", "TOUCHSTONE_"))
+    }
+    own = {
+        "TOUCHSTONE_STATE_DIR": str(settings.state_dir),
+        "TOUCHSTONE_HTTP_HOST": settings.http_host,
+        "TOUCHSTONE_HTTP_PORT": str(settings.http_port),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if settings.data_dir:
+        own["TOUCHSTONE_DATA_DIR"] = str(settings.data_dir)
+    if settings.endpoints:
+        own["TOUCHSTONE_ENDPOINTS"] = str(settings.endpoints)
+    return inherited | own
+
+
+def nats_binary(path: str) -> str:
+    """The first nats-server on PATH that is new enough, else the one installed beside Python."""
+    found: list[str] = []
+    for candidate in _candidates(path):
+        version = _version(candidate)
+        if version >= LEAST_NATS:
+            return candidate
+        found.append(f"{candidate} is {'.'.join(map(str, version))}")
+    needed = ".".join(map(str, LEAST_NATS))
+    raise LaunchError(
+        f"nats-server {needed} or newer is not installed ({'; '.join(found) or 'none found'}). Run: make setup"
+    )
+
+
+def _candidates(path: str) -> Iterable[str]:
+    on_path = shutil.which("nats-server", path=path)
+    if on_path:
+        yield on_path
+    beside = Path(sys.executable).with_name("nats-server")
+    if beside.exists():
+        yield str(beside)
+
+
+def _version(binary: str) -> tuple[int, ...]:
+    try:
+        answer = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    match = re.search(r"v(\d+)\.(\d+)\.(\d+)", answer)
+    return tuple(int(part) for part in match.groups()) if match else ()

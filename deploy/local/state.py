@@ -1,0 +1,161 @@
+"""The state directory: one launcher at a time, its children on record, a secret, logs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.local.settings import LaunchError
+
+LOG_LIMIT_BYTES = 10 * 1024 * 1024
+REAP_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """What /proc tells of a process. `started` is in clock ticks since boot, and with the pid names one process."""
+
+    pid: int
+    group: int
+    started: int
+    zombie: bool
+
+
+def process_info(pid: int) -> ProcessInfo | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The command's name stands in parentheses and may hold anything, so count from the last one.
+    fields = text.rpartition(")")[2].split()
+    return ProcessInfo(pid, group=int(fields[2]), started=int(fields[19]), zombie=fields[0] in "ZX")
+
+
+class StateDir:
+    """Exclusive use of a state directory, from creation until the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises LaunchError when another launcher runs here or the directory cannot be written."""
+        self.path = path
+        try:
+            (path / "logs").mkdir(parents=True, exist_ok=True)
+            self._lock = (path / "lock").open("a+")
+        except OSError as error:
+            raise LaunchError(f"Cannot write to {path}: {error.strerror}. Set TOUCHSTONE_STATE_DIR.") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.seek(0)
+            holder = self._lock.read().strip() or "unknown"
+            self._lock.close()
+            raise LaunchError(
+                f"Another Touchstone runs on {path} (pid {holder}). "
+                "Stop it, or set TOUCHSTONE_STATE_DIR to another folder."
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
+        self._children: dict[str, ProcessInfo] = {}
+
+    def close(self) -> None:
+        self._lock.close()
+
+    def log(self, name: str) -> Path:
+        """The log of a process; a long one from earlier runs is set aside as `<name>.log.1`."""
+        path = self.path / "logs" / f"{name}.log"
+        if path.exists() and path.stat().st_size > LOG_LIMIT_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        return path
+
+    def service_token(self) -> str:
+        """The services' shared secret, made at first use and readable by its owner only."""
+        path = self.path / "service-token"
+        if not path.exists():
+            fresh = path.with_suffix(".new")
+            fresh.unlink(missing_ok=True)
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(32))
+            fresh.replace(path)
+        return path.read_text().strip()
+
+    # -- children --------------------------------------------------------------------------------------------------
+
+    @property
+    def _record(self) -> Path:
+        return self.path / "children.json"
+
+    def record(self, name: str, pid: int) -> None:
+        """Notes a child, so that a later launcher can end it should this one be killed."""
+        info = process_info(pid)
+        if info is not None:
+            self._children[name] = info
+            self._save()
+
+    def forget(self, name: str) -> None:
+        if self._children.pop(name, None) is not None:
+            self._save()
+
+    def _save(self) -> None:
+        children = {name: [info.pid, info.started] for name, info in self._children.items()}
+        fresh = self._record.with_suffix(".new")
+        # The record is the second net, below the kernel's parent-death signal: a full disk must not stop a restart.
+        with suppress(OSError):
+            fresh.write_text(json.dumps({"boot": _boot_id(), "children": children}))
+            fresh.replace(self._record)
+
+    def reap(self) -> int:
+        """Ends what an earlier launcher left running here, whole process groups; returns how many processes.
+
+        A recorded pid may belong to a stranger by now. So a process must be of a recorded group, not older than the
+        record, and carry this state directory in its environment.
+        """
+        try:
+            saved = json.loads(self._record.read_text())
+            recorded = {int(pid): int(started) for pid, started in saved["children"].values()}
+        except (OSError, ValueError, KeyError):
+            return 0
+        left: list[ProcessInfo] = []
+        if saved["boot"] == _boot_id():
+            left = [info for info in _all_processes() if self._is_ours(info, recorded)]
+        for info in left:
+            try:
+                os.kill(info.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        deadline = time.monotonic() + REAP_TIMEOUT_S
+        for info in left:
+            while (now := process_info(info.pid)) and now.started == info.started and not now.zombie:
+                if time.monotonic() > deadline:
+                    raise LaunchError(f"Process {info.pid} of an earlier run does not end. End it, then start again.")
+                time.sleep(0.02)
+        self._record.unlink(missing_ok=True)
+        return len(left)
+
+    def _is_ours(self, info: ProcessInfo, recorded: dict[int, int]) -> bool:
+        if info.zombie or info.group not in recorded or info.started < recorded[info.group]:
+            return False
+        try:
+            environ = Path(f"/proc/{info.pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return f"TOUCHSTONE_STATE_DIR={self.path}".encode() in environ
+
+
+def _all_processes() -> list[ProcessInfo]:
+    infos = (process_info(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [info for info in infos if info is not None]
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,198 @@
+"""Keeps processes running: starts them, waits until they are ready, restarts what dies, stops all in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.local.settings import LaunchError
+from deploy.local.state import StateDir
+
+CHILD = Path(__file__).with_name("child.py")
+FIRST_BACKOFF_S = 0.2
+LONGEST_BACKOFF_S = 10.0
+STEADY_S = 10.0
+"""A process that lived this long starts afresh with the first backoff."""
+MOST_EARLY_EXITS = 5
+EARLY_S = 20.0
+READY_TIMEOUT_S = 90.0
+PROBE_EVERY_S = 0.05
+LOG_LINES = 15
+
+Probe = Callable[[], Awaitable[bool]]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process to keep running.
+
+    `ready` answers whether it does its work. When all stop, the highest `stage` goes first, and each process has
+    `grace_s` seconds to end.
+    """
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    ready: Probe
+    stage: int = 0
+    grace_s: float = 5.0
+
+
+class Supervisor:
+    """Runs processes, each in its own session with its own log; all die with this process, even when it is killed."""
+
+    def __init__(self, state: StateDir, say: Say, working_dir: Path) -> None:
+        self._state = state
+        self._say = say
+        self._working_dir = working_dir
+        self._keepers: dict[str, asyncio.Task[None]] = {}
+        self._processes: dict[str, Process] = {}
+        self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._started: set[str] = set()
+        self._stopping: set[str] = set()
+
+    def pid(self, name: str) -> int | None:
+        running = self._running.get(name)
+        return running.pid if running else None
+
+    async def start(self, processes: Sequence[Process]) -> None:
+        """Starts these at once and returns when all are ready.
+
+        Raises LaunchError with the end of its log when one ends five times within 20 s, or is not ready in 90 s.
+        """
+        waits: list[asyncio.Task[None]] = []
+        for process in processes:
+            self._processes[process.name] = process
+            self._keepers[process.name] = asyncio.create_task(self._keep(process))
+            waits.append(asyncio.create_task(self._wait_ready(process)))
+        try:
+            await asyncio.gather(*waits)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def watch(self) -> None:
+        """Runs until something that restarting cannot mend: raises what it was."""
+        done, _ = await asyncio.wait(self._keepers.values(), return_when=asyncio.FIRST_COMPLETED)
+        for keeper in done:
+            keeper.result()
+
+    async def stop(self) -> None:
+        """Stops all, the highest stage first."""
+        for stage in sorted({process.stage for process in self._processes.values()}, reverse=True):
+            names = [process.name for process in self._processes.values() if process.stage == stage]
+            await asyncio.gather(*(self._stop(name) for name in names))
+
+    async def _stop(self, name: str) -> None:
+        keeper = self._keepers.get(name)
+        if keeper is None:
+            return
+        self._stopping.add(name)
+        running = self._running.get(name)
+        if running is None:
+            keeper.cancel()
+        else:
+            with suppress(ProcessLookupError):
+                running.send_signal(signal.SIGTERM)
+            done, _ = await asyncio.wait([keeper], timeout=self._processes[name].grace_s)
+            if not done:
+                self._say(f"{name} did not end in {self._processes[name].grace_s:g} s; killing it")
+                _kill_group(running.pid)
+        await asyncio.wait([keeper], timeout=5)
+
+    async def kill(self) -> None:
+        """Ends all at once, without grace."""
+        self._stopping.update(self._processes)
+        for running in self._running.values():
+            _kill_group(running.pid)
+        for name, keeper in self._keepers.items():
+            if name not in self._running:
+                keeper.cancel()
+        if self._keepers:
+            await asyncio.wait(self._keepers.values(), timeout=5)
+
+    async def _wait_ready(self, process: Process) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        keeper = self._keepers[process.name]
+        while process.name not in self._running or not await process.ready():
+            if keeper.done():
+                keeper.result()
+            if time.monotonic() > deadline:
+                raise LaunchError(
+                    f"{process.name} is not ready after {READY_TIMEOUT_S:g} s.{self._last_lines(process)}"
+                )
+            await asyncio.sleep(PROBE_EVERY_S)
+        self._started.add(process.name)
+
+    async def _keep(self, process: Process) -> None:
+        backoff = FIRST_BACKOFF_S
+        exits: list[float] = []
+        while True:
+            began = time.monotonic()
+            ending = await self._run(process)
+            if process.name in self._stopping:
+                return
+            now = time.monotonic()
+            if process.name not in self._started:
+                exits = [*(at for at in exits if now - at < EARLY_S), now]
+                if len(exits) >= MOST_EARLY_EXITS:
+                    what, lines = f"{ending} {len(exits)} times", self._last_lines(process)
+                    raise LaunchError(f"{process.name} cannot start: it {what}.{lines}")
+            if now - began > STEADY_S:
+                backoff = FIRST_BACKOFF_S
+            self._say(f"{process.name} {ending}; starting it again in {backoff:g} s")
+            await asyncio.sleep(backoff)
+            backoff = min(backoff * 2, LONGEST_BACKOFF_S)
+
+    async def _run(self, process: Process) -> str:
+        """Runs it once; returns in words how it ended."""
+        try:
+            with self._state.log(process.name).open("ab") as log:
+                # -I and -S: the shim needs nothing installed and starts in 10 ms.
+                running = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", "-S", str(CHILD), str(os.getpid()), *process.command),
+                    env=dict(process.environment),
+                    cwd=self._working_dir,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+        except OSError as error:  # a full disk, say: it may pass
+            return f"could not be started ({error})"
+        self._running[process.name] = running
+        try:
+            self._state.record(process.name, running.pid)
+            return _ending(await running.wait())
+        finally:
+            # Also whatever it started and left behind, before a successor meets it.
+            _kill_group(running.pid)
+            self._running.pop(process.name, None)
+            self._state.forget(process.name)
+
+    def _last_lines(self, process: Process) -> str:
+        path = self._state.log(process.name)
+        lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:] if path.exists() else []
+        return "\n".join([f" The end of {path}:", *(f"  {line}" for line in lines)])
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

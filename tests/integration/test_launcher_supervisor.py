@@ -1,0 +1,249 @@
+"""The launcher's supervisor, on small real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from deploy.local.settings import LaunchError
+from deploy.local.state import StateDir, process_info
+from deploy.local.supervisor import Probe, Process, Supervisor
+
+HOLDER = Path(__file__).with_name("launcher_child_holder.py")
+SLEEP = "import time; time.sleep(600)"
+
+
+async def always() -> bool:
+    return True
+
+
+def python(name: str, code: str, *, ready: Probe = always, stage: int = 0, grace_s: float = 5) -> Process:
+    return Process(name, (sys.executable, "-S", "-c", code), dict(os.environ), ready, stage, grace_s)
+
+
+class Lines(list[str]):
+    """What was said, in order."""
+
+    def holds(self, pattern: str) -> bool:
+        return any(re.search(pattern, line) for line in self)
+
+
+@pytest.fixture
+def lines() -> Lines:
+    return Lines()
+
+
+@pytest.fixture
+async def supervisor(tmp_path: Path, lines: Lines) -> AsyncIterator[Supervisor]:
+    state = StateDir(tmp_path)
+    supervisor = Supervisor(state, lines.append, tmp_path)
+    yield supervisor
+    await supervisor.kill()
+    state.close()
+
+
+async def eventually(condition: Callable[[], object], timeout_s: float = 10) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    info = process_info(pid)
+    return info is not None and not info.zombie
+
+
+async def test_start_returns_when_every_process_is_ready(supervisor: Supervisor, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+
+    async def ready() -> bool:
+        return flag.exists()
+
+    await supervisor.start([python("a", f"open({str(flag)!r}, 'w'); {SLEEP}", ready=ready)])
+
+    assert flag.exists()
+
+
+async def test_a_killed_process_is_restarted_and_named(supervisor: Supervisor, lines: Lines) -> None:
+    await supervisor.start([python("a", SLEEP)])
+    first = supervisor.pid("a")
+    assert first
+    os.kill(first, signal.SIGKILL)
+
+    await eventually(lambda: supervisor.pid("a") not in (None, first))
+
+    assert lines == ["a was ended by SIGKILL; starting it again in 0.2 s"]
+
+
+async def test_backoff_doubles_while_a_process_keeps_dying(supervisor: Supervisor, lines: Lines) -> None:
+    await supervisor.start([python("a", "import time; time.sleep(0.1); raise SystemExit(3)")])
+
+    await eventually(lambda: len(lines) >= 3)
+
+    assert lines[:3] == [f"a ended with exit code 3; starting it again in {delay} s" for delay in ("0.2", "0.4", "0.8")]
+
+
+async def test_a_process_that_cannot_start_ends_the_launch_with_its_last_words(supervisor: Supervisor) -> None:
+    async def never() -> bool:
+        return False
+
+    with pytest.raises(LaunchError, match=r"(?s)a cannot start: it ended with exit code 1 5 times.*no such disk"):
+        await supervisor.start([python("a", "raise SystemExit('no such disk')", ready=never)])
+
+
+async def test_processes_stop_from_the_highest_stage_down(supervisor: Supervisor, tmp_path: Path) -> None:
+    order = tmp_path / "order"
+
+    def noting(name: str) -> str:
+        return (
+            f"import pathlib, signal, sys, time\n"
+            f"def end(*_):\n"
+            f"    time.sleep(0.1); pathlib.Path({str(order)!r}).open('a').write('{name} '); sys.exit()\n"
+            f"signal.signal(signal.SIGTERM, end)\n"
+            f"pathlib.Path({str(tmp_path / name)!r}).touch()\n"
+            f"time.sleep(600)"
+        )
+
+    def ready(name: str) -> Probe:
+        async def probe() -> bool:
+            return (tmp_path / name).exists()
+
+        return probe
+
+    await supervisor.start(
+        [python(name, noting(name), stage=stage, ready=ready(name)) for name, stage in (("c", 2), ("a", 0), ("b", 1))]
+    )
+    await supervisor.stop()
+
+    assert order.read_text().split() == ["c", "b", "a"]
+
+
+async def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(
+    supervisor: Supervisor, lines: Lines, tmp_path: Path
+) -> None:
+    flag = tmp_path / "deaf"
+
+    async def deaf() -> bool:
+        return flag.exists()
+
+    code = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); open({str(flag)!r}, 'w'); {SLEEP}"
+    await supervisor.start([python("a", code, ready=deaf, grace_s=0.5)])
+    pid = supervisor.pid("a")
+    assert pid
+    began = time.monotonic()
+
+    await supervisor.stop()
+
+    assert not alive(pid)
+    assert 0.5 <= time.monotonic() - began < 3
+    assert lines == ["a did not end in 0.5 s; killing it"]
+
+
+async def test_what_a_dead_process_started_is_gone_before_its_successor(
+    supervisor: Supervisor, lines: Lines, tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    code = (
+        "import subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-S', '-c', {SLEEP!r}])\n"
+        f"open({str(pids)!r}, 'a').write(f'{{child.pid}}\\n')\n"
+        f"{SLEEP}"
+    )
+
+    async def ready() -> bool:
+        return pids.exists() and pids.read_text().endswith("\n")
+
+    await supervisor.start([python("a", code, ready=ready)])
+    grandchild, leader = int(pids.read_text()), supervisor.pid("a")
+    assert alive(grandchild)
+    assert leader
+    os.kill(leader, signal.SIGKILL)
+
+    await eventually(lambda: lines)
+
+    await eventually(lambda: not alive(grandchild), 2)
+
+
+# -- the launcher itself killed ----------------------------------------------------------------------------------------
+
+
+def hold(state_dir: Path) -> tuple[subprocess.Popen[str], int, int]:
+    """A launcher process with a child and a grandchild."""
+    holder = subprocess.Popen([sys.executable, str(HOLDER), str(state_dir)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout
+    child, grandchild = map(int, holder.stdout.readline().split())
+    return holder, child, grandchild
+
+
+async def test_killing_the_launcher_leaves_no_child_once_the_next_one_started(tmp_path: Path) -> None:
+    holder, child, grandchild = hold(tmp_path)
+    holder.kill()
+    holder.communicate()
+    await eventually(lambda: not alive(child), 2)  # the kernel's doing, without any launcher
+    assert alive(grandchild)
+
+    state = StateDir(tmp_path)
+    reaped = state.reap()
+    state.close()
+
+    assert reaped == 1
+    assert not alive(grandchild)
+
+
+def test_reaping_spares_a_stranger_who_got_a_recorded_pid(tmp_path: Path) -> None:
+    stranger = subprocess.Popen([sys.executable, "-S", "-c", SLEEP], start_new_session=True)
+    try:
+        first = StateDir(tmp_path)
+        first.record("scheduler", stranger.pid)
+        first.close()
+
+        state = StateDir(tmp_path)
+        reaped = state.reap()
+        state.close()
+
+        assert reaped == 0
+        assert alive(stranger.pid)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_second_launcher_on_the_same_state_is_refused_and_told_the_pid(tmp_path: Path) -> None:
+    holder, _, grandchild = hold(tmp_path)
+    try:
+        with pytest.raises(LaunchError, match=f"Another Touchstone runs on .* \\(pid {holder.pid}\\)"):
+            StateDir(tmp_path)
+    finally:
+        holder.kill()
+        holder.communicate()
+        os.kill(grandchild, signal.SIGKILL)
+
+
+def test_the_service_token_is_kept_and_private(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    token = state.service_token()
+
+    assert len(token) >= 32
+    assert state.service_token() == token
+    assert (tmp_path / "service-token").stat().st_mode & 0o777 == 0o600
+    state.close()
+
+
+def test_a_long_log_is_set_aside(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    path = state.log("nats")
+    path.write_bytes(b"x" * (10 * 1024 * 1024 + 1))
+
+    assert not state.log("nats").exists()
+    assert path.with_suffix(".log.1").stat().st_size == 10 * 1024 * 1024 + 1
+    state.close()

@@ -1,0 +1,310 @@
+"""The whole installation as processes of its own, as `make run` starts it, and the clients a test needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+
+from deploy.local.ports import free_port
+from deploy.local.settings import ROOT
+from touchstone.v1 import (
+    job_pb2,
+    results_service_pb2,
+    results_service_pb2_grpc,
+    scheduler_service_pb2,
+    scheduler_service_pb2_grpc,
+)
+
+API = "/api/v1/benchmarking"
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
+Endpoint = Mapping[str, str | int | float | bool]
+
+
+class Stack:
+    """One installation in `folder`. It may be stopped and started again there: ports and state stay the same.
+
+    `endpoints` are the tables of its endpoints file; `environment` is added to its processes' (keys of providers,
+    settings). Requests to the REST API are limited only where `requests_per_minute` says so.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        endpoints: Iterable[Endpoint],
+        data_dir: Path | None = None,
+        *,
+        evaluators: int = 1,
+        auth: str = "local",
+        requests_per_minute: int = 1_000_000,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.state_dir = folder / "state"
+        self.port, self.nats_port, self.nats_monitor_port, self.scheduler_port, self.results_port = _ports(5)
+        self.responses: list[str] = []
+        """Heads and bodies of every REST answer so far."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channels: dict[int, grpc.Channel] = {}
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")},
+            "TOUCHSTONE_STATE_DIR": str(self.state_dir),
+            "TOUCHSTONE_ENDPOINTS": str(endpoints_file(folder / "endpoints.toml", endpoints)),
+            "TOUCHSTONE_AUTH": auth,
+            "TOUCHSTONE_EVALUATORS": str(evaluators),
+            "TOUCHSTONE_HTTP_PORT": str(self.port),
+            "TOUCHSTONE_NATS_PORT": str(self.nats_port),
+            "TOUCHSTONE_NATS_MONITOR_PORT": str(self.nats_monitor_port),
+            "TOUCHSTONE_SCHEDULER_PORT": str(self.scheduler_port),
+            "TOUCHSTONE_RESULTS_PORT": str(self.results_port),
+            "TOUCHSTONE_REQUESTS_PER_MINUTE": str(requests_per_minute),
+            **({"TOUCHSTONE_DATA_DIR": str(data_dir)} if data_dir else {}),
+            **(environment or {}),
+        }
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> Stack:
+        """Returns once the launcher says that everything runs and the gateway that it is ready."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        launcher_log = self.folder / "launcher.log"
+        with launcher_log.open("ab") as output:
+            said_before = launcher_log.stat().st_size
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "deploy.local", "serve"],
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while b"Touchstone runs" not in launcher_log.read_bytes()[said_before:] or not self._ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise AssertionError(f"the stack did not start\n{self.tails()}")
+            time.sleep(0.05)
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL for the launcher alone when it does not end: its children die with it."""
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        os.kill(process.pid, signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            raise AssertionError(f"the stack did not stop within {STOP_TIMEOUT_S:g} s\n{self.tails()}") from None
+
+    def tails(self, lines: int = 15) -> str:
+        """The ends of all logs."""
+        logs = [self.folder / "launcher.log", *sorted((self.state_dir / "logs").glob("*.log"))]
+        ends = ((log.name, log.read_text(errors="replace").splitlines()[-lines:]) for log in logs if log.exists())
+        return "\n".join("\n".join((f"== {name}", *end)) for name, end in ends)
+
+    def _ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/readyz", trust_env=False, timeout=2).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    @contextmanager
+    def evaluator(self, name: str, endpoints: Iterable[Endpoint]) -> Iterator[None]:
+        """A further evaluator beside the launcher's, with endpoints of its own."""
+        environment = self._environment | {
+            "TOUCHSTONE_NATS_URL": f"nats://127.0.0.1:{self.nats_port}",
+            "TOUCHSTONE_NATS_MONITOR_URL": f"http://127.0.0.1:{self.nats_monitor_port}",
+            "TOUCHSTONE_ENDPOINTS": str(endpoints_file(self.folder / f"{name}.toml", endpoints)),
+            "TOUCHSTONE_EVALUATOR_NAME": name,
+            "TOUCHSTONE_EVALUATOR_LISTEN": f"127.0.0.1:{free_port()}",
+        }
+        with (self.folder / f"{name}.log").open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "services.evaluator"], cwd=ROOT, env=environment, stdout=output, stderr=output
+            )
+        try:
+            request = scheduler_service_pb2.ListEvaluatorsRequest()
+            until(
+                lambda: any(e.evaluator == name and e.live for e in self.scheduler.ListEvaluators(request).evaluators)
+            )
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def tokens(self, *arguments: str) -> str:
+        """What `token …` prints, as an operator runs it."""
+        made = subprocess.run(
+            [sys.executable, "-m", "services.gateway", "token", *arguments],
+            cwd=ROOT,
+            env=self._environment | {"TOUCHSTONE_NATS_URL": f"nats://127.0.0.1:{self.nats_port}"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert made.returncode == 0, made.stderr
+        return made.stdout
+
+    def create_token(self, user: str, role: str = "user") -> str:
+        return self.tokens("create", "--user", user, "--role", role, "--label", f"of-{user}").splitlines()[0]
+
+    # -- clients ---------------------------------------------------------------------------------------------------
+
+    def client(self, token: str = "") -> httpx.Client:
+        """The REST API, as the token's user."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        hooks = {"response": [self._keep]}
+        return httpx.Client(
+            base_url=self.url + API, headers=headers, event_hooks=hooks, trust_env=False, timeout=httpx.Timeout(30)
+        )
+
+    def _keep(self, response: httpx.Response) -> None:
+        response.read()
+        self.responses.append(f"{response.headers}\n{response.text}")
+
+    def channel(self, port: int) -> grpc.Channel:
+        """The channel to a service on loopback, closed with the stack."""
+        if port not in self._channels:
+            self._channels[port] = grpc.insecure_channel(f"127.0.0.1:{port}")
+        return self._channels[port]
+
+    @property
+    def scheduler(self) -> scheduler_service_pb2_grpc.SchedulerServiceStub:
+        return scheduler_service_pb2_grpc.SchedulerServiceStub(self.channel(self.scheduler_port))
+
+    @property
+    def results(self) -> results_service_pb2_grpc.ResultsServiceStub:
+        return results_service_pb2_grpc.ResultsServiceStub(self.channel(self.results_port))
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+
+    def get(self, path: str, **query: str | int) -> Any:
+        """The JSON of a GET that must succeed."""
+        with self.client() as client:
+            answer = client.get(path, params=query)
+        assert answer.status_code == 200, f"GET {path}: {answer.status_code} {answer.text}"
+        return answer.json()
+
+    def run(self, provider: str, model: str, suite: str, *, token: str = "", **body: Any) -> str:
+        """Queues a job through REST; returns its id. `params` are the sampling parameters."""
+        config = {"provider": provider, "model": model}
+        if (params := body.pop("params", None)) is not None:
+            config["ollama_params"] = params
+        with self.client(token) as client:
+            answer = client.post("/run", json={"project_id": 1, "suite": suite, "config": config, **body})
+        assert answer.status_code == 200, f"POST /run: {answer.status_code} {answer.text}"
+        return str(answer.json()["job_id"])
+
+    def job(self, job_id: str, token: str = "") -> job_pb2.Job:
+        """The job as the scheduler has it."""
+        request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
+        return self.scheduler.GetJob(request, metadata=credentials(token), timeout=10).job
+
+    def wait(
+        self,
+        job_id: str,
+        timeout_s: float = 60,
+        states: Collection[int] = FINISHED,
+        token: str = "",
+    ) -> job_pb2.Job:
+        """The job once it is finished, or in one of `states`."""
+        deadline = time.monotonic() + timeout_s
+        while (job := self.job(job_id, token)).state not in states:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"job {job_id} is {job.progress} after {timeout_s:g} s\n{self.tails()}")
+            time.sleep(0.03)
+        return job
+
+    def completed(self, job_id: str, timeout_s: float = 60) -> dict[str, Any]:
+        """The REST results of a job that must complete."""
+        job = self.wait(job_id, timeout_s)
+        assert job.state == job_pb2.Job.STATE_COMPLETED, f"{job.reason}\n{self.tails()}"
+        body: dict[str, Any] = self.get(f"/results/{job_id}")
+        return body
+
+    def items(self, job_id: str, page_size: int = 500) -> list[results_service_pb2.StoredItem]:
+        """Every stored item, page by page."""
+        request = results_service_pb2.ListItemsRequest(job_id=job_id, page_size=page_size)
+        found: list[results_service_pb2.StoredItem] = []
+        while True:
+            page = self.results.ListItems(request, timeout=30)
+            found += page.items
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token
+
+
+def credentials(token: str) -> tuple[tuple[str, str], ...]:
+    """Call metadata that names a user; empty in local mode."""
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def endpoints_file(path: Path, endpoints: Iterable[Endpoint]) -> Path:
+    """Writes an endpoints file. JSON's texts, numbers and booleans are TOML's too."""
+    tables = (
+        "\n".join(["[[endpoint]]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())])
+        for table in endpoints
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n\n".join(tables) + "\n")
+    return path
+
+
+def until(condition: Callable[[], object], timeout_s: float = 30, every_s: float = 0.05) -> None:
+    """Waits until the condition holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:g} s")
+        time.sleep(every_s)
+
+
+@contextmanager
+def running(stack: Stack, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """The stack while the tests of a fixture's scope run. Shows the ends of its logs when one of them failed."""
+    failed_before = request.session.testsfailed
+    try:
+        yield stack.start()
+    finally:
+        reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+        if request.session.testsfailed > failed_before and reporter is not None:
+            reporter.write_line(stack.tails())
+        stack.stop()
+
+
+def _ports(count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        port = free_port()
+        if port not in found:
+            found.append(port)
+    return found
