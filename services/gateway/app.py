@@ -1,0 +1,52 @@
+"""The application: routes and middleware around a `Context`."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+
+from services.errors import TouchstoneError
+from services.gateway import api, health, middleware, pages
+from services.gateway.context import Context
+from services.gateway.pages.failure import page_error
+from services.gateway.responses import json_error
+from services.gateway.static import Static
+
+
+def create_app(context: Context) -> Starlette:
+    """The ASGI application. Nothing connects here: `context` brings its channels."""
+    app = Starlette(
+        routes=[
+            Route("/healthz", health.healthz),
+            Route("/readyz", health.readyz),
+            Mount("/static", Static()),
+            *api.routes,
+            *pages.routes,
+        ],
+        middleware=[
+            Middleware(middleware.SecurityHeaders),
+            Middleware(middleware.Errors, answer=_answer),
+            Middleware(middleware.BodyLimit),
+            Middleware(middleware.Access),
+        ],
+        # Both kinds pass through to middleware.Errors, which answers them in one place.
+        exception_handlers={HTTPException: _raise, TouchstoneError: _raise},
+    )
+    app.state.context = context
+    return app
+
+
+async def _raise(_: HTTPConnection, error: Exception) -> Response:
+    raise error
+
+
+async def _answer(connection: HTTPConnection, error: Exception) -> Response:
+    """JSON for the API, for htmx (its toast shows the sentence) and for clients that do not ask for HTML."""
+    wants_page = "text/html" in connection.headers.get("accept", "") and "hx-request" not in connection.headers
+    if connection.scope["path"].startswith(middleware.API) or not wants_page:
+        return json_error(error)
+    return await page_error(connection, error)

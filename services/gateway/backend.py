@@ -1,0 +1,103 @@
+"""The two services behind the gateway: one way to call them, with identity, a deadline and domain errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+import grpc
+from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from services import rpc
+from services.errors import TouchstoneError, UnavailableError
+from touchstone.v1 import job_pb2, scheduler_service_pb2
+from touchstone.v1.results_service_pb2_grpc import ResultsServiceStub
+from touchstone.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+_NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class RpcFailureError(TouchstoneError):
+    """A call failed with a code that no domain error stands for."""
+
+    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Backend:
+    """Stubs of both services. Every call states who asks and ends by its deadline."""
+
+    def __init__(
+        self, scheduler: grpc.aio.Channel, results: grpc.aio.Channel, service_token: str, timeout_s: float
+    ) -> None:
+        self._channels = {"scheduler": scheduler, "results": results}
+        self.scheduler = SchedulerServiceStub(scheduler)
+        self.results = ResultsServiceStub(results)
+        self._service_token = service_token
+        self._timeout_s = timeout_s
+
+    async def ask(
+        self,
+        method: grpc.aio.UnaryUnaryMultiCallable[Q, R],
+        request: Q,
+        caller: rpc.Identity,
+        *,
+        timeout_s: float | None = None,
+    ) -> R:
+        """One unary call. Raises the domain error; UnavailableError when no answer comes in time."""
+        metadata = rpc.metadata(self._service_token, caller)
+        try:
+            return await method(request, timeout=timeout_s or self._timeout_s, metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            raise _translated(error, request) from error
+
+    async def watch(self, job_id: str, caller: rpc.Identity) -> AsyncIterator[job_pb2.Job]:
+        """The job now and at each change, until it is finished. Raises like `ask`."""
+        request = scheduler_service_pb2.WatchJobRequest(job_id=job_id)
+        call = self.scheduler.WatchJob(
+            request, metadata=rpc.metadata(self._service_token, caller), wait_for_ready=False
+        )
+        try:
+            async for response in call:
+                yield response.job
+        except grpc.aio.AioRpcError as error:
+            raise _translated(error, request) from error
+        finally:
+            call.cancel()
+
+    async def health(self) -> dict[str, bool]:
+        """Whether each service says that it is serving."""
+        return {name: await self._serving(channel) for name, channel in self._channels.items()}
+
+    async def _serving(self, channel: grpc.aio.Channel) -> bool:
+        stub = health_pb2_grpc.HealthStub(channel)
+        try:
+            answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=1.5)
+        except grpc.aio.AioRpcError:
+            return False
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    async def close(self) -> None:
+        for channel in self._channels.values():
+            await channel.close()
+
+
+def _translated(error: grpc.aio.AioRpcError, request: Message) -> TouchstoneError:
+    if error.code() in _NO_ANSWER:
+        # Channels wait until a server is there, so a stopped service shows as a passed deadline.
+        return UnavailableError(_SILENCE["results" if "results" in request.DESCRIPTOR.file.name else "scheduler"])
+    domain = rpc.from_rpc_error(error)
+    if type(domain) is TouchstoneError:
+        return RpcFailureError(error.code(), domain.message)
+    return domain
+
+
+_SILENCE = {
+    "scheduler": "The scheduler does not answer. Jobs that run go on; try again in a moment.",
+    "results": "The results service does not answer. Nothing is lost; try again in a moment.",
+}

@@ -1,0 +1,174 @@
+"""Server-side SVG: sparklines, score cells on a shared axis, markers. Pure; the text in it is numbers only.
+
+Colours come from the style sheet by class names, so that both themes and the strict CSP are served.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+_HEX = "M4.3 0 2.15 3.9-2.15 3.9-4.3 0-2.15-3.9 2.15-3.9Z"
+_PLUS = "M-1.5-4.3h3v2.8h2.8v3h-2.8v2.8h-3v-2.8h-2.8v-3h2.8Z"
+_CROSS = "M-3.9-2-2-3.9 0-1.9 2-3.9 3.9-2 1.9 0 3.9 2 2 3.9 0 1.9-2 3.9-3.9 2-1.9 0Z"
+_DOT = "M-2.6 0a2.6 2.6 0 1 0 5.2 0a2.6 2.6 0 1 0-5.2 0Z"
+MARKERS = (
+    "M-4.2 0a4.2 4.2 0 1 0 8.4 0a4.2 4.2 0 1 0-8.4 0Z",
+    "M-3.8-3.8h7.6v7.6h-7.6Z",
+    "M0-4.4 4.4 3.6h-8.8Z",
+    "M0-5 5 0 0 5-5 0Z",
+    "M0 4.4 4.4-3.6h-8.8Z",
+    _PLUS,
+    _HEX,
+    _CROSS,
+)
+"""One path per colour, drawn around the origin."""
+
+
+def _markup(text: str) -> Markup:
+    # Only numbers and class names of this module are formatted into the text.
+    return Markup(text)
+
+
+def _mark(slot: int, x: float, y: float) -> str:
+    shape = MARKERS[slot % 8]
+    open_ = " open" if slot >= 8 else ""
+    return f'<path class="mark m{slot % 8 + 1}{open_}" transform="translate({x:.1f} {y:.1f})" d="{shape}"/>'
+
+
+def marker(slot: int | None) -> Markup:
+    """A configuration's marker beside its name; a grey dash for baselines (None)."""
+    inner = _mark(slot, 0, 0) if slot is not None else '<path class="mark none" d="M-4.5-1h9v2h-9Z"/>'
+    return _markup(f'<svg class="marker" viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true">{inner}</svg>')
+
+
+def sparkline(values: Sequence[float], width: int = 100, height: int = 26) -> Markup:
+    """A line over equally spaced values with its last point marked; empty for fewer than two."""
+    if len(values) < 2:
+        return Markup("")
+    low, high = min(values), max(values)
+    # A flat rate stays flat: noise of a few per cent must not fill the height.
+    middle, half = (low + high) / 2, max((high - low) / 2, abs(high) * 0.15, 1e-9)
+    step = (width - 6) / (len(values) - 1)
+    points = [
+        (2 + i * step, 4 + (height * 0.55 - 4) * (1 - (v - middle + half) / (2 * half))) for i, v in enumerate(values)
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    x, y = points[-1]
+    return _markup(
+        f'<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true">'
+        f'<polygon class="area" points="2,{height} {line} {x:.1f},{height}"/><polyline points="{line}"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2"/></svg>'
+    )
+
+
+def slots(used: int, total: int) -> Markup:
+    """The queue's slots as boxes, those in use filled."""
+    shown = min(total, 8)
+    boxes = "".join(
+        f'<rect class="{"used" if i < used else "free"}" x="{i * 9 + 0.5}" y="0.5" width="7" height="11" rx="1.5"/>'
+        for i in range(shown)
+    )
+    size = f'viewBox="0 0 {shown * 9} 12" width="{shown * 9}" height="12"'
+    return _markup(f'<svg class="slots" {size} aria-hidden="true">{boxes}</svg>')
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A shared axis in a column `width` pixels wide: values × 100 from `low` to `high`, with ticks."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    width: int = 172
+    pad: int = 14
+
+    @classmethod
+    def around(cls, values: Sequence[float], width: int = 172) -> Axis:
+        """Round ends that hold all values (each × 100), with 3 to 6 ticks."""
+        if not values:
+            return cls(0, 100, (0, 25, 50, 75, 100), width)
+        low, high = min(values), max(values)
+        steps = (1, 2, 5, 10, 20, 25, 50)
+        step = next((s for s in steps if math.ceil(high / s) - math.floor(low / s) <= 5), 100)
+        first, last = math.floor(low / step) * step, math.ceil(high / step) * step
+        last = max(last, first + step * 2)
+        count = round((last - first) / step)
+        return cls(first, last, tuple(first + i * step for i in range(count + 1)), width)
+
+    def x(self, value: float) -> float:
+        return self.pad + (value - self.low) / (self.high - self.low) * (self.width - 2 * self.pad)
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+def axis_head(axis: Axis) -> Markup:
+    """Tick labels over the column."""
+    labels = "".join(f'<text x="{axis.x(t):.1f}" y="11" text-anchor="middle">{_tick(t)}</text>' for t in axis.ticks)
+    return _markup(f'<svg class="axis" viewBox="0 0 {axis.width} 15" width="{axis.width}" height="15">{labels}</svg>')
+
+
+def score_cell(
+    axis: Axis, value: float | None, low: float | None, high: float | None, slot: int | None, height: int = 34
+) -> Markup:
+    """An estimate with its interval on the axis (all × 100). Off the axis: an arrow and the value in words."""
+    grid = _grid(axis, height)
+    y = height / 2
+    if value is None:
+        return _cell(axis, height, grid, "")
+    if not axis.holds(value):
+        left = value < axis.low
+        x, anchor = (8, "start") if left else (axis.width - 8, "end")
+        arrow = f"M{x - 6} {y}l6-4v8Z" if left else f"M{x + 6} {y}l-6-4v8Z"
+        place = f'x="{x + (5 if left else -5)}" y="{y + 4}" text-anchor="{anchor}"'
+        words = f"<text {place}>{_figure(value)}, off the axis</text>"
+        return _cell(axis, height, grid, f'<path class="off" d="{arrow}"/>{words}')
+    drawn = ""
+    if low is not None and high is not None:
+        a, b = axis.x(max(low, axis.low)), axis.x(min(high, axis.high))
+        caps = f"M{a:.1f} {y - 3}v6M{b:.1f} {y - 3}v6M{a:.1f} {y}H{b:.1f}"
+        tone = f"m{slot % 8 + 1}" if slot is not None else "none"
+        drawn = f'<path class="whisker {tone}" d="{caps}"/>'
+    if slot is None:
+        shape = MARKERS[0] if height > 24 else _DOT
+        drawn += f'<path class="mark none" transform="translate({axis.x(value):.1f} {y})" d="{shape}"/>'
+    else:
+        drawn += _mark(slot, axis.x(value), y)
+    return _cell(axis, height, grid, drawn)
+
+
+def bounds_cell(axis: Axis, low: float, high: float, height: int = 34) -> Markup:
+    """What is bounded and not estimated: square brackets joined by dots, no marker."""
+    grid = _grid(axis, height)
+    y = height / 2
+    if high < axis.low or low > axis.high:
+        return score_cell(axis, low if low > axis.high else high, None, None, None, height)
+    a, b = axis.x(max(low, axis.low)), axis.x(min(high, axis.high))
+    b = max(b, a + 5)
+    brackets = f"M{a + 3:.1f} {y - 5}h-3v10h3M{b - 3:.1f} {y - 5}h3v10h-3"
+    dots = f"M{a + 4:.1f} {y}H{b - 4:.1f}" if b - a > 12 else ""
+    return _cell(axis, height, grid, f'<path class="bracket" d="{brackets}"/><path class="dots" d="{dots}"/>')
+
+
+def _grid(axis: Axis, height: int) -> str:
+    lines = "".join(f"M{axis.x(t):.1f} 0V{height}" for t in axis.ticks)
+    return f'<path class="grid" d="{lines}"/>'
+
+
+def _cell(axis: Axis, height: int, grid: str, drawn: str) -> Markup:
+    return _markup(
+        f'<svg class="score" viewBox="0 0 {axis.width} {height}" width="{axis.width}" height="{height}" '
+        f'aria-hidden="true">{grid}{drawn}</svg>'
+    )
+
+
+def _tick(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
+
+
+def _figure(value: float) -> str:
+    return f"{value:.1f}".replace("-", "−")

@@ -1,0 +1,45 @@
+"""What request handlers need, in one place: `of(request)` gives it, `caller(request)` says who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jinja2 import Environment
+from starlette.requests import HTTPConnection
+
+from services import rpc
+from services.gateway.auth import Caller, LocalAccess, TokenAccess
+from services.gateway.backend import Backend
+from services.gateway.catalogue import Catalogue
+from services.gateway.limits import SlidingWindow, Streams
+from services.gateway.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The gateway's parts. It holds no state of jobs, so that several gateways may run side by side."""
+
+    settings: Settings
+    backend: Backend
+    catalogue: Catalogue
+    access: LocalAccess | TokenAccess
+    window: SlidingWindow
+    streams: Streams
+    templates: Environment
+
+
+def of(connection: HTTPConnection) -> Context:
+    context = connection.app.state.context
+    assert isinstance(context, Context)
+    return context
+
+
+def caller(connection: HTTPConnection) -> Caller:
+    """Who asks. Only routes that need no identity may be called without one."""
+    known = connection.scope["state"]["caller"]
+    assert isinstance(known, Caller)
+    return known
+
+
+def identity(connection: HTTPConnection) -> rpc.Identity:
+    return caller(connection).identity

@@ -1,0 +1,82 @@
+"""How long a job will take, from the queue and the newest run of the same model: a guess, said as a range."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services import rpc
+from services.errors import TouchstoneError
+from services.gateway import jobs
+from services.gateway.backend import Backend
+from touchstone.v1 import job_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
+
+FALLBACK = "10-30 minutes"
+
+
+def items_of(suite: suite_pb2.Suite, tasks: list[str], limit: int) -> int:
+    """Items that the chosen tasks hold, at most `limit` each; 0 when a task's size is not known."""
+    chosen = [task for task in suite.tasks if not tasks or task.task in tasks]
+    if any(not task.published_items for task in chosen):
+        return 0
+    return sum(min(task.published_items, limit) if limit else task.published_items for task in chosen)
+
+
+def seconds_per_item(run: job_pb2.Job) -> float | None:
+    """A finished run's wall time per item; None when it cannot be told."""
+    started, finished = jobs.moment(run.started_at), jobs.moment(run.finished_at)
+    if not started or not finished or not run.progress.items_done or run.attempt > 1:
+        return None
+    return (finished - started).total_seconds() / run.progress.items_done
+
+
+def waiting_s(queue: queue_pb2.Queue, ahead: int | None = None) -> float | None:
+    """Seconds until a new job starts; None when running jobs do not know their end."""
+    waiting = len(queue.pending) if ahead is None else ahead
+    free = queue.slots - len(queue.running)
+    if waiting < free:
+        return 0.0
+    etas = [job.progress.eta_s for job in queue.running if job.progress.HasField("eta_s")]
+    if not etas or not queue.slots:
+        return None
+    rounds = (waiting - max(free, 0)) // queue.slots
+    return min(etas) + rounds * sum(etas) / len(etas)
+
+
+async def newest_run(backend: Backend, model: str, suite: str, caller: rpc.Identity) -> job_pb2.Job | None:
+    """The newest completed run of the model on the suite."""
+    request = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=1, model=model, suite=suite, states=[job_pb2.Job.STATE_COMPLETED]
+    )
+    answer = await backend.ask(backend.results.ListJobs, request, caller, timeout_s=1)
+    return answer.jobs[0] if answer.jobs else None
+
+
+async def duration(backend: Backend, job: job_pb2.Job, suite: suite_pb2.Suite, caller: rpc.Identity) -> str:
+    """The API's `estimated_duration` of a job just queued. Never raises: without facts it is the document's text."""
+    work = job.spec.suite
+    items = items_of(suite, list(work.tasks), work.limit)
+    try:
+        queue_answer, run = await asyncio.gather(
+            backend.ask(backend.scheduler.GetQueue, scheduler_service_pb2.GetQueueRequest(), caller, timeout_s=1),
+            newest_run(backend, job.spec.model, suite.suite, caller),
+        )
+    except TouchstoneError:
+        return FALLBACK
+    pace = seconds_per_item(run) if run else None
+    queue = queue_answer.queue
+    ahead = sum(waiting.job_id != job.job_id for waiting in queue.pending)
+    wait = 0.0 if any(r.job_id == job.job_id for r in queue.running) else waiting_s(queue, ahead)
+    if not items or pace is None or wait is None:
+        return FALLBACK
+    return spoken_range(wait + items * pace)
+
+
+def spoken_range(seconds: float) -> str:
+    """A range around a guess, in minutes or hours."""
+    low, high = 0.75 * seconds, 1.5 * seconds
+    if high < 60:
+        return "under 1 minute"
+    if high < 2 * 3600:
+        first, last = max(1, int(low // 60)), max(2, -int(-high // 60))
+        return f"{first}-{last} minutes"
+    return f"{max(1, int(low // 3600))}-{-int(-high // 3600)} hours"

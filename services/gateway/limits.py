@@ -1,0 +1,75 @@
+"""Limits per user, held in this process: requests in an exact sliding window, and open event streams."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from services.errors import LimitReachedError
+
+
+class SlidingWindow:
+    """At most `limit` admissions of one user in any `window_s` seconds. Refusals do not count."""
+
+    def __init__(self, limit: int, window_s: float = 60, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._window_s = window_s
+        self._clock = clock
+        self._admitted: dict[str, deque[float]] = {}
+
+    def admit(self, user: str) -> None:
+        """Raises LimitReachedError, which says when the oldest admission leaves the window."""
+        now = self._clock()
+        times = self._admitted.setdefault(user, deque())
+        while times and now - times[0] >= self._window_s:
+            times.popleft()
+        if len(times) >= self._limit:
+            wait = max(1, math.ceil(times[0] + self._window_s - now))
+            raise LimitReachedError(
+                f"More than {self._limit} requests in {self._window_s:.0f} seconds. Try again in {wait} s.", wait
+            )
+        times.append(now)
+        if len(self._admitted) > 10_000:
+            self._forget(now)
+
+    @property
+    def users(self) -> int:
+        """Users that are remembered."""
+        return len(self._admitted)
+
+    def _forget(self, now: float) -> None:
+        idle = [user for user, times in self._admitted.items() if not times or now - times[-1] >= self._window_s]
+        for user in idle:
+            del self._admitted[user]
+
+
+class Streams:
+    """Open event streams per user, and the word to end them all."""
+
+    def __init__(self, per_user: int) -> None:
+        self._per_user = per_user
+        self._open: Counter[str] = Counter()
+        self.stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ends every stream, so that the server can leave."""
+        self.stopping.set()
+
+    @contextmanager
+    def slot(self, user: str) -> Iterator[None]:
+        """Holds one stream of the user. Raises LimitReachedError when all are taken."""
+        if self._open[user] >= self._per_user:
+            raise LimitReachedError(
+                f"{self._per_user} live pages are open, the most one user may have. Close one, then reload.", 10
+            )
+        self._open[user] += 1
+        try:
+            yield
+        finally:
+            self._open[user] -= 1
+            if not self._open[user]:
+                del self._open[user]

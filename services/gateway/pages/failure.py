@@ -1,0 +1,34 @@
+"""A page for what went wrong: the sentence, and where to go from there."""
+
+from __future__ import annotations
+
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
+
+from services.errors import UnauthenticatedError
+from services.gateway import context
+from services.gateway.pages.shell import render
+from services.gateway.responses import headers_of, sentence_of, status_of
+
+_TITLES = {
+    403: "Not allowed",
+    404: "Not found",
+    409: "Not possible now",
+    413: "Too large",
+    429: "Too many",
+    503: "A service does not answer",
+}
+
+
+async def page_error(connection: HTTPConnection, error: Exception) -> Response:
+    """The error as a page; without a session, the way to sign in."""
+    if isinstance(error, UnauthenticatedError) and context.of(connection).access.sessions is not None:
+        return RedirectResponse("/login", 303)
+    status = status_of(error)
+    sentence = sentence_of(error)
+    if status == 404 and sentence == "Not Found":
+        sentence = "There is no such page. The sidebar lists those there are."
+    title = _TITLES.get(status, "This did not work")
+    response = await render(connection, "error.html", "", {"title": title, "sentence": sentence}, status)
+    response.headers.update(headers_of(error))
+    return response

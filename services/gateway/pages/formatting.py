@@ -1,0 +1,169 @@
+"""Figures and times in the product's hand: 12,345; 79.5; 22 min; 14:04; minus as −, missing as –."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from services.gateway.jobs import moment
+from touchstone.v1 import metric_pb2
+
+MISSING = "–"
+METRIC_WORDS = {
+    "accuracy": "acc",
+    "f1": "f1",
+    "matthews_correlation": "mcc",
+    "pearson": "r",
+    "spearman": "ρ",
+    "score": "score",
+}
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "f1": "f1",
+    "matthews_correlation": "mcc",
+    "pearson": "pearson",
+    "spearman": "spearman",
+    "score": "suite score",
+}
+
+
+def number(value: float) -> str:
+    """Whole figures with thousands separators."""
+    return f"{value:,.0f}".replace("-", "−")
+
+
+def hundredths(value: float) -> str:
+    """A metric × 100 with one decimal."""
+    text = f"{value * 100:.1f}"
+    return "0.0" if text == "-0.0" else text.replace("-", "−")
+
+
+def mean(metric: metric_pb2.Metric) -> str:
+    """The estimate × 100; the range between its bounds where there is no estimate."""
+    if metric.HasField("mean"):
+        return hundredths(metric.mean)
+    if metric.HasField("bound_low"):
+        return span(metric.bound_low, metric.bound_high)
+    return MISSING
+
+
+def interval(metric: metric_pb2.Metric) -> str:
+    """The 95 % interval × 100; empty where there is none."""
+    return span(metric.ci95_low, metric.ci95_high) if metric.HasField("ci95_low") else ""
+
+
+def span(low: float, high: float) -> str:
+    joint = " to " if low < 0 else "–"
+    return f"{hundredths(low)}{joint}{hundredths(high)}"
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage with one decimal; missing where nothing is counted."""
+    return f"{100 * part / whole:.1f} %" if whole else MISSING
+
+
+def rate(value: float) -> str:
+    """Three figures: 3.94, 47.3, 1,204."""
+    if value <= 0 or not math.isfinite(value):
+        return MISSING
+    if value >= 100:
+        return number(value)
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """40 s, 37 min 40 s, 1 h 12 min, 3 h, 2 d 4 h."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return _joined(whole // 60, "min", whole % 60, "s")
+    if whole < 86400:
+        return _joined(whole // 3600, "h", whole % 3600 // 60, "min")
+    return _joined(whole // 86400, "d", whole % 86400 // 3600, "h")
+
+
+def _joined(large: int, unit: str, small: int, part: str) -> str:
+    return f"{large} {unit} {small} {part}" if small else f"{large} {unit}"
+
+
+def rough(seconds: float) -> str:
+    """A guess of time, without false precision: 40 s, 22 min, 1 h 12 min."""
+    return duration(seconds) if seconds < 60 else duration(60 * round(seconds / 60))
+
+
+def rough_range(low: float, high: float) -> str:
+    """The range of a guess in the unit of `rough`."""
+    if high < 60:
+        return f"{low:.0f}–{high:.0f} s"
+    if high < 7200:
+        return f"{low / 60:.0f}–{high / 60:.0f}"
+    return f"{low / 3600:.1f}–{high / 3600:.1f} h"
+
+
+def milliseconds(value: float) -> str:
+    """0.9 s, 30.0 s; below a tenth of a second 12 ms; < 1 ms."""
+    if value <= 0:
+        return MISSING
+    if value < 1:
+        return "< 1 ms"
+    return f"{value:.0f} ms" if value < 95 else f"{value / 1000:.1f} s"
+
+
+def clock(stamp: Timestamp) -> str:
+    """Time of day in UTC."""
+    when = moment(stamp)
+    return when.strftime("%H:%M") if when else MISSING
+
+
+def after(seconds: float) -> str:
+    """The time of day in UTC, so many seconds from now."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%H:%M")
+
+
+def stamp(when_: Timestamp) -> str:
+    """today 14:04, yesterday 14:04, 7 Nov 09:12, 7 Nov 2025."""
+    when = moment(when_)
+    if when is None:
+        return MISSING
+    today = datetime.now(UTC)
+    days = (today.date() - when.date()).days
+    if days in (0, 1):
+        return f"{('today', 'yesterday')[days]} {when:%H:%M}"
+    if when.year == today.year or days < 180:
+        return f"{when.day} {when:%b %H:%M}"
+    return f"{when.day} {when:%b %Y}"
+
+
+def ago(stamp_: Timestamp) -> str:
+    """2 h ago, yesterday, 3 d ago; never."""
+    when = moment(stamp_)
+    if when is None:
+        return "never"
+    seconds = (datetime.now(UTC) - when).total_seconds()
+    if seconds < 90:
+        return "now"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min ago"
+    if seconds < 86400:
+        return f"{round(seconds / 3600)} h ago"
+    return "yesterday" if seconds < 172800 else f"{round(seconds / 86400)} d ago"
+
+
+def gigabytes(size: int) -> str:
+    value = size / 1024**3
+    if not size:
+        return MISSING
+    return f"{value:.0f} GB" if value >= 20 else f"{value:.1f} GB"
+
+
+def ordinal(place: int) -> str:
+    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
+
+
+def plural(count: int, word: str) -> str:
+    """1 job, 2 jobs."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,86 @@
+"""The leaderboard's task columns: values with a shade that compares rows within one task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from touchstone.v1 import metric_pb2, suite_pb2
+
+LEVELS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One task. `level` holds a shade 1–5 by job id, 0 where the model is not shown to beat the majority class."""
+
+    task: str
+    title: str
+    metric: str
+    items: int
+    results: dict[str, metric_pb2.TaskResult]
+    levels: dict[str, int]
+
+
+def columns(
+    ranked: Sequence[metric_pb2.LeaderboardEntry],
+    floors: Sequence[metric_pb2.LeaderboardEntry],
+    suite: suite_pb2.Suite | None,
+) -> list[Column]:
+    """Columns in the suite's order; tasks of one score group share the first one's column, as they count once."""
+    order: dict[str, metric_pb2.TaskResult] = {}
+    for entry in (*ranked, *floors):
+        for result in entry.tasks:
+            order.setdefault(result.task, result)
+    place = {task.task: number for number, task in enumerate(suite.tasks)} if suite else {}
+    names = sorted(order, key=lambda name: place.get(name, len(place)))
+    groups: set[str] = set()
+    found = []
+    for name in names:
+        group = order[name].score_group
+        if group and group in groups:
+            continue
+        groups.add(group)
+        found.append(_column(order[name], ranked, floors))
+    return found
+
+
+def _column(
+    first: metric_pb2.TaskResult,
+    ranked: Sequence[metric_pb2.LeaderboardEntry],
+    floors: Sequence[metric_pb2.LeaderboardEntry],
+) -> Column:
+    results = {e.job_id: r for e in (*ranked, *floors) for r in e.tasks if r.task == first.task}
+    floor = max((_floor(r) for r in results.values()), default=0.0)
+    for entry in floors:
+        if "majority" in entry.model:
+            floor = max([r.metrics[0].mean for r in entry.tasks if r.task == first.task and r.metrics] or [floor])
+    beating = {
+        e.job_id: results[e.job_id].metrics[0].mean
+        for e in ranked
+        if e.job_id in results and _beats(results[e.job_id], floor)
+    }
+    low, high = min(beating.values(), default=0.0), max(beating.values(), default=0.0)
+    levels = {}
+    for job_id, value in beating.items():
+        position = (value - low) / (high - low) if high > low else 1.0
+        levels[job_id] = 1 + min(LEVELS - 1, int(position * LEVELS))
+    metric = first.metrics[0].metric if first.metrics else ""
+    return Column(first.task, first.title or first.task, metric, first.items, results, levels)
+
+
+def _beats(result: metric_pb2.TaskResult, floor: float) -> bool:
+    """Whether the interval lies above what the majority class scores."""
+    if not result.metrics or not result.metrics[0].HasField("mean"):
+        return False
+    metric = result.metrics[0]
+    return (metric.ci95_low if metric.HasField("ci95_low") else metric.mean) > floor
+
+
+def _floor(result: metric_pb2.TaskResult) -> float:
+    """The primary metric of always answering the most frequent class. For F1 the case that this class is positive."""
+    if not result.HasField("majority_share") or not result.metrics:
+        return 0.0
+    m = result.majority_share
+    by_metric = {"accuracy": m, "f1": 2 * m / (1 + m)}
+    return by_metric.get(result.metrics[0].metric, 0.0)

@@ -1,0 +1,109 @@
+"""Every job, newest first: what runs, what waits, what is done."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from services.errors import TouchstoneError
+from services.gateway import context, jobs, palette
+from services.gateway.pages.shell import fragment, is_fragment, render
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
+
+PAGE_SIZE = 50
+
+
+async def history(request: Request) -> Response:
+    """A filtered page of jobs. Live ones show the scheduler's figures, which are newer than the stored ones."""
+    ctx, caller = context.of(request), context.identity(request)
+    query = request.query_params
+    status = query.get("status", "") if query.get("status", "") in jobs.STATUSES else ""
+    suite, model, after = query.get("suite", ""), query.get("model", ""), query.get("after", "")
+    call = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=PAGE_SIZE,
+        page_token=after,
+        model=model,
+        suite=suite,
+        states=jobs.states(status) if status else [],
+    )
+    answer, live = await asyncio.gather(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller), _live(request))
+    rows = [live.pop(job.job_id, job) for job in answer.jobs]
+    if not after:
+        # A job queued a moment ago may not be stored yet.
+        rows = [job for job in live.values() if _fits(job, status, suite, model)] + rows
+    rows = [job for job in rows if not status or jobs.STATUS[job.state] == status]
+    rows.sort(key=lambda job: -job.created_at.ToNanoseconds())
+    filters = {name: value for name, value in (("status", status), ("suite", suite), ("model", model)) if value}
+    try:
+        suites, keys = [s.suite for s in await ctx.catalogue.suites()], await ctx.catalogue.model_keys()
+    except TouchstoneError:
+        suites, keys = [], []
+    values = {
+        "rows": rows,
+        "total": answer.total_size,
+        "status": status,
+        "statuses": jobs.STATUSES,
+        "suite": suite,
+        "suites": sorted({*suites, *([suite] if suite else [])}),
+        "model": model,
+        "more": "/jobs?" + urlencode(filters | {"after": answer.next_page_token}) if answer.next_page_token else "",
+        "here": "/jobs?" + urlencode(filters),
+        "first_page": not after,
+        "slots": palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in rows)),
+        "refresh": not after and any(not jobs.is_finished(job) for job in rows),
+    }
+    if is_fragment(request):
+        return fragment(request, "jobs/_rows.html" if after else "jobs/_history.html", values)
+    return await render(request, "jobs/index.html", "history", values)
+
+
+async def _live(request: Request) -> dict[str, job_pb2.Job]:
+    """The scheduler's jobs by id, newest first; none while it is silent."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = scheduler_service_pb2.ListJobsRequest(page_size=100)
+    try:
+        answer = await ctx.backend.ask(ctx.backend.scheduler.ListJobs, call, caller)
+    except TouchstoneError:
+        return {}
+    return {job.job_id: job for job in answer.jobs}
+
+
+def _fits(job: job_pb2.Job, status: str, suite: str, model: str) -> bool:
+    return (
+        not jobs.is_finished(job)
+        and status in ("", jobs.STATUS[job.state])
+        and suite in ("", jobs.suite_of(job))
+        and model in ("", job.spec.model)
+    )
+
+
+async def jump(request: Request) -> Response:
+    """The search box: a job's id, a suite or a model."""
+    ctx = context.of(request)
+    text = request.query_params.get("q", "").strip()
+    if not text:
+        return RedirectResponse("/jobs", 303)
+    found = await _job_named(request, text.lower())
+    if found:
+        return RedirectResponse(f"/jobs/{found}", 303)
+    try:
+        if text.lower() in {suite.suite for suite in await ctx.catalogue.suites()}:
+            return RedirectResponse("/leaderboard?" + urlencode({"suite": text.lower()}), 303)
+    except TouchstoneError:
+        pass
+    return RedirectResponse("/jobs?" + urlencode({"model": text}), 303)
+
+
+async def _job_named(request: Request, text: str) -> str:
+    """The id of the job whose id begins so (at least six characters); empty for none."""
+    ctx, caller = context.of(request), context.identity(request)
+    if len(text) < 6 or not set(text) <= set("0123456789abcdef-"):
+        return ""
+    if len(text) == 36:
+        return text
+    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=100)
+    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
+    return next((job.job_id for job in answer.jobs if job.job_id.startswith(text)), "")

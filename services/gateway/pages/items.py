@@ -1,0 +1,170 @@
+"""A job's items: filtered, searched, a hundred a page by keyset, each with how its answer was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from services import rpc
+from services.errors import NotFoundError, TouchstoneError
+from services.gateway import context, jobs
+from services.gateway.backend import Backend
+from services.gateway.pages.shell import fragment, is_fragment, render
+from touchstone.v1 import item_result_pb2, results_service_pb2
+
+PAGE_SIZE = 100
+AUTOMATIC_PAGES = 10
+"""After so many pages more rows come by click only, so that a page does not grow by itself for ever."""
+
+_FILTER = results_service_pb2.ListItemsRequest
+FILTERS = {
+    "all": _FILTER.FILTER_UNSPECIFIED,
+    "failures": _FILTER.FILTER_FAILURES,
+    "unparsed": _FILTER.FILTER_UNPARSED,
+    "errors": _FILTER.FILTER_ERRORS,
+}
+_TAGS = {
+    item_result_pb2.OUTCOME_UNPARSED: ("unparsed", "warn"),
+    item_result_pb2.OUTCOME_OUTPUT_TRUNCATED: ("cut", "warn"),
+    item_result_pb2.OUTCOME_REFUSED: ("refused", "warn"),
+    item_result_pb2.OUTCOME_INPUT_TRUNCATED: ("input cut", "warn"),
+    item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR: ("error", "bad"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An item in the table. `verdict` is right, wrong, or what else became of it; `tone` its colour."""
+
+    task: str
+    result: item_result_pb2.ItemResult
+    question: str
+    verdict: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of items and where the other choices lead."""
+
+    job_id: str
+    filter: str
+    task: str
+    query: str
+    rows: list[Row]
+    segments: list[tuple[str, str, int]]
+    more: str
+    pages: int
+
+    def address(self, **changes: str) -> str:
+        """The query of this view with some choices changed."""
+        chosen = {"items": self.filter, "task": self.task, "q": self.query} | changes
+        return urlencode({name: value for name, value in chosen.items() if value and (name, value) != ("items", "all")})
+
+    @property
+    def automatic(self) -> bool:
+        return self.pages < AUTOMATIC_PAGES
+
+
+async def load(request: Request, job_id: str) -> Listing | str:
+    """The page of items that the address asks for, or the sentence that says why there is none."""
+    try:
+        return await listing(context.of(request).backend, job_id, context.identity(request), request.query_params)
+    except NotFoundError:
+        return "No items are stored yet."
+    except TouchstoneError as error:
+        return error.message
+
+
+async def listing(backend: Backend, job_id: str, caller: rpc.Identity, query: QueryParams) -> Listing:
+    """Raises what the results service answers."""
+    chosen = query.get("items", "all") if query.get("items", "all") in FILTERS else "all"
+    pages = int(query["pages"]) if query.get("pages", "").isdecimal() and len(query["pages"]) < 6 else 1
+    call = results_service_pb2.ListItemsRequest(
+        job_id=job_id,
+        task=query.get("task", ""),
+        filter=FILTERS[chosen],
+        query=query.get("q", "").strip()[:200],
+        page_size=PAGE_SIZE,
+        page_token=query.get("after", ""),
+    )
+    answer = await backend.ask(backend.results.ListItems, call, caller)
+    counts = (answer.count_all, answer.count_failures, answer.count_unparsed, answer.count_errors)
+    words = ("All", "Failures", "Unparsed", "Errors")
+    return Listing(
+        job_id=job_id,
+        filter=chosen,
+        task=call.task,
+        query=call.query,
+        rows=_rows(answer.items),
+        segments=list(zip(FILTERS, words, counts, strict=True)),
+        more=answer.next_page_token,
+        pages=pages,
+    )
+
+
+async def items(request: Request) -> Response:
+    """The items card, or the rows that follow in it."""
+    job_id = jobs.checked_id(request.path_params["job_id"])
+    found = await listing(context.of(request).backend, job_id, context.identity(request), request.query_params)
+    template = "jobs/_item_rows.html" if request.query_params.get("after") else "jobs/_items.html"
+    return fragment(request, template, {"listing": found, "items_problem": ""})
+
+
+async def item(request: Request) -> Response:
+    """One item with whole texts: a row that opens under the item's own, or a page."""
+    ctx, caller = context.of(request), context.identity(request)
+    job_id = jobs.checked_id(request.path_params["job_id"])
+    call = results_service_pb2.GetItemRequest(
+        job_id=job_id, task=request.path_params["task"], item=request.path_params["item"]
+    )
+    stored = (await ctx.backend.ask(ctx.backend.results.GetItem, call, caller)).item
+    values = {"row": _row(stored, stored.result.prompt), "stored": stored, "job_id": job_id}
+    if is_fragment(request):
+        return fragment(request, "jobs/_item_detail.html", values)
+    return await render(request, "jobs/item.html", "history", values)
+
+
+def item_address(job_id: str, row: Row) -> str:
+    return f"/jobs/{job_id}/items/{quote(row.task, safe='')}/{row.result.item}"
+
+
+def _rows(stored: Sequence[results_service_pb2.StoredItem]) -> list[Row]:
+    """Rows whose question leaves out what all prompts of the task begin with, so that they can be told apart."""
+    prompts: dict[str, list[str]] = {}
+    for one in stored:
+        prompts.setdefault(one.task, []).append(_flat(one.result.prompt))
+    skip = {task: _shared(texts) for task, texts in prompts.items()}
+    return [_row(one, _flat(one.result.prompt)[skip[one.task] :]) for one in stored]
+
+
+def _row(stored: results_service_pb2.StoredItem, question: str) -> Row:
+    result = stored.result
+    verdict, tone = _TAGS.get(result.outcome, ("", ""))
+    if result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR and "timed out" in result.error:
+        verdict = "timed out"
+    if not verdict:
+        correct = result.statistics.get("correct")
+        verdict = "answered" if correct is None else "right" if correct == 1 else "wrong"
+    return Row(stored.task, result, question.strip()[:160] or _flat(result.prompt)[:160], verdict, tone)
+
+
+def _flat(text: str) -> str:
+    return " ".join(re.sub(r"^(user|system): ", "", text.strip()).split())
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """Length of the common beginning, up to a word's start; 0 when that would leave a row empty."""
+    if len(texts) < 2:
+        return 0
+    first, last = min(texts), max(texts)
+    # All that lies between two sorted texts begins with what these two share.
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    length = first.rfind(" ", 0, length) + 1
+    return length if all(len(text) > length for text in texts) else 0

@@ -1,0 +1,161 @@
+"""The leaderboard page: ranked configurations, their intervals on one axis, tasks as a heat table."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
+from services.gateway import context, palette
+from services.gateway.api.leaderboard import SUITE_SCORE
+from services.gateway.charts import Axis
+from services.gateway.jobs import STATUS
+from services.gateway.pages.heat import columns
+from services.gateway.pages.shell import fragment, is_fragment, render
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
+
+TOPS = (10, 20, 50, 100)
+MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
+_METRIC_ORDER = ("score", "accuracy", "f1", "matthews_correlation", "pearson", "spearman")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the address says: everything shown follows from it."""
+
+    suite: str
+    metric: str
+    mode: str
+    top: int
+    endpoint: str
+    baselines: bool
+    unranked: bool
+
+    @classmethod
+    def of(cls, request: Request, suite: str) -> View:
+        """Unknown choices fall back to the defaults: a page is no API. Boxes left out of a sent form are unticked."""
+        query = request.query_params
+        top = query.get("top", "")
+        boxes = query.getlist("show") if "form" in query else ["baselines", "unranked"]
+        return cls(
+            suite=suite,
+            metric=query.get("metric") or SUITE_SCORE,
+            mode=query.get("mode", "") if query.get("mode", "") in MODES else "generate",
+            top=int(top) if top.isdecimal() and int(top[:4]) in TOPS else 20,
+            endpoint=query.get("endpoint", ""),
+            baselines="baselines" in boxes,
+            unranked="unranked" in boxes,
+        )
+
+
+async def home(request: Request) -> Response:
+    """To the leaderboard when there is something on it, else to where a first job is started."""
+    try:
+        newest = await _newest_suite(request)
+    except TouchstoneError:
+        newest = ""
+    return RedirectResponse("/leaderboard" if newest else "/run", 303)
+
+
+async def leaderboard(request: Request) -> Response:
+    """The board of one suite, as a page or as the part that its filters replace."""
+    ctx, caller = context.of(request), context.identity(request)
+    chosen = request.query_params.get("suite", "") or await _newest_suite(request)
+    try:
+        suites = await ctx.catalogue.suites()
+        endpoints = [known.endpoint for known in await ctx.catalogue.endpoints()]
+        keys = await ctx.catalogue.model_keys()
+    except TouchstoneError:
+        suites, endpoints, keys = [], [], []
+    chosen = chosen or (suites[0].suite if suites else "glue")
+    known = next((suite for suite in suites if suite.suite == chosen), None)
+    view = View.of(request, chosen)
+    call = results_service_pb2.GetLeaderboardRequest(
+        suite=view.suite, metric=view.metric, limit=view.top, mode=MODES[view.mode], endpoint=view.endpoint
+    )
+    try:
+        board = await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, caller)
+    except (NotFoundError, InvalidRequestError):
+        board = results_service_pb2.GetLeaderboardResponse()
+    ranked = [e for e in board.entries if not e.not_ranked_reason and not (e.baseline and not e.rank)]
+    floors = [e for e in board.entries if not e.not_ranked_reason and e.baseline and not e.rank]
+    unranked = [e for e in board.entries if e.not_ranked_reason]
+    shown = (e for e in board.entries if not e.baseline)
+    values = {
+        "view": view,
+        "title": known.title if known else view.suite,
+        "suites": suites,
+        "endpoints": endpoints,
+        "metrics": _metrics(board.metrics, known),
+        "modes": _modes(known, view.mode),
+        "tops": TOPS,
+        "board": board,
+        "ranked": ranked,
+        "floors": floors if view.baselines else [],
+        "unranked": unranked if view.unranked else [],
+        "reasons": {e.job_id: unranked_word(e) for e in unranked},
+        "axis": _axis(ranked, unranked if view.unranked else []),
+        "columns": columns(ranked, floors, known),
+        "slots": palette.assign(keys, ((e.endpoint, e.model) for e in shown)),
+        "json_address": f"/api/v1/benchmarking/leaderboard?{urlencode(_api_query(view))}",
+        "request_id": uuid.uuid4().hex,
+        "may_demo": any(suite.suite == "demo" for suite in suites),
+    }
+    if is_fragment(request):
+        return fragment(request, "leaderboard/_board.html", values)
+    return await render(request, "leaderboard/index.html", "leaderboard", values)
+
+
+async def _newest_suite(request: Request) -> str:
+    """The suite of the newest completed job: what someone who just ran something wants to see."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=20, states=[job_pb2.Job.STATE_COMPLETED])
+    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
+    return next((job.spec.suite.suite for job in answer.jobs if job.spec.HasField("suite")), "")
+
+
+def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
+    """Why a run has no rank, in a tag: its state, or the share of answers that is missing, cut or unread."""
+    if entry.state in (job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED):
+        return STATUS[entry.state]
+    total = sum(task.items_planned or task.items for task in entry.tasks)
+    stored = sum(task.items for task in entry.tasks)
+    errors = sum(task.outcomes.infrastructure_error for task in entry.tasks)
+    cut = sum(task.outcomes.output_truncated + task.outcomes.input_truncated for task in entry.tasks)
+    unparsed = sum(task.outcomes.unparsed for task in entry.tasks)
+    if not total:
+        return "bounded"
+    if errors or stored < total:
+        return "incomplete"
+    return f"{100 * cut / total:.1f} % cut" if cut >= unparsed else f"{100 * unparsed / total:.1f} % unparsed"
+
+
+def _metrics(named: Sequence[str], suite: suite_pb2.Suite | None) -> list[str]:
+    """The metrics to choose from, the suite's score first."""
+    found = {SUITE_SCORE, *named, *(spec.metric for task in (suite.tasks if suite else ()) for spec in task.metrics)}
+    order = {metric: place for place, metric in enumerate(_METRIC_ORDER)}
+    return sorted(found, key=lambda metric: (order.get(metric, len(order)), metric))
+
+
+def _modes(suite: suite_pb2.Suite | None, chosen: str) -> list[str]:
+    """Modes that some task of the suite can run in."""
+    offered = {mode for task in (suite.tasks if suite else ()) for mode in task.modes}
+    return [word for word, mode in MODES.items() if mode in offered or word in ("generate", chosen)]
+
+
+def _axis(ranked: Sequence[metric_pb2.LeaderboardEntry], unranked: Sequence[metric_pb2.LeaderboardEntry]) -> Axis:
+    """Holds the intervals of all ranked rows; baselines may fall off it."""
+    ends = [end * 100 for e in ranked for end in (e.score.ci95_low, e.score.ci95_high) if e.score.HasField("ci95_low")]
+    ends += [e.score.mean * 100 for e in ranked if e.score.HasField("mean")]
+    if not ends:
+        ends = [end * 100 for e in unranked for end in (e.score.bound_low, e.score.bound_high)]
+    return Axis.around(ends)
+
+
+def _api_query(view: View) -> dict[str, str | int]:
+    return {"suite": view.suite, "metric": view.metric, "limit": view.top}

@@ -1,0 +1,294 @@
+"""The Run page: endpoint, models, settings, suite, downwards; what will run stands beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import FormData, QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from services.errors import TouchstoneError
+from services.gateway import context, estimate, palette
+from services.gateway.api.run import PRIORITIES
+from services.gateway.pages.job import go_to
+from services.gateway.pages.shell import fragment, is_fragment, render
+from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling
+from touchstone.v1 import endpoint_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
+
+LIMITS = (50, 100, 200, 400, 1000)
+
+
+@dataclass(slots=True)
+class Form:
+    """The form as sent, with a sentence for each field that is wrong. `texts` are the settings' fields."""
+
+    endpoint: str
+    models: list[str]
+    suite: str
+    tasks: list[str]
+    limit: int
+    priority: str
+    project: str
+    custom: str
+    texts: dict[str, str]
+    request_id: str
+    errors: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    started: list[job_pb2.Job] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> Form:
+        def one(name: str) -> str:
+            return str(sent.get(name, "")).strip()[:4000]
+
+        limit = one("limit")
+        return cls(
+            endpoint=one("endpoint"),
+            models=[str(model) for model in sent.getlist("model")],
+            suite=one("suite"),
+            # A suite's boxes count only for the suite that they belong to.
+            tasks=[str(task) for task in sent.getlist("task")] if one("tasks_of") == one("suite") else [],
+            limit=int(limit) if limit.isdecimal() and int(limit) <= INT32_MAX else 0,
+            priority=one("priority") if one("priority") in PRIORITIES else "high",
+            project=one("project"),
+            custom=one("custom"),
+            texts={parameter.name: one(parameter.name) for parameter in PARAMETERS},
+            request_id=one("request_id") or uuid.uuid4().hex,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model of the chosen endpoint, what it scored last, and why it cannot be chosen, if so."""
+
+    model: endpoint_pb2.Model
+    entry: metric_pb2.LeaderboardEntry | None
+    slot: int | None
+    refused: str
+
+
+async def run_page(request: Request) -> Response:
+    """The page, or the form alone when htmx asks after a choice."""
+    form = Form.read(request.query_params)
+    values = await _values(request, form)
+    _check(form, values)
+    if is_fragment(request):
+        return fragment(request, "run/_form.html", values)
+    return await render(request, "run/index.html", "run", values)
+
+
+async def start(request: Request) -> Response:
+    """Queues a job for each chosen model. 422 with a sentence under each wrong field."""
+    form = Form.read(await request.form())
+    values = await _values(request, form)
+    chosen = _check(form, values)
+    if not form.models and "model" not in form.errors:
+        form.errors["model"] = "Choose at least one model."
+    if not form.errors:
+        await _create(request, form, values, chosen)
+        if not form.failure:
+            one = form.started[0].job_id if len(form.started) == 1 else ""
+            return go_to(request, f"/jobs/{one}" if one else "/jobs")
+    if "hx-request" in request.headers:
+        return fragment(request, "run/_form.html", values, 422)
+    return await render(request, "run/index.html", "run", values, 422)
+
+
+async def baselines(request: Request) -> Response:
+    """Starts every bundled baseline on the demo suite: what an empty leaderboard offers."""
+    ctx = context.of(request)
+    sent = await request.form()
+    form = Form.read(sent)
+    await ctx.catalogue.suite("demo")
+    for endpoint in await ctx.catalogue.endpoints():
+        if endpoint.baseline:
+            for model in await ctx.catalogue.models(endpoint.endpoint):
+                spec = job_pb2.JobSpec(
+                    endpoint=endpoint.endpoint,
+                    model=model.model,
+                    mode=suite_pb2.MODE_GENERATE,
+                    priority=job_pb2.PRIORITY_HIGH,
+                    suite=job_pb2.SuiteWork(suite="demo"),
+                )
+                form.started.append(await _queue(request, form.request_id, spec))
+    return go_to(request, "/jobs")
+
+
+async def _values(request: Request, form: Form) -> dict[str, Any]:
+    """What the form is drawn from. Fills what was not chosen yet with the first choice that works."""
+    ctx = context.of(request)
+    endpoints = await ctx.catalogue.endpoints()
+    suites = await ctx.catalogue.suites()
+    names = [known.endpoint for known in endpoints]
+    if form.endpoint not in names:
+        usable = [known for known in endpoints if known.state == endpoint_pb2.Endpoint.STATE_REACHABLE]
+        form.endpoint = (usable or endpoints)[0].endpoint if endpoints else ""
+    endpoint = next((known for known in endpoints if known.endpoint == form.endpoint), None)
+    suite = next((s for s in suites if s.suite == form.suite), None)
+    if suite is None:
+        # Glue is the API's default; a baseline alone is there for the demo.
+        default = "demo" if endpoint and endpoint.baseline else "glue"
+        suite = next((s for s in suites if s.suite == default), suites[0] if suites else None)
+        form.suite = suite.suite if suite else ""
+    if suite is not None:
+        known_tasks = [task.task for task in suite.tasks]
+        form.tasks = [task for task in known_tasks if task in form.tasks] or known_tasks
+    models, counts = await asyncio.gather(
+        ctx.catalogue.models(form.endpoint) if endpoint else _none(),
+        asyncio.gather(*(_model_count(request, name) for name in names)),
+    )
+    entries = await _entries(request, form.suite)
+    keys = await ctx.catalogue.model_keys()
+    slots = palette.assign(keys)
+    rows = [
+        ModelRow(
+            model,
+            entries.get((form.endpoint, model.model)),
+            slots.get((form.endpoint, model.model)),
+            _refusal(endpoint, model),
+        )
+        for model in models
+    ]
+    form.models = [row.model.model for row in rows if row.model.model in form.models and not row.refused]
+    items = estimate.items_of(suite, form.tasks, form.limit) if suite else 0
+    return {
+        "form": form,
+        "endpoints": list(zip(endpoints, counts, strict=True)),
+        "endpoint": endpoint,
+        "suites": suites,
+        "suite": suite,
+        "rows": rows,
+        "has_sizes": any(row.model.parameters_b or row.model.disk_bytes for row in rows),
+        "parameters": [p for p in PARAMETERS if endpoint and (endpoint.kind in p.kinds)],
+        "takes_custom": bool(endpoint and endpoint.kind not in ("ollama", "baseline")),
+        "limits": LIMITS,
+        "priorities": tuple(PRIORITIES),
+        "items": items,
+        "published": estimate.items_of(suite, [], 0) if suite else 0,
+        "queue": await ctx.catalogue.queue(),
+        "guess": await _guess(request, form, items),
+    }
+
+
+async def _none() -> list[endpoint_pb2.Model]:
+    return []
+
+
+async def _model_count(request: Request, endpoint: str) -> int:
+    try:
+        return len(await context.of(request).catalogue.models(endpoint))
+    except TouchstoneError:
+        return 0
+
+
+async def _entries(request: Request, suite: str) -> dict[tuple[str, str], metric_pb2.LeaderboardEntry]:
+    """What each model scored last on the suite; empty while results are silent."""
+    ctx = context.of(request)
+    call = results_service_pb2.GetLeaderboardRequest(suite=suite, metric="score", limit=200)
+    try:
+        answer = await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, context.identity(request))
+    except TouchstoneError:
+        return {}
+    return {(entry.endpoint, entry.model): entry for entry in answer.entries}
+
+
+async def _guess(request: Request, form: Form, items: int) -> dict[str, float] | None:
+    """Seconds until the first job starts and for all jobs, from each model's newest run; None without one."""
+    ctx = context.of(request)
+    if not form.models or not items:
+        return None
+    try:
+        queue = await ctx.catalogue.queue()
+        runs = await asyncio.gather(
+            *(estimate.newest_run(ctx.backend, m, form.suite, context.identity(request)) for m in form.models[:20])
+        )
+    except TouchstoneError:
+        return None
+    paces = [estimate.seconds_per_item(run) if run else None for run in runs]
+    wait = estimate.waiting_s(queue)
+    if any(pace is None for pace in paces) or wait is None:
+        return None
+    return {"wait": wait, "work": sum(items * pace for pace in paces if pace is not None)}
+
+
+def _refusal(endpoint: endpoint_pb2.Endpoint | None, model: endpoint_pb2.Model) -> str:
+    if endpoint and endpoint.max_model_b and model.parameters_b > endpoint.max_model_b:
+        return f"more than {endpoint.max_model_b:g} B"
+    return ""
+
+
+def _check(form: Form, values: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were filled in, as numbers. What is wrong stands in `form.errors` by field."""
+    chosen: dict[str, Any] = {}
+    for parameter in values["parameters"]:
+        text = form.texts[parameter.name]
+        if text:
+            value = _number(parameter, text, form)
+            if value is not None:
+                chosen[parameter.name] = value
+    if form.project and not (form.project.isdecimal() and int(form.project) <= INT64_MAX):
+        form.errors["project"] = "Project must be a whole number."
+    if form.custom and values["takes_custom"]:
+        _custom(form)
+    if values["endpoint"] is None:
+        form.errors["endpoint"] = "No endpoint is known yet. Start an evaluator."
+    if values["suite"] is None:
+        form.errors["suite"] = "No suite is installed yet. Start an evaluator."
+    return chosen
+
+
+def _number(parameter: Parameter, text: str, form: Form) -> int | float | None:
+    value = parameter.parse(text)
+    if value is None:
+        form.errors[parameter.name] = f"{parameter.label} must be a {'whole ' if parameter.integer else ''}number."
+    elif sentence := parameter.problem(value, parameter.label):
+        form.errors[parameter.name] = sentence
+    return value
+
+
+def _custom(form: Form) -> dict[str, Any]:
+    try:
+        custom = json.loads(form.custom)
+    except (ValueError, RecursionError):
+        custom = None
+    if not isinstance(custom, dict):
+        form.errors["custom"] = 'Custom JSON must be an object, such as {"reasoning_effort": "low"}.'
+        return {}
+    for _, sentence in custom_problems(custom, "Custom JSON"):
+        form.errors["custom"] = sentence
+    return custom
+
+
+async def _create(request: Request, form: Form, values: dict[str, Any], chosen: dict[str, Any]) -> None:
+    """Queues the jobs in order; `form.failure` says what stopped it and what was started until then."""
+    custom = _custom(form) if form.custom and values["takes_custom"] else None
+    whole = len(form.tasks) == len(values["suite"].tasks)
+    for model in form.models:
+        spec = job_pb2.JobSpec(
+            endpoint=form.endpoint,
+            model=model,
+            sampling=sampling(chosen, custom),
+            mode=suite_pb2.MODE_GENERATE,
+            priority=PRIORITIES[form.priority],
+            project_id=int(form.project or 0),
+            suite=job_pb2.SuiteWork(suite=form.suite, tasks=[] if whole else form.tasks, limit=form.limit),
+        )
+        try:
+            form.started.append(await _queue(request, form.request_id, spec))
+        except TouchstoneError as error:
+            form.failure = error.message
+            return
+
+
+async def _queue(request: Request, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+    """One job per form and spec: sending the form again makes no second one, changing it does."""
+    ctx = context.of(request)
+    digest = hashlib.sha256(request_id.encode() + spec.SerializeToString(deterministic=True)).hexdigest()
+    call = scheduler_service_pb2.CreateJobRequest(request_id=digest[:40], spec=spec)
+    return (await ctx.backend.ask(ctx.backend.scheduler.CreateJob, call, context.identity(request))).job

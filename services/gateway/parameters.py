@@ -1,0 +1,99 @@
+"""Sampling parameters as users write them, in JSON and in the Run page's fields: names, ranges, where they apply."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import json_format, struct_pb2
+
+from touchstone.v1 import job_pb2
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. `field` is its place in `touchstone.v1.Sampling`; `kinds` are the providers that offer it."""
+
+    name: str
+    field: str
+    label: str
+    integer: bool
+    low: float
+    high: float
+    hint: str
+    kinds: tuple[str, ...]
+
+    def problem(self, value: object, name: str) -> str:
+        """What is wrong with the value, as one sentence; empty when nothing is. A bool is no number."""
+        if isinstance(value, bool) or not isinstance(value, int if self.integer else (int, float)):
+            return f"{name} must be a {'whole ' if self.integer else ''}number."
+        if not math.isfinite(value):
+            return f"{name} must be a finite number."
+        if value < self.low:
+            return f"{name} begins at {self.low:g}."
+        if value > self.high:
+            end = f"{self.high:g}" if self.high < INT32_MAX else f"{int(self.high):,}"
+            return f"{name} ends at {end}."
+        return ""
+
+    def parse(self, text: str) -> int | float | None:
+        """A form field's number; None when it is none."""
+        try:
+            return int(text.replace(",", "")) if self.integer else float(text)
+        except ValueError:
+            return None
+
+
+_OLLAMA, _OPENAI, _BASELINE = "ollama", "openai", "baseline"
+PARAMETERS: tuple[Parameter, ...] = (
+    Parameter("temperature", "temperature", "Temperature", False, 0, 2, "0.0–2.0", (_OLLAMA, _OPENAI)),
+    Parameter("top_p", "top_p", "Top P", False, 0, 1, "0.0–1.0", (_OLLAMA, _OPENAI)),
+    Parameter("top_k", "top_k", "Top K", True, 0, 100, "0–100", (_OLLAMA,)),
+    Parameter("repeat_penalty", "repeat_penalty", "Repeat penalty", False, 0, 2, "0.0–2.0", (_OLLAMA,)),
+    Parameter("num_predict", "max_tokens", "Num predict", True, 1, INT32_MAX, "tokens", (_OLLAMA, _OPENAI)),
+    Parameter("num_ctx", "context_length", "Num context", True, 1, INT32_MAX, "tokens", (_OLLAMA,)),
+    Parameter("seed", "seed", "Seed", True, -INT64_MAX - 1, INT64_MAX, "optional", (_OLLAMA, _OPENAI, _BASELINE)),
+)
+BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+
+RESERVED = ("model", "messages", "prompt", "input", "contents", "stream")
+"""Body fields that the evaluator writes; custom JSON may not replace them."""
+
+
+def parameter_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
+    """(path, sentence) for unknown names and values out of range."""
+    problems = []
+    for name, value in values.items():
+        if name not in BY_NAME:
+            problems.append((f"{path}.{name}", f"{path}.{name} is not known. Allowed: {', '.join(BY_NAME)}."))
+        elif sentence := BY_NAME[name].problem(value, f"{path}.{name}"):
+            problems.append((f"{path}.{name}", sentence))
+    return problems
+
+
+def custom_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
+    """(path, sentence) for fields that are not the user's to set, and for what is nested too deeply."""
+    try:
+        json_format.ParseDict(dict(values), struct_pb2.Struct())
+    except json_format.ParseError:
+        return [(path, f"{path} is nested too deeply.")]
+    return [
+        (f"{path}.{name}", f"{path}.{name} is set by Touchstone itself; leave it out.")
+        for name in values
+        if name in RESERVED
+    ]
+
+
+def sampling(values: Mapping[str, Any], custom: Mapping[str, Any] | None = None) -> job_pb2.Sampling:
+    """Checked values as a message. What is absent is not sent, so that the provider's default holds."""
+    message = job_pb2.Sampling(**{BY_NAME[name].field: value for name, value in values.items()})
+    if custom:
+        extra = struct_pb2.Struct()
+        json_format.ParseDict(dict(custom), extra)
+        message.extra.CopyFrom(extra)
+    return message

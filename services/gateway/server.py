@@ -1,0 +1,108 @@
+"""Wires the gateway and serves it until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from services import bus, rpc
+from services.errors import UnavailableError
+from services.gateway.app import create_app
+from services.gateway.auth import LocalAccess, TokenAccess, TokenCache
+from services.gateway.backend import Backend
+from services.gateway.catalogue import Catalogue
+from services.gateway.context import Context
+from services.gateway.limits import SlidingWindow, Streams
+from services.gateway.pages.templates import environment
+from services.gateway.sessions import Sessions
+from services.gateway.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to the process, which ends the event streams first."""
+        yield
+
+
+def build(settings: Settings, access: LocalAccess | TokenAccess, service_token: str) -> Context:
+    """The gateway's parts. Channels connect by themselves when they are used."""
+    backend = Backend(
+        rpc.channel(settings.scheduler), rpc.channel(settings.results), service_token, settings.call_timeout_s
+    )
+    return Context(
+        settings=settings,
+        backend=backend,
+        catalogue=Catalogue(backend),
+        access=access,
+        window=SlidingWindow(settings.requests_per_minute),
+        streams=Streams(settings.streams_per_user),
+        templates=environment(),
+    )
+
+
+async def main(stop: asyncio.Event) -> None:
+    """Serves until `stop` is set. Raises TouchstoneError when it cannot start."""
+    settings, identity = Settings.from_env(), rpc.Settings.from_env()
+    if identity.auth == "local":
+        # Without tokens there is nothing to look up: the gateway then needs no NATS.
+        settings.require_loopback()
+        await serve(build(settings, LocalAccess(), identity.service_token), stop)
+        return
+    nats_bus = await bus.open_bus(bus.Settings.from_env(), "gateway")
+    try:
+        access = TokenAccess(TokenCache(nats_bus.token), identity.service_token, Sessions(nats_bus))
+        await serve(build(settings, access, identity.service_token), stop)
+    finally:
+        await nats_bus.close()
+
+
+async def serve(context: Context, stop: asyncio.Event, listener: socket.socket | None = None) -> None:
+    """Serves on the settings' address, or on a listener that is bound already."""
+    listener = listener or listen(context.settings.host, context.settings.port)
+    config = uvicorn.Config(
+        create_app(context),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        timeout_keep_alive=30,
+        limit_concurrency=2000,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        host, port = listener.getsockname()[:2]
+        log.info("serving on http://%s:%s", f"[{host}]" if ":" in host else host, port)
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        # Event streams never end by themselves: without this the server would wait for them.
+        context.streams.stop()
+        server.should_exit = True
+        await serving
+    finally:
+        stopping.cancel()
+        await context.backend.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises UnavailableError for a port in use."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise UnavailableError(
+            f"{host}:{port} cannot be used: {error.strerror}. Stop what listens there or set TOUCHSTONE_HTTP_PORT."
+        ) from error
+    return listener

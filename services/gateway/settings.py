@@ -1,0 +1,62 @@
+"""What the gateway reads from its environment, once."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass
+
+from services.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the gateway listens, which services it asks, and its limits.
+
+    `scheduler` and `results` are gRPC addresses, host:port or several joined by commas. `call_timeout_s` is the
+    deadline of every call to them. Limits hold per user and per gateway process.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    scheduler: str = "127.0.0.1:50051"
+    results: str = "127.0.0.1:50052"
+    requests_per_minute: int = 100
+    streams_per_user: int = 8
+    stream_max_age_s: float = 900
+    heartbeat_s: float = 15
+    call_timeout_s: float = 3
+
+    @classmethod
+    def from_env(cls) -> Settings:
+        """Raises InvalidRequestError for a number that is none."""
+        env = os.environ
+        return cls(
+            host=env.get("TOUCHSTONE_HTTP_HOST", "127.0.0.1"),
+            port=_integer("TOUCHSTONE_HTTP_PORT", 8080, 0, 65535),
+            scheduler=env.get("TOUCHSTONE_SCHEDULER", "127.0.0.1:50051"),
+            results=env.get("TOUCHSTONE_RESULTS", "127.0.0.1:50052"),
+            requests_per_minute=_integer("TOUCHSTONE_REQUESTS_PER_MINUTE", 100, 1, 1_000_000),
+            streams_per_user=_integer("TOUCHSTONE_STREAMS_PER_USER", 8, 1, 10_000),
+        )
+
+    def require_loopback(self) -> None:
+        """Without tokens anyone who reaches the port is an admin. Raises InvalidRequestError for another host."""
+        if self.host == "localhost":
+            return
+        try:
+            loopback = ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            loopback = False
+        if not loopback:
+            raise InvalidRequestError(
+                f"TOUCHSTONE_HTTP_HOST is {self.host}, but local mode listens on loopback only, as it asks for no "
+                "token. Set TOUCHSTONE_AUTH=token to listen there."
+            )
+
+
+def _integer(name: str, default: int, low: int, high: int) -> int:
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal() or not low <= int(text) <= high:
+        raise InvalidRequestError(f"{name} is {text!r}; it must be a whole number from {low} to {high}.")
+    return int(text)

@@ -1,0 +1,102 @@
+"""A real browser on a gateway over the fake services. Every page must stay free of CSP violations and script errors."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
+
+from tests.gateway.gateway_server import Running, running
+from web import vendor
+
+ARGUMENTS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_WATCH_CSP = "document.addEventListener('securitypolicyviolation', e => console.error('CSP ' + e.violatedDirective))"
+
+
+def chromium() -> str:
+    """The installed browser; tests skip with a sentence where there is none."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("No Chromium on PATH: install the package chromium to run the browser tests.")
+    return found
+
+
+@dataclass
+class Visitor:
+    """Opens pages and remembers what went wrong in them."""
+
+    browser: Browser
+    gateway: Running
+    complaints: list[str] = field(default_factory=list)
+    expected: tuple[str, ...] = ()
+
+    async def page(self, *, dark: bool = False, phone: bool = False, script: bool = True) -> Page:
+        context = await self.browser.new_context(
+            base_url=self.gateway.url,
+            viewport={"width": 390, "height": 844} if phone else {"width": 1440, "height": 900},
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=script,
+        )
+        await context.add_init_script(_WATCH_CSP)
+        page = await context.new_page()
+        page.set_default_timeout(8000)
+        page.on("console", lambda message: self._note(message.type, message.text))
+        page.on("pageerror", lambda error: self._note("error", str(error)))
+        return page
+
+    def _note(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning") and not any(part in text for part in self.expected):
+            self.complaints.append(f"{kind}: {text}")
+
+
+@asynccontextmanager
+async def visit(browser: Browser, gateway: Running) -> AsyncIterator[Visitor]:
+    """A visitor whose complaints fail the test."""
+    visitor = Visitor(browser, gateway)
+    try:
+        yield visitor
+    finally:
+        for context in browser.contexts:
+            await context.close()
+    assert visitor.complaints == []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def vendored_scripts() -> None:
+    if not vendor.is_current():
+        pytest.skip("The pages' scripts are not there: run `python -m web.vendor`.")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One browser for all tests; each has contexts of its own."""
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        yield launched
+        await launched.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway() -> AsyncIterator[Running]:
+    async with running() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visitor(browser: Browser, gateway: Running) -> AsyncIterator[Visitor]:
+    async with visit(browser, gateway) as opened:
+        yield opened

@@ -1,0 +1,118 @@
+"""The Job page in a browser: live, stoppable, safe against what models write."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.async_api import expect
+
+from tests.e2e.conftest import Visitor
+from tests.gateway.fake_services import spec
+from touchstone.v1 import job_pb2
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_figures_move_while_the_job_runs_and_metrics_replace_them_at_its_end(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.advance(job.job_id, 140)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    figure = page.locator("#job-progress .figure")
+    await expect(figure).to_have_text("10 %")
+    world.advance(job.job_id, 560)
+    await expect(figure).to_have_text("50 %")
+    await expect(page.locator("#job-strip")).to_contain_text("Accuracy so far")
+    world.finish(job.job_id)
+    await expect(page.locator("#job-head")).to_contain_text("completed")
+    await expect(figure).to_have_text("100 %")
+    await expect(page.locator("#job-strip")).to_contain_text("Suite score")
+    await expect(page.locator("#job-strip .value").first).to_have_text("79.5")
+    await expect(page.locator("#job-actions")).not_to_contain_text("Stop")
+    await expect(page.locator("#items nav")).to_contain_text("1,400")
+
+
+async def test_stop_asks_first_and_then_cancels(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    await expect(page.get_by_text("Stop this job?")).to_be_visible()
+    assert job.state == job_pb2.Job.STATE_RUNNING
+    await page.get_by_role("button", name="Stop the job").click()
+    await expect(page.locator("#job-head")).to_contain_text("cancelled")
+    assert job.state == job_pb2.Job.STATE_CANCELLED
+    await page.get_by_role("button", name="Run what is missing").click()
+    await expect(page.locator("#job-head")).to_contain_text("pending")
+    assert job.attempt == 2
+
+
+async def test_what_a_model_writes_is_shown_as_text(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.advance(job.job_id, 50)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await page.locator("tr.item").nth(3).click()
+    opened = page.locator("tr.detail pre").first
+    await expect(opened).to_contain_text('<img src=x onerror="window.pwned=1"><script>')
+    await expect(page.locator("tr.detail")).to_contain_text("How it was read")
+    assert await page.evaluate("window.pwned") is None
+    assert await page.locator("tr.detail img, tr.detail script").count() == 0
+    await expect(page.locator("#job-head h1")).to_contain_text("Demo on qwen2.5:7b")
+    await page.locator("tr.item").nth(3).click()
+    await expect(page.locator("tr.detail")).to_have_count(0)
+
+
+async def test_an_opened_row_stays_open_while_the_job_goes_on(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.advance(job.job_id, 50)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await page.locator("tr.item").nth(1).click()
+    await expect(page.locator("tr.detail")).to_have_count(1)
+    world.advance(job.job_id, 700)
+    await expect(page.locator("#job-progress .figure")).to_have_text("53 %")
+    await asyncio.sleep(2)
+    await expect(page.locator("tr.detail")).to_have_count(1)
+
+
+async def test_rows_are_filtered_searched_and_continued(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.finish(job.job_id)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await expect(page.locator("tr.item")).to_have_count(100)
+    await page.locator("#more").scroll_into_view_if_needed()
+    await expect(page.locator("tr.item").nth(150)).to_be_attached()
+    await page.locator("#items nav a", has_text="Unparsed").click()
+    await expect(page.locator("#items nav [aria-current]")).to_contain_text("Unparsed")
+    await expect(page).to_have_url(f"{visitor.gateway.url}/jobs/{job.job_id}?items=unparsed")
+    await expect(page.locator("tr.item .tag.warn").first).to_have_text("unparsed")
+    await page.locator("#items nav a", has_text="All").click()
+    await page.keyboard.press("Escape")
+    await page.locator("#find").fill("(item 17)")
+    await expect(page.locator("tr.item")).to_have_count(4)
+    await page.go_back()
+    await expect(page.locator("#items nav [aria-current]")).to_contain_text("Unparsed")
+
+
+async def test_figures_stay_and_say_their_time_while_the_scheduler_is_away(visitor: Visitor) -> None:
+    gateway = visitor.gateway
+    job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    gateway.world.advance(job.job_id, 700)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await expect(page.locator(".beat")).to_contain_text("live")
+    await gateway.stop_service("scheduler")
+    await expect(page.locator("#job-head")).to_contain_text("reconnecting")
+    await expect(page.locator("#job-progress .figure")).to_have_text("50 %")
+    await gateway.start_service("scheduler")
+    gateway.world.advance(job.job_id, 70)
+    await expect(page.locator("#job-progress .figure")).to_have_text("55 %")
+    await expect(page.locator("#job-head")).not_to_contain_text("reconnecting")

@@ -1,0 +1,121 @@
+"""Run, Leaderboard and History in a browser; every page in both themes and on a phone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.e2e.conftest import Visitor, visit
+from tests.gateway.fake_services import busy_world
+from tests.gateway.gateway_server import running
+from touchstone.v1 import job_pb2
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_starting_two_models_makes_two_jobs_with_the_settings(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await page.goto("/run")
+    await page.locator(".cards label", has_text="ollama").click()
+    await page.get_by_label("llama3.2:3b").check()
+    await expect(page.get_by_role("button", name="Start job")).to_be_visible()
+    await page.get_by_label("qwen2.5:7b").check()
+    await page.get_by_label("Temperature").fill("0.1")
+    await page.get_by_label("Temperature").press("Tab")
+    await expect(page.get_by_role("button", name="Start 2 jobs")).to_be_visible()
+    await page.get_by_role("button", name="Start 2 jobs").click()
+    await expect(page).to_have_url(re.compile(r"/jobs$"))
+    specs = visitor.gateway.world.specs
+    assert [s.model for s in specs] == ["qwen2.5:7b", "llama3.2:3b"]
+    assert {(s.endpoint, s.suite.suite, round(s.sampling.temperature, 3)) for s in specs} == {("ollama", "glue", 0.1)}
+
+
+async def test_a_wrong_setting_is_named_under_its_field_and_starts_nothing(visitor: Visitor) -> None:
+    visitor.expected = ("422",)
+    page = await visitor.page()
+    await page.goto("/run?endpoint=ollama&suite=glue&model=qwen2.5%3A7b")
+    await page.get_by_label("Top K").fill("140")
+    await page.keyboard.press("Control+Enter")
+    await expect(page.locator(".field.wrong .problem")).to_have_text("Top K ends at 100.")
+    assert visitor.gateway.world.specs == []
+    await page.get_by_label("Top K").fill("40")
+    await page.get_by_role("button", name="Start job").click()
+    await expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
+    assert [s.sampling.top_k for s in visitor.gateway.world.specs] == [40]
+
+
+async def test_an_empty_leaderboard_starts_the_baselines(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await page.goto("/leaderboard?suite=glue")
+    await expect(page.get_by_role("heading", name="No GLUE runs yet")).to_be_visible()
+    await page.get_by_role("button", name="Run the baselines").dblclick()
+    await expect(page).to_have_url(re.compile(r"/jobs$"))
+    specs = visitor.gateway.world.specs
+    assert sorted(s.model for s in specs) == ["bag-of-words", "majority", "random"]
+    assert {s.suite.suite for s in specs} == {"demo"}
+
+
+async def test_leaderboard_choices_are_in_the_address_and_back_returns(visitor: Visitor) -> None:
+    visitor.gateway.world.boards = busy_world().boards
+    page = await visitor.page()
+    await page.goto("/leaderboard?suite=glue")
+    await expect(page.locator("tbody .tag.dashed")).to_have_count(2)
+    await page.get_by_role("checkbox", name="Baselines").uncheck()
+    await expect(page.locator("tbody .tag.dashed")).to_have_count(0)
+    await expect(page).to_have_url(re.compile("show=unranked"))
+    await page.locator("#suite").select_option("demo")
+    await expect(page.get_by_role("heading", name="No Demo runs yet")).to_be_visible()
+    await page.go_back()
+    await expect(page.locator("tbody .rank").first).to_have_text("1")
+
+
+async def test_pages_work_without_script(visitor: Visitor) -> None:
+    page = await visitor.page(script=False)
+    await page.goto("/run?endpoint=baselines&suite=demo")
+    await page.get_by_label("majority").check()
+    await page.get_by_role("button", name="Start").click()
+    await expect(page.locator("#job-head")).to_contain_text("Demo on majority")
+    assert [s.model for s in visitor.gateway.world.specs] == ["majority"]
+
+
+async def test_the_theme_switch_holds_over_pages(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await page.goto("/run")
+    ground = "getComputedStyle(document.body).backgroundColor || ''"
+    for expected in ("light", "dark"):
+        await page.locator("[data-theme-switch]").click()
+        await expect(page.locator("html")).to_have_attribute("data-theme", expected)
+    await page.goto("/leaderboard")
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert await page.evaluate(ground) is not None
+
+
+@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True), (True, True)])
+async def test_no_page_scrolls_sideways_or_breaks_the_policy(browser: Browser, dark: bool, phone: bool) -> None:
+    world = busy_world()
+    by_state = {job.state: job.job_id for job in world.jobs.values()}
+    addresses = ["/leaderboard", "/leaderboard?suite=demo", "/run?endpoint=ollama&suite=glue&limit=400", "/jobs"]
+    addresses += [f"/jobs/{job_id}" for job_id in by_state.values()]
+    assert job_pb2.Job.STATE_FAILED in by_state
+    async with running(world) as gateway, visit(browser, gateway) as visitor:
+        page = await visitor.page(dark=dark, phone=phone)
+        for address in addresses:
+            await page.goto(address)
+            await expect(page.locator("main h1, main h2").first).to_be_visible()
+            width, room = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+            assert width <= room, address
+        ground = await page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert ground == ("rgb(17, 19, 21)" if dark else "rgb(251, 251, 249)")
+
+
+async def test_on_a_phone_the_sidebar_is_a_drawer(visitor: Visitor) -> None:
+    page = await visitor.page(phone=True)
+    await page.goto("/run")
+    side = page.locator("#side")
+    await expect(side).to_be_hidden()
+    await page.get_by_role("button", name="Pages").click()
+    await expect(side).to_be_visible()
+    await side.get_by_role("link", name="History").click()
+    await expect(page.get_by_role("heading", name="History")).to_be_visible()

@@ -1,0 +1,69 @@
+"""A whole gateway over the fake services, on free loopback ports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import httpx
+
+from deploy.local.ports import free_port
+from services.gateway.auth import LocalAccess, TokenAccess
+from services.gateway.server import build, listen, serve
+from services.gateway.settings import Settings
+from tests.gateway import fake_services
+
+
+@dataclass
+class Running:
+    """A gateway that serves, the fake world behind it, and switches for its services."""
+
+    url: str
+    client: httpx.AsyncClient
+    world: fake_services.World
+    settings: Settings
+    service_token: str = ""
+    stops: dict[str, AsyncExitStack] = field(default_factory=dict)
+    shutdown: asyncio.Event = field(default_factory=asyncio.Event)
+    serving: asyncio.Task[None] | None = None
+
+    async def start_service(self, name: str) -> None:
+        served = {"scheduler": fake_services.serve_scheduler, "results": fake_services.serve_results}[name]
+        stack = self.stops[name] = AsyncExitStack()
+        await stack.enter_async_context(served(self.world, getattr(self.settings, name), self.service_token))
+
+    async def stop_service(self, name: str) -> None:
+        await self.stops.pop(name).aclose()
+
+
+@asynccontextmanager
+async def running(
+    world: fake_services.World | None = None,
+    *,
+    access: LocalAccess | TokenAccess | None = None,
+    service_token: str = "",
+    settings: Settings | None = None,
+) -> AsyncIterator[Running]:
+    """Serves until the block ends."""
+    settings = replace(
+        settings or Settings(requests_per_minute=10_000),
+        scheduler=f"127.0.0.1:{free_port()}",
+        results=f"127.0.0.1:{free_port()}",
+    )
+    listener = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=20) as client:
+        gateway = Running(url, client, world or fake_services.World(), settings, service_token)
+        await gateway.start_service("scheduler")
+        await gateway.start_service("results")
+        context = build(settings, access or LocalAccess(), service_token)
+        gateway.serving = asyncio.create_task(serve(context, gateway.shutdown, listener))
+        try:
+            yield gateway
+        finally:
+            gateway.shutdown.set()
+            await gateway.serving
+            for name in list(gateway.stops):
+                await gateway.stop_service(name)

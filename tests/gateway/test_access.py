@@ -1,0 +1,220 @@
+"""Who gets in: local mode, tokens, sessions, CSRF, rate limits, event streams."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from services import bus, rpc
+from services.errors import InvalidRequestError
+from services.gateway import tokens
+from services.gateway.auth import TokenAccess, TokenCache
+from services.gateway.sessions import Sessions
+from services.gateway.settings import Settings
+from tests.gateway.fake_services import spec
+from tests.gateway.gateway_server import Running, running
+from tests.gateway.test_rest_run import DOCUMENT
+from tests.nats_server import NatsServer
+
+BASE = "/api/v1/benchmarking"
+SECRET = "services-share-this"
+
+
+@asynccontextmanager
+async def with_tokens(nats: NatsServer) -> AsyncIterator[tuple[Running, bus.Bus]]:
+    nats_bus = await bus.connect(nats.url, "test")
+    await nats_bus.ensure(64 * 1024 * 1024)
+    access = TokenAccess(TokenCache(nats_bus.token, ttl_s=0.2), SECRET, Sessions(nats_bus))
+    try:
+        async with running(access=access, service_token=SECRET) as gateway:
+            yield gateway, nats_bus
+    finally:
+        await nats_bus.close()
+
+
+async def test_local_mode_answers_to_loopback_names_only(gateway: Running) -> None:
+    for host in ("localhost", "127.0.0.1:8080", "[::1]:8080"):
+        assert (await gateway.client.get(f"{BASE}/results", headers={"Host": host})).status_code == 200
+    for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[::1", ""):
+        answer = await gateway.client.get(f"{BASE}/results", headers={"Host": host})
+        assert answer.status_code in (400, 403)
+
+
+async def test_local_mode_refuses_other_sites_pages(gateway: Running) -> None:
+    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+        answer = await gateway.client.post(f"{BASE}/run", json=DOCUMENT, headers=headers)
+        assert answer.status_code == 403
+    assert gateway.world.jobs == {}
+    own = {"Origin": gateway.url, "Sec-Fetch-Site": "same-origin"}
+    assert (await gateway.client.post(f"{BASE}/run", json=DOCUMENT, headers=own)).status_code == 200
+    assert gateway.world.callers[-1] == rpc.LOCAL
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.4", "::", "example.org"])
+def test_local_mode_binds_to_loopback_only(host: str) -> None:
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_AUTH=token"):
+        Settings(host=host).require_loopback()
+
+
+async def test_every_answer_carries_the_security_headers(gateway: Running) -> None:
+    for path in ("/healthz", "/run", f"{BASE}/nope", "/static/app.css"):
+        headers = (await gateway.client.get(path)).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "referrer-policy" in headers
+
+
+async def test_the_101st_request_in_a_minute_is_429_per_user_and_pages_do_not_count() -> None:
+    async with running(settings=Settings(requests_per_minute=100)) as gateway:
+        for _ in range(5):
+            assert (await gateway.client.get("/jobs")).status_code == 200
+        answers = [await gateway.client.get(f"{BASE}/leaderboard") for _ in range(101)]
+        assert [answer.status_code for answer in answers] == [200] * 100 + [429]
+        refused = answers[-1].json()
+        assert 1 <= refused["retry_after"] <= 60
+        assert answers[-1].headers["retry-after"] == str(refused["retry_after"])
+        assert (await gateway.client.get("/jobs")).status_code == 200
+
+
+async def test_tokens_open_the_api_for_their_user_until_they_are_revoked(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        alice = await tokens.create(nats_bus, "alice", "user", "ci")
+        assert alice.startswith("ts_")
+        assert all(alice not in str(pair) for pair in await tokens.stored(nats_bus))
+        for headers in (
+            {},
+            {"Authorization": "Bearer ts_wrong"},
+            {"X-API-Key": ""},
+            {"Authorization": f"Basic {alice}"},
+        ):
+            answer = await gateway.client.get(f"{BASE}/results", headers=headers)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+            assert answer.json()["detail"]
+        assert (await gateway.client.get(f"{BASE}/results", headers={"X-API-Key": SECRET})).status_code == 401
+        for headers in ({"Authorization": f"Bearer {alice}"}, {"X-API-Key": alice}):
+            assert (await gateway.client.post(f"{BASE}/run", json=DOCUMENT, headers=headers)).status_code == 200
+        assert {(who.user, who.is_admin) for who in gateway.world.callers} == {("alice", False)}
+        await tokens.revoke(nats_bus, "ci")
+        await asyncio.sleep(0.3)
+        assert (await gateway.client.get(f"{BASE}/results", headers={"X-API-Key": alice})).status_code == 401
+        assert (await gateway.client.get("/healthz")).status_code == 200
+
+
+async def test_users_jobs_and_limits_are_their_own(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        alice = {"X-API-Key": await tokens.create(nats_bus, "alice", "user", "a")}
+        bob = {"X-API-Key": await tokens.create(nats_bus, "bob", "user", "b")}
+        for _ in range(10):
+            await gateway.client.post(f"{BASE}/run", json=DOCUMENT, headers=alice)
+        assert (await gateway.client.post(f"{BASE}/run", json=DOCUMENT, headers=alice)).status_code == 429
+        answer = await gateway.client.post(f"{BASE}/run", json=DOCUMENT, headers=bob)
+        assert answer.status_code == 200
+        job_id = answer.json()["job_id"]
+        assert (await gateway.client.post(f"{BASE}/cancel/{job_id}", headers=alice)).status_code == 403
+        assert (await gateway.client.get(f"{BASE}/results/{job_id}", headers=alice)).status_code == 200
+        assert (await gateway.client.post(f"{BASE}/cancel/{job_id}", headers=bob)).status_code == 200
+
+
+async def test_a_browser_signs_in_with_a_token_and_posts_with_its_csrf_token(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        token = await tokens.create(nats_bus, "m.keller", "admin", "laptop")
+        html = {"Accept": "text/html"}
+        own = {"Origin": gateway.url}
+        sent_off = await gateway.client.get("/run", headers=html)
+        assert (sent_off.status_code, sent_off.headers["location"]) == (303, "/login")
+        assert (await gateway.client.post("/login", data={"token": token})).status_code == 403
+        wrong = await gateway.client.post("/login", data={"token": "ts_no"}, headers=own)
+        assert wrong.status_code == 401
+        assert "not known" in wrong.text
+        answer = await gateway.client.post("/login", data={"token": token}, headers=own)
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=lax" in cookie
+        assert token not in cookie
+        page = await gateway.client.get("/run", headers=html)
+        assert "m.keller" in page.text
+        found = re.search(r'name="csrf" value="([^"]+)"', page.text)
+        assert found is not None
+        form = {"endpoint": "baselines", "suite": "demo", "model": "majority"}
+        for headers, fields in ((own, form), ({}, form | {"csrf": found[1]}), (own, form | {"csrf": "x"})):
+            assert (await gateway.client.post("/run", data=fields, headers=headers)).status_code == 403
+        assert gateway.world.jobs == {}
+        ok = await gateway.client.post("/run", data=form | {"csrf": found[1]}, headers=own)
+        assert ok.status_code == 303
+        same = own | {"X-CSRF-Token": found[1]}
+        assert (await gateway.client.post(f"{BASE}/run", json=DOCUMENT, headers=same)).status_code == 200
+        assert [who.user for who in gateway.world.callers] == ["m.keller", "m.keller"]
+        assert (await gateway.client.post("/logout", headers=same)).headers["location"] == "/login"
+        gateway.client.cookies.set("touchstone", cookie.split("=", 1)[1].split(";")[0])
+        assert (await gateway.client.get("/run", headers=html)).status_code == 303
+
+
+async def test_revoking_a_token_signs_its_browser_out(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        token = await tokens.create(nats_bus, "alice", "user", "laptop")
+        await gateway.client.post("/login", data={"token": token}, headers={"Origin": gateway.url})
+        assert (await gateway.client.get("/jobs")).status_code == 200
+        await tokens.revoke(nats_bus, "laptop")
+        await asyncio.sleep(0.3)
+        assert (await gateway.client.get("/jobs")).status_code == 401
+
+
+async def test_a_silent_nats_is_503_in_token_mode(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        alice = {"X-API-Key": await tokens.create(nats_bus, "alice", "user", "a")}
+        nats.kill()
+        answer = await gateway.client.get(f"{BASE}/results", headers=alice)
+        assert answer.status_code == 503
+        assert "token store" in answer.json()["detail"]
+        nats.restart()
+        for _ in range(100):
+            status = (await gateway.client.get(f"{BASE}/results", headers=alice)).status_code
+            if status == 200:
+                break
+            await asyncio.sleep(0.1)
+        assert status == 200
+
+
+async def test_live_pages_are_capped_per_user_and_freed_when_they_close() -> None:
+    settings = Settings(requests_per_minute=1000, streams_per_user=2)
+    async with running(settings=settings) as gateway:
+        job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+        address = f"{gateway.url}/jobs/{job.job_id}/events"
+        async with httpx.AsyncClient(trust_env=False, timeout=10) as other:
+            async with other.stream("GET", address) as one, other.stream("GET", address) as two:
+                lines = [stream.aiter_lines() for stream in (one, two)]
+                assert [await anext(each) for each in lines] == [": open", ": open"]
+                assert (await gateway.client.get(address)).status_code == 429
+            await asyncio.sleep(0.5)
+            async with other.stream("GET", address) as three:
+                assert three.status_code == 200
+
+
+async def test_open_streams_do_not_hold_up_the_servers_end(gateway: Running) -> None:
+    job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    async with (
+        httpx.AsyncClient(trust_env=False, timeout=10) as other,
+        other.stream("GET", f"{gateway.url}/jobs/{job.job_id}/events") as stream,
+    ):
+        lines = stream.aiter_lines()
+        assert await anext(lines) == ": open"
+        gateway.shutdown.set()
+        assert gateway.serving is not None
+        async with asyncio.timeout(4):
+            await asyncio.shield(gateway.serving)
+
+
+async def test_a_finished_jobs_stream_ends_with_done(gateway: Running) -> None:
+    job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    gateway.world.finish(job.job_id)
+    answer = await gateway.client.get(f"/jobs/{job.job_id}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert "event: done" in answer.text
+    assert 'hx-target="#job-strip"' in answer.text

@@ -1,0 +1,110 @@
+"""Figures, colours and drawings: pure, and the same everywhere."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.gateway import charts, palette
+from services.gateway.estimate import spoken_range
+from services.gateway.jobs import iso
+from services.gateway.pages import formatting
+from services.gateway.pages.heat import columns
+from services.gateway.pages.items import _shared
+from tests.gateway import fake_data
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59.4, "59 s"), (2260, "37 min 40 s"), (3600, "1 h"), (10800, "3 h"), (4320, "1 h 12 min")],
+)
+def test_durations_are_said_in_two_units(seconds: float, words: str) -> None:
+    assert formatting.duration(seconds) == words
+
+
+def test_negative_figures_use_a_minus_and_a_range_says_to() -> None:
+    assert formatting.hundredths(-0.012) == "−1.2"
+    assert formatting.hundredths(-0.0001) == "0.0"
+    assert formatting.span(-0.012, 0.034) == "−1.2 to 3.4"
+    assert formatting.span(0.659, 0.679) == "65.9–67.9"
+
+
+def test_times_are_iso_8601_with_milliseconds_and_z() -> None:
+    assert iso(Timestamp(seconds=1765140917, nanos=5_000_000)) == "2025-12-07T20:55:17.005Z"
+    assert iso(Timestamp()) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(20, "under 1 minute"), (60, "1-2 minutes"), (1400, "17-35 minutes"), (9000, "1-4 hours")]
+)
+def test_guesses_are_said_as_ranges(seconds: float, words: str) -> None:
+    assert spoken_range(seconds) == words
+
+
+keys = st.lists(st.tuples(st.sampled_from(["ollama", "vllm"]), st.text(max_size=6)), unique=True, max_size=16)
+
+
+@given(keys)
+def test_up_to_sixteen_configurations_have_sixteen_looks(known: list[tuple[str, str]]) -> None:
+    slots = palette.assign(known)
+    assert len(set(slots.values())) == len(known)
+    assert slots == palette.assign(reversed(known))
+
+
+@given(keys, keys)
+def test_what_a_page_adds_does_not_change_the_others(known: list[palette.Key], shown: list[palette.Key]) -> None:
+    alone, together = palette.assign(known), palette.assign(known, shown)
+    assert {key: together[key] for key in known} == alone
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=30))
+def test_an_axis_holds_its_values_with_few_round_ticks(values: list[float]) -> None:
+    axis = charts.Axis.around(values)
+    assert all(axis.holds(value) for value in values)
+    assert 3 <= len(axis.ticks) <= 6
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.integers(0, 15))
+def test_drawings_are_well_formed(value: float, other: float, slot: int) -> None:
+    axis = charts.Axis.around([70, 90])
+    low, high = sorted((value, other))
+    for drawn in (
+        charts.score_cell(axis, value, low, high, slot),
+        charts.bounds_cell(axis, low, high),
+        charts.sparkline([value, other, value]),
+        charts.marker(slot),
+        charts.axis_head(axis),
+    ):
+        ElementTree.fromstring(drawn)
+        assert "style" not in drawn
+        assert "nan" not in drawn
+
+
+def test_a_value_off_the_axis_is_said_in_words() -> None:
+    axis = charts.Axis.around([70, 90])
+    assert "44.5, off the axis" in charts.score_cell(axis, 44.5, 40, 50, 0)
+    assert 'class="mark' not in charts.score_cell(axis, 44.5, 40, 50, 0)
+
+
+def test_a_cell_not_shown_to_beat_the_majority_class_is_bare() -> None:
+    board = fake_data.leaderboard({})
+    ranked, floors = [e for e in board if e.rank], [e for e in board if e.baseline]
+    found = {column.task: column for column in columns(ranked, floors, fake_data.suites()[1])}
+    assert list(found) == ["cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli"]
+    mrpc, sst2 = found["mrpc"], found["sst2"]
+    weakest = next(e for e in ranked if e.model == "gemma3:4b")
+    assert weakest.job_id not in mrpc.levels
+    assert sst2.levels[weakest.job_id] == 1
+    assert sst2.levels[next(e for e in ranked if e.model == "llama3.3:70b").job_id] == 5
+    assert all(floor.job_id not in column.levels for floor in floors for column in found.values())
+
+
+def test_rows_leave_out_what_all_prompts_begin_with() -> None:
+    texts = ["Is this acceptable? Sentence: the cat sat", "Is this acceptable? Sentence: the dog ran"]
+    assert texts[0][_shared(texts) :] == "cat sat"
+    assert _shared(["same", "same"]) == 0
+    assert _shared(["one"]) == 0

@@ -1,0 +1,154 @@
+// What HTML and htmx cannot do: theme, keys, copying, toasts, opening rows, the state of the live connection.
+"use strict";
+
+const byData = (name) => document.querySelectorAll(`[data-${name}]`);
+
+// -- theme: automatic, light, dark, and round again ---------------------------------------------------------------
+const THEMES = ["auto", "light", "dark"];
+
+function showTheme() {
+  const now = document.documentElement.dataset.theme || "auto";
+  for (const button of byData("theme-switch")) {
+    button.hidden = false;
+    button.title = `Theme: ${now}`;
+    button.setAttribute("aria-label", `Theme: ${now}`);
+  }
+}
+
+function nextTheme() {
+  const root = document.documentElement;
+  const next = THEMES[(THEMES.indexOf(root.dataset.theme || "auto") + 1) % THEMES.length];
+  if (next === "auto") delete root.dataset.theme;
+  else root.dataset.theme = next;
+  localStorage.setItem("theme", next);
+  showTheme();
+}
+
+// -- toasts: results of one's own action, six seconds -------------------------------------------------------------
+function toast(text) {
+  const note = document.createElement("div");
+  note.className = "toast";
+  note.textContent = text;
+  document.getElementById("toasts").append(note);
+  setTimeout(() => note.remove(), 6000);
+}
+
+function sentenceOf(text) {
+  try {
+    return JSON.parse(text).detail;
+  } catch {
+    return "";
+  }
+}
+
+document.addEventListener("htmx:response:error", (event) => {
+  const { response, text } = event.detail.ctx;
+  if (response.status !== 422) toast(sentenceOf(text) || `The server answered ${response.status}. Try again.`);
+});
+document.addEventListener("htmx:error", () => toast("The gateway does not answer. Try again in a moment."));
+
+// -- the live connection --------------------------------------------------------------------------------------------
+function showBeat(live) {
+  for (const beat of document.querySelectorAll(".beat")) {
+    beat.classList.toggle("lost", !live);
+    beat.lastElementChild.textContent = live ? "live" : "reconnecting";
+  }
+}
+
+document.addEventListener("htmx:sse:error", () => showBeat(false));
+document.addEventListener("htmx:sse:after:connection", () => showBeat(true));
+document.addEventListener("htmx:sse:close", (event) => {
+  if (event.detail.reason !== "message") return;
+  for (const form of document.querySelectorAll("form.refresh")) form.remove();
+});
+
+// -- copying --------------------------------------------------------------------------------------------------------
+async function copy(button) {
+  const source = button.dataset.copy && document.querySelector(button.dataset.copy);
+  await navigator.clipboard.writeText(source ? source.innerText : location.href);
+  toast("Copied.");
+}
+
+// -- items: a row opens under itself --------------------------------------------------------------------------------
+function openRow(row) {
+  const below = row.nextElementSibling;
+  if (below && below.classList.contains("detail")) {
+    below.remove();
+    row.classList.remove("open");
+    return;
+  }
+  // An opened table stays as it is: live updates look for this mark.
+  row.closest("#items").removeAttribute("data-live");
+  row.classList.add("open");
+  row.querySelector("a").click();
+}
+
+function moveTo(row) {
+  if (!row) return;
+  document.querySelector("tr.item.at")?.classList.remove("at");
+  row.classList.add("at");
+  row.scrollIntoView({ block: "nearest" });
+}
+
+function step(forward) {
+  const rows = [...document.querySelectorAll("tr.item")];
+  const now = rows.findIndex((row) => row.classList.contains("at"));
+  moveTo(rows[now < 0 ? 0 : now + (forward ? 1 : -1)]);
+}
+
+document.addEventListener("click", (event) => {
+  const target = event.target;
+  if (target.closest("[data-theme-switch]")) return nextTheme();
+  const copying = target.closest("[data-copy]");
+  if (copying) return void copy(copying);
+  const row = target.closest("tr.item");
+  if (!row || event.ctrlKey || event.metaKey || String(getSelection())) return;
+  const link = target.closest("a");
+  if (!link) openRow(row);
+  else if (event.isTrusted && row.classList.contains("open")) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    openRow(row);
+  } else if (event.isTrusted) {
+    row.closest("#items").removeAttribute("data-live");
+    row.classList.add("open");
+  }
+}, true);
+
+document.addEventListener("focusin", (event) => {
+  if (event.target.id === "find") event.target.closest("#items").removeAttribute("data-live");
+});
+
+document.addEventListener("change", (event) => event.target.closest("[data-submit-on-change]")?.requestSubmit());
+
+// -- keys -----------------------------------------------------------------------------------------------------------
+document.addEventListener("keydown", (event) => {
+  const command = event.ctrlKey || event.metaKey;
+  if (command && event.key === "k") return focusOn("jump", event);
+  if (command && event.key === "Enter") return document.getElementById("start")?.click();
+  if (command || event.altKey || event.target.matches("input, select, textarea, button, a, summary")) return;
+  if (event.key === "/") return focusOn("find", event) || focusOn("jump", event);
+  if (event.key === "j") step(true);
+  if (event.key === "k") step(false);
+  if (event.key === "Enter") document.querySelector("tr.item.at") && openRow(document.querySelector("tr.item.at"));
+});
+
+function focusOn(id, event) {
+  const field = document.getElementById(id);
+  if (!field || field.offsetParent === null) return false;
+  event.preventDefault();
+  field.focus();
+  field.select();
+  return true;
+}
+
+// -- after each swap, as at the start -------------------------------------------------------------------------------
+function settle() {
+  showTheme();
+  for (const button of byData("copy")) button.hidden = !navigator.clipboard;
+  const rows = document.querySelectorAll("#items tr.item");
+  if (rows.length > 100) document.getElementById("items").removeAttribute("data-live");
+}
+
+settle();
+document.addEventListener("htmx:after:swap", settle);
