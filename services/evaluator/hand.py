@@ -14,7 +14,7 @@ import enum
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -37,6 +37,8 @@ DEAD_FROM_DELIVERY = 6
 _LIVE = {job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING}
 _FINISHED = {job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED}
 _STALE_READ_S = 0.5
+_LOOK_UP_S = (0.0, 0.05, 0.15, 0.3, 0.5, 0.5)
+"""Waits before each look: a write is heard before its batch is committed, which may take a moment."""
 _REMEMBERED = 4096
 
 
@@ -79,6 +81,10 @@ class Held:
     @property
     def label(self) -> str:
         return f"unit {unit_token(self.unit.unit)} of job {self.unit.job_id}"
+
+    def outlives(self, headers: JobHeaders | None) -> bool:
+        """Whether its job, as these headers tell, is finished, unknown, or at another attempt."""
+        return headers is None or headers.state in _FINISHED or headers.attempt > self.unit.attempt
 
     def stop(self, why: Stop) -> None:
         if not self.stopped.done():
@@ -136,18 +142,33 @@ class Hand:
             if other.job == held.job:
                 other.stop(Stop.JOB_FAULTY)
 
-    def job_is(self, job_id: str, headers: JobHeaders | None) -> None:
-        """Ends the job's units when the job is finished, unknown, or at another attempt."""
-        for held in self._held.values():
-            if held.unit.job_id != job_id:
-                continue
-            if headers is None or headers.state in _FINISHED or headers.attempt > held.unit.attempt:
-                held.stop(Stop.JOB_OVER)
+    def heard(self, job_id: str, headers: JobHeaders | None) -> None:
+        """Looks a job up of which something was heard that would end its units.
+
+        What is heard is no more than a hint: a write that the bucket refuses (a stale scheduler's) is heard as well,
+        and a good one before it can be read.
+        """
+        if any(held.outlives(headers) for held in self._held.values() if held.unit.job_id == job_id):
+            self._begin(self._look_up(job_id))
+
+    async def _look_up(self, job_id: str) -> None:
+        for wait in _LOOK_UP_S:
+            await asyncio.sleep(wait)
+            with suppress(*TRANSIENT):
+                if self._job_is(job_id, await self._bus.job_headers(job_id)):
+                    return
 
     async def check_jobs(self) -> None:
         """Reads again the state of every job in hand: a cancel may have been missed while NATS was away."""
         for job_id in {held.unit.job_id for held in self._held.values()}:
-            self.job_is(job_id, await self._bus.job_headers(job_id))
+            self._job_is(job_id, await self._bus.job_headers(job_id))
+
+    def _job_is(self, job_id: str, headers: JobHeaders | None) -> bool:
+        """Ends the job's units when the job is finished, unknown, or at another attempt; True when any was ended."""
+        over = [held for held in self._held.values() if held.unit.job_id == job_id and held.outlives(headers)]
+        for held in over:
+            held.stop(Stop.JOB_OVER)
+        return bool(over)
 
     async def heartbeat(self) -> None:
         """Tells NATS that the units in hand are worked on. Call it three times in `ack_wait_s`."""

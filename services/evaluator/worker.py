@@ -93,7 +93,7 @@ class Worker:
     async def _job_changed(self, msg: Msg) -> None:
         job_id = msg.subject.removeprefix(_JOB_SUBJECT)
         try:
-            self._hand.job_is(job_id, None if is_marker(msg.headers) else JobHeaders.decode(msg.headers))
+            self._hand.heard(job_id, None if is_marker(msg.headers) else JobHeaders.decode(msg.headers))
         except ValueError:
             log.warning("the record of job %s has no state in its headers", job_id)
 

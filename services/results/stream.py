@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import api
 
-from services.bus import Bus
+from services.bus import Bus, pull_subject
 from services.results.duckdb_store import Mark
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class OrderedStream:
         if self._asked >= BATCH // 2:
             return
         request = {"batch": BATCH, "expires": int(_REQUEST_S * 1e9)}
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.name}.{self._durable}"
+        subject = pull_subject(self.name, self._durable)
         await self._bus.client.publish(subject, json.dumps(request).encode(), reply=self._inbox)
         self._asked += BATCH
         self._asked_until = now + _REQUEST_S

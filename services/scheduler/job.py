@@ -166,9 +166,11 @@ class Job:
     # -- figures -----------------------------------------------------------------------------------------------
 
     def update(self, now: float) -> None:
-        """Brings `message.progress` up to date."""
+        """Brings `message.progress` up to date; a finished job's figures stay."""
+        if self.message.HasField("finished_at"):
+            return
         progress = self.message.progress
-        if self.message.HasField("attempt_started_at") and not self.message.HasField("finished_at"):
+        if self.message.HasField("attempt_started_at"):
             progress.elapsed_s = self.earlier_run_s + max(0.0, now - seconds(self.message.attempt_started_at))
         if self.ledger is not None:
             self.ledger.progress(now, progress)

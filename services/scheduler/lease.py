@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 
 import nats.errors
 import nats.js.errors
@@ -29,7 +30,13 @@ class Lease:
         self._bus = connection
         self._name = name
         self._sequence = 0
+        self._renewed = -math.inf
         self.holder = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether this process still has the lease, by its own clock; a process that was paused finds that out here."""
+        return asyncio.get_running_loop().time() - self._renewed < TTL_S
 
     async def acquire(self) -> int:
         """Waits until this process leads; returns the new epoch. NATS being away only makes it wait."""
@@ -55,6 +62,7 @@ class Lease:
     async def _write(self, expected: int) -> bool:
         headers = {"Nats-Expected-Last-Subject-Sequence": str(expected)}
         subject = bus.kv_subject(bus.LEASE, _KEY)
+        sent = asyncio.get_running_loop().time()
         try:
             # Not kv.update(): it has no TTL and would make the lease permanent.
             ack = await self._bus.js.publish(subject, self._name.encode(), headers=headers, msg_ttl=TTL_S)
@@ -62,21 +70,18 @@ class Lease:
             if error.err_code in (bus.ERR_WRONG_LAST_SEQUENCE, bus.ERR_WRONG_LAST_SEQUENCE_CONSTANT):
                 return False
             raise
-        self._sequence = ack.seq
+        self._sequence, self._renewed = ack.seq, sent
         return True
 
     async def keep(self) -> None:
         """Renews until it fails for a whole lease time. Raises LeadershipLostError."""
-        loop = asyncio.get_running_loop()
-        renewed = loop.time()
         while True:
             await asyncio.sleep(RENEW_S)
             try:
                 if not await self._write(self._sequence):
                     raise LeadershipLostError("another scheduler has taken the lease")
-                renewed = loop.time()
             except (nats.errors.Error, nats.js.errors.Error) as error:
-                if loop.time() - renewed > TTL_S:
+                if not self.held:
                     raise LeadershipLostError("NATS did not take a renewal in time") from error
 
     async def give_up(self) -> None:

@@ -12,20 +12,27 @@ from nats.aio.msg import Msg
 from nats.js import api
 
 from services import bus
+from services.scheduler.lease import Lease
+from services.scheduler.ports import LeadershipLostError
 from touchstone.v1 import unit_pb2
 
 log = logging.getLogger(__name__)
 
 _HEARTBEAT_S = 1.0
+_LOOK_S = 0.1
 
 
 class WorkStream:
-    """Work over the bus."""
+    """Work over the bus, while the lease is held: WORK cannot expect the epoch as the JOBS bucket does, and a leader
+    that was paused would release units that its successor has had done."""
 
-    def __init__(self, connection: bus.Bus) -> None:
+    def __init__(self, connection: bus.Bus, lease: Lease) -> None:
         self._bus = connection
+        self._lease = lease
 
     async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
+        if not self._lease.held:
+            raise LeadershipLostError("the lease ran out before a unit was released")
         return await self._bus.release(endpoint, priority, unit)
 
     async def withdraw(self, job_id: str) -> None:
@@ -52,11 +59,12 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
 
     Calls `caught_up` when everything that was there at the beginning has been handled.
 
-    The consumer is ephemeral and without acknowledgements; when it falls silent or skips (the server was restarted),
-    another one is made from the last position that was handled.
+    The consumer is ephemeral and without acknowledgements; when it falls silent or skips, or the connection broke (the
+    server was restarted), another one is made from the last position that was handled.
     """
     position = after
     while True:
+        reconnects = connection.client.stats["reconnects"]
         messages: asyncio.Queue[Msg] = asyncio.Queue()
         inbox = connection.client.new_inbox()
         subscription = await connection.client.subscribe(inbox, cb=messages.put, pending_msgs_limit=-1)
@@ -78,7 +86,7 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
             while True:
                 if expected > backlog:
                     caught_up()
-                msg = await asyncio.wait_for(messages.get(), 3 * _HEARTBEAT_S)
+                msg = await _next(connection, messages, reconnects)
                 if not msg.reply:
                     # A heartbeat tells how far the server has delivered.
                     if int((msg.headers or {}).get("Nats-Last-Consumer", expected - 1)) >= expected:
@@ -96,6 +104,19 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
             await asyncio.sleep(0.2)
         finally:
             await _unsubscribe(subscription)
+
+
+async def _next(connection: bus.Bus, messages: asyncio.Queue[Msg], reconnects: int) -> Msg:
+    """Raises _SkippedError after a reconnect, TimeoutError after three heartbeats' silence."""
+    async with asyncio.timeout(3 * _HEARTBEAT_S):
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    return await messages.get()
+            except TimeoutError:
+                # Silence of the old consumer would tell as well, but only seconds later.
+                if connection.client.stats["reconnects"] != reconnects:
+                    raise _SkippedError from None
 
 
 class _SkippedError(Exception):

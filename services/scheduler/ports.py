@@ -44,7 +44,7 @@ class Work(Protocol):
     """The WORK stream. Delivery to evaluators is at least once."""
 
     async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
-        """Offers a unit; False when it is offered already."""
+        """Offers a unit; False when it is offered already. Raises LeadershipLostError."""
         ...
 
     async def withdraw(self, job_id: str) -> None:

@@ -98,7 +98,7 @@ async def _lead(
     server: rpc.Server,
 ) -> None:
     store = JobStore(connection, epoch)
-    work = WorkStream(connection)
+    work = WorkStream(connection, lease)
     fleet = Fleet(settings.limits.absent_after_s)
     board = Board(store, work, fleet, settings.limits, clock, store.event_id)
     scheduler = Scheduler(board, results)

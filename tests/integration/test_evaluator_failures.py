@@ -6,8 +6,11 @@ import asyncio
 import time
 from collections import deque
 
+import pytest
+from nats.js.errors import APIError
+
 from deploy.local.ports import free_port
-from services.bus import KIND_FAULT, KIND_ITEMS
+from services.bus import JOBS, KIND_FAULT, KIND_ITEMS, JobHeaders, job_key, kv_subject
 from services.evaluator.endpoints import OPENAI_URL
 from tests.integration.evaluator_rig import Link, open_rig, prompt_answers, running, settings, stub_endpoint, until
 from tests.nats_server import NatsServer
@@ -54,6 +57,25 @@ async def test_cancel_leaves_other_jobs_running(nats: NatsServer) -> None:
         await rig.until_acknowledged()
         done = [s for s in await rig.stored(KIND_ITEMS) if s.batch.job_id == second]
         assert sum(s.headers.items for s in done) == 64
+
+
+async def test_a_cancel_that_the_bucket_refuses_ends_nothing(nats: NatsServer) -> None:
+    """A stale scheduler's write: subscribers hear it, but it is not stored."""
+    async with (
+        open_rig(nats) as rig,
+        OpenAIServer(Behaviour(latency_s=0.1)) as stub,
+        running(nats, [stub_endpoint(stub.url)]),
+    ):
+        job_id = await rig.job()
+        await rig.release_items(job_id, 160)
+        await until(lambda: len(stub.records) > 20)
+        stale = {"Nats-Expected-Last-Subject-Sequence": "999999"}
+        headers = JobHeaders(job_pb2.Job.STATE_CANCELLED, 1).encode() | stale
+        with pytest.raises(APIError):
+            await rig.bus.js.publish(kv_subject(JOBS, job_key(job_id)), b"", headers=headers)
+        await rig.until_acknowledged()
+        assert len(stub.records) == 160
+        assert stub.aborted == 0
 
 
 async def test_a_cancel_that_came_while_nats_was_away_is_not_missed(nats: NatsServer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import grpc
 import nats.errors
@@ -15,6 +16,9 @@ from nats.js import JetStreamContext
 
 from deploy.local.ports import free_port
 from services import bus, rpc
+from services.scheduler.lease import Lease
+from services.scheduler.nats_work import WorkStream
+from services.scheduler.ports import LeadershipLostError
 from services.scheduler.server import serve
 from services.scheduler.settings import Limits, Settings
 from tests.nats_server import NatsServer
@@ -142,7 +146,8 @@ async def harness(nats: NatsServer) -> AsyncIterator[Harness]:
     announcer = asyncio.create_task(made.announce())
     await asyncio.sleep(0.1)
     register = results_service_pb2_grpc.add_ResultsServiceServicer_to_server
-    service = (register, Sealer(), "touchstone.v1.ResultsService")
+    sealer: Any = Sealer  # The generated base wants every method.
+    service = (register, sealer(), "touchstone.v1.ResultsService")
     async with rpc.serve(f"127.0.0.1:{made.results_port}", rpc.Authenticator(None, ""), [service], grace_s=0):
         yield made
     announcer.cancel()
@@ -226,6 +231,18 @@ async def test_a_stale_leader_can_write_nothing(harness: Harness) -> None:
         stored = [key async for key, _ in harness.connection.kv_all(bus.JOBS, "job.*")]
         assert len(stored) == 1
         assert (await harness.connection.js.stream_info(bus.AUDIT)).state.messages == before
+
+
+async def test_a_leader_whose_lease_ran_out_releases_no_unit(harness: Harness) -> None:
+    lease = Lease(harness.connection, "s1")
+    work = WorkStream(harness.connection, lease)
+    unit = unit_pb2.Unit(job_id="j", attempt=1, unit=0)
+    with pytest.raises(LeadershipLostError):
+        await work.release("stub", 2, unit)
+    assert await work.released() == set()
+    await lease.acquire()
+    assert await work.release("stub", 2, unit)
+    assert await work.released() == {("j", 0)}
 
 
 async def test_nats_killed_and_restarted_ends_no_job(harness: Harness) -> None:

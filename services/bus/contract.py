@@ -1,0 +1,204 @@
+"""Streams, subjects, headers and buckets: what may stand on the bus, and where. Nothing else in the tree names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from nats.js import api
+
+from touchstone.v1 import job_pb2
+
+WORK, RESULTS, AUDIT, DLQ, ADVISORIES = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV"
+JOBS, LEASE, EVALUATORS, TOKENS, SESSIONS = "JOBS", "LEASE", "EVALUATORS", "TOKENS", "SESSIONS"
+
+PLAN_ENDPOINT = "plan"
+"""Reserved endpoint token: every evaluator serves planning units with a slot of its own."""
+PLAN_UNIT = -1
+
+KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
+
+_DAY_S = 24 * 3600
+# Server error codes (nats-server errors.json): what each means for us is said where it is handled.
+ERR_WRONG_LAST_SEQUENCE = 10071
+ERR_WRONG_LAST_SEQUENCE_CONSTANT = 10164
+# The stream takes no more: of this subject (WORK) or at all (RESULTS, DLQ).
+ERR_STREAM_LIMIT = 10077
+
+
+@dataclass(frozen=True, slots=True)
+class ResultHeaders:
+    """What the scheduler needs of a RESULTS message without its body.
+
+    `items`, `errors` and `output_tokens` count this message only; `done` marks the unit's last message.
+    """
+
+    kind: str
+    attempt: int
+    delivery: int = 1
+    task: str = ""
+    items: int = 0
+    errors: int = 0
+    output_tokens: int = 0
+    done: bool = False
+
+    def encode(self) -> dict[str, str]:
+        return {
+            "Touchstone-Kind": self.kind,
+            "Touchstone-Attempt": str(self.attempt),
+            "Touchstone-Delivery": str(self.delivery),
+            "Touchstone-Task": self.task,
+            "Touchstone-Items": str(self.items),
+            "Touchstone-Errors": str(self.errors),
+            "Touchstone-Tokens": str(self.output_tokens),
+            "Touchstone-Done": "1" if self.done else "0",
+        }
+
+    @classmethod
+    def decode(cls, headers: dict[str, str] | None) -> ResultHeaders:
+        h = headers or {}
+        return cls(
+            kind=h.get("Touchstone-Kind", ""),
+            attempt=int(h.get("Touchstone-Attempt", "0")),
+            delivery=int(h.get("Touchstone-Delivery", "1")),
+            task=h.get("Touchstone-Task", ""),
+            items=int(h.get("Touchstone-Items", "0")),
+            errors=int(h.get("Touchstone-Errors", "0")),
+            output_tokens=int(h.get("Touchstone-Tokens", "0")),
+            done=h.get("Touchstone-Done") == "1",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JobHeaders:
+    """State and attempt beside every job record, so that evaluators never parse the scheduler's records."""
+
+    state: job_pb2.Job.State
+    attempt: int
+
+    def encode(self) -> dict[str, str]:
+        return {"Touchstone-State": str(int(self.state)), "Touchstone-Attempt": str(self.attempt)}
+
+    @classmethod
+    def decode(cls, headers: dict[str, str] | None) -> JobHeaders:
+        h = headers or {}
+        state = cast(job_pb2.Job.State, int(h.get("Touchstone-State", "0")))
+        return cls(state, int(h.get("Touchstone-Attempt", "0")))
+
+
+def work_subject(endpoint: str, priority: int, job_id: str, unit: int) -> str:
+    return f"work.{endpoint}.{priority}.{job_id}.{unit_token(unit)}"
+
+
+def endpoint_work_subjects(endpoint: str) -> str:
+    """Matches every unit of an endpoint on WORK."""
+    return f"work.{endpoint}.>"
+
+
+def job_work_subjects(job_id: str) -> str:
+    """Matches every unit of a job on WORK."""
+    return f"work.*.*.{job_id}.>"
+
+
+def results_subject(job_id: str, unit: int) -> str:
+    return f"results.{job_id}.{unit_token(unit)}"
+
+
+def dlq_subject(endpoint: str, job_id: str, unit: int) -> str:
+    return f"dlq.{endpoint}.{job_id}.{unit_token(unit)}"
+
+
+def audit_subject(job_id: str) -> str:
+    return f"audit.{job_id}"
+
+
+def pull_subject(stream: str, consumer: str) -> str:
+    """Where pull requests of a consumer are sent."""
+    return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+
+
+def unit_token(unit: int) -> str:
+    return "plan" if unit == PLAN_UNIT else str(unit)
+
+
+def parse_unit_token(token: str) -> int:
+    return PLAN_UNIT if token == "plan" else int(token)
+
+
+def job_key(job_id: str) -> str:
+    return f"job.{job_id}"
+
+
+def kv_subject(bucket: str, key: str) -> str:
+    return f"$KV.{bucket}.{key}"
+
+
+EPOCH_KEY = "epoch"
+FLOOR_KEY = "floor"
+"""Last RESULTS position that the scheduler no longer needs, decimal. Results purges up to the lower of both floors."""
+
+
+def _bucket(name: str, **settings: Any) -> api.StreamConfig:
+    """A KV bucket's stream. Made by hand where `create_key_value` lacks a setting (`allow_atomic`)."""
+    defaults: dict[str, Any] = {
+        "max_msgs_per_subject": 1,
+        "discard": api.DiscardPolicy.NEW,
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "allow_msg_ttl": True,
+        "deny_delete": True,
+        "storage": api.StorageType.FILE,
+    }
+    return api.StreamConfig(name=f"KV_{name}", subjects=[f"$KV.{name}.>"], **(defaults | settings))
+
+
+def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.StreamConfig]:
+    """Every stream of an installation. `results_max_bytes` must be below the disk's size."""
+    limits: dict[str, Any] = {"retention": api.RetentionPolicy.LIMITS, "storage": api.StorageType.FILE}
+    configs = [
+        api.StreamConfig(
+            name=WORK,
+            subjects=["work.>"],
+            retention=api.RetentionPolicy.WORK_QUEUE,
+            storage=api.StorageType.FILE,
+            discard=api.DiscardPolicy.NEW,
+            max_msgs_per_subject=1,
+            discard_new_per_subject=True,
+            allow_direct=True,
+        ),
+        api.StreamConfig(
+            name=RESULTS,
+            subjects=["results.>"],
+            discard=api.DiscardPolicy.NEW,
+            max_age=7 * _DAY_S,
+            max_bytes=results_max_bytes,
+            allow_direct=True,
+            **limits,
+        ),
+        api.StreamConfig(name=AUDIT, subjects=["audit.>"], deny_delete=True, deny_purge=True, **limits),
+        api.StreamConfig(name=DLQ, subjects=["dlq.>"], max_age=30 * _DAY_S, **limits),
+        api.StreamConfig(
+            name=ADVISORIES,
+            subjects=[f"$JS.EVENT.ADVISORY.CONSUMER.{kind}.>" for kind in ("MAX_DELIVERIES", "MSG_TERMINATED")],
+            max_age=7 * _DAY_S,
+            **limits,
+        ),
+        _bucket(JOBS, max_msgs_per_subject=5, allow_atomic=True),
+        _bucket(LEASE, subject_delete_marker_ttl=30),
+        _bucket(EVALUATORS, max_age=7 * _DAY_S),
+        _bucket(TOKENS),
+        _bucket(SESSIONS, max_age=7 * _DAY_S),
+    ]
+    for config in configs:
+        config.num_replicas = replicas
+    return configs
+
+
+def is_marker(headers: dict[str, str] | None) -> bool:
+    """Whether a KV message says that the key is gone (deleted, purged or expired)."""
+    return bool(headers) and ("KV-Operation" in headers or "Nats-Marker-Reason" in headers)  # type: ignore[operator]
+
+
+def one_line(text: str) -> str:
+    """Text that fits into a NATS header."""
+    return " ".join(text.split())[:500]

@@ -1,0 +1,201 @@
+"""What the services do over one connection to NATS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import nats.errors
+import nats.js.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext, api
+
+from services.bus.contract import (
+    ERR_STREAM_LIMIT,
+    EVALUATORS,
+    JOBS,
+    KIND_FAULT,
+    KIND_ITEMS,
+    KIND_PLAN,
+    PLAN_UNIT,
+    TOKENS,
+    WORK,
+    JobHeaders,
+    ResultHeaders,
+    dlq_subject,
+    endpoint_work_subjects,
+    is_marker,
+    job_key,
+    kv_subject,
+    one_line,
+    results_subject,
+    stream_configs,
+    work_subject,
+)
+from touchstone.v1 import evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
+
+
+class StreamFullError(Exception):
+    """RESULTS has no room until the results service has caught up."""
+
+
+class Bus:
+    """One connection to NATS with the operations that the services share."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.js: JetStreamContext = client.jetstream(timeout=10)
+
+    @property
+    def connected(self) -> bool:
+        return self.client.is_connected
+
+    async def ensure(self, results_max_bytes: int, replicas: int = 1) -> None:
+        """Creates missing streams; existing ones keep their settings. Safe from several services at once."""
+        for config in stream_configs(results_max_bytes, replicas):
+            assert config.name is not None
+            try:
+                await self.js.stream_info(config.name)
+            except nats.js.errors.NotFoundError:
+                try:
+                    await self.js.add_stream(config)
+                except nats.js.errors.BadRequestError:
+                    # Another service made it a moment ago with the same settings.
+                    await self.js.stream_info(config.name)
+
+    async def close(self) -> None:
+        # NATS may be gone already; there is nothing left to say goodbye to then.
+        with suppress(OSError, nats.errors.Error):
+            await self.client.close()
+
+    # -- key-value ---------------------------------------------------------------------------------------------
+
+    async def kv_get(self, bucket: str, key: str) -> api.RawStreamMsg | None:
+        """The newest message of a key, or None when there is none or it was deleted or has expired."""
+        try:
+            msg = await self.js.get_last_msg(f"KV_{bucket}", kv_subject(bucket, key), direct=True)
+        except nats.js.errors.NotFoundError:
+            return None
+        return None if is_marker(msg.headers) else msg
+
+    async def kv_put(self, bucket: str, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
+        ack = await self.js.publish(kv_subject(bucket, key), value, msg_ttl=ttl_s)
+        return ack.seq
+
+    async def kv_delete(self, bucket: str, key: str) -> None:
+        # The marker itself goes after a minute, or deleted keys would pile up.
+        headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"}
+        await self.js.publish(kv_subject(bucket, key), headers=headers, msg_ttl=60)
+
+    async def kv_all(self, bucket: str, pattern: str = ">") -> AsyncIterator[tuple[str, Msg]]:
+        """Newest value of every live key that matches, as (key, message)."""
+        prefix = kv_subject(bucket, "")
+        config = api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT,
+            ack_policy=api.AckPolicy.NONE,
+            filter_subject=prefix + pattern,
+            inactive_threshold=10,
+            mem_storage=True,
+        )
+        sub = await self.js.pull_subscribe(prefix + pattern, stream=f"KV_{bucket}", config=config)
+        try:
+            left = (await sub.consumer_info()).num_pending or 0
+            while left > 0:
+                for msg in await sub.fetch(min(left, 256), timeout=10):
+                    left -= 1
+                    if not is_marker(msg.headers):
+                        yield msg.subject.removeprefix(prefix), msg
+        finally:
+            await sub.unsubscribe()
+
+    async def kv_watch(self, bucket: str, pattern: str, callback: Callable[[Msg], Awaitable[None]]) -> Any:
+        """Core subscription to a bucket's writes. At most once: re-read with `kv_all` after a reconnect. And before it
+        is stored: a write that the bucket refuses comes too, so read what matters before acting on it.
+
+        Chosen over a KV watch, which resumes only some 19 s after a server restart.
+        """
+        return await self.client.subscribe(kv_subject(bucket, pattern), cb=callback)
+
+    # -- work --------------------------------------------------------------------------------------------------
+
+    async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
+        """Offers a unit to evaluators; False when it is offered already. At least once, never two copies at a time."""
+        subject = work_subject(endpoint, priority, unit.job_id, unit.unit)
+        try:
+            await self.js.publish(subject, unit.SerializeToString())
+        except nats.js.errors.APIError as error:
+            if error.err_code == ERR_STREAM_LIMIT:
+                return False
+            raise
+        return True
+
+    async def work(self, endpoint: str, ack_wait_s: float) -> JetStreamContext.PullSubscription:
+        """Pull subscription to an endpoint's units (or PLAN_ENDPOINT's), shared by all evaluators that serve it."""
+        config = api.ConsumerConfig(
+            durable_name=f"work-{endpoint}",
+            ack_policy=api.AckPolicy.EXPLICIT,
+            ack_wait=ack_wait_s,
+            max_deliver=-1,
+            max_ack_pending=10_000,
+            filter_subject=endpoint_work_subjects(endpoint),
+        )
+        await self.js.add_consumer(WORK, config)
+        return await self.js.pull_subscribe_bind(f"work-{endpoint}", stream=WORK)
+
+    async def dead_letter(self, endpoint: str, unit: unit_pb2.Unit, reason: str) -> None:
+        """Keeps a unit that must not be tried again, with the reason in a header."""
+        subject = dlq_subject(endpoint, unit.job_id, unit.unit)
+        headers = {"Touchstone-Reason": one_line(reason), "Nats-Msg-Id": f"{subject}.{unit.attempt}"}
+        await self.js.publish(subject, unit.SerializeToString(), headers=headers)
+
+    # -- results -----------------------------------------------------------------------------------------------
+
+    async def publish_items(self, batch: item_result_pb2.ItemResultBatch, *, delivery: int, done: bool) -> int:
+        """Stores item results; returns their position. Raises StreamFullError while RESULTS has no room.
+
+        No message id: a redelivered unit must be able to publish again; the item key makes it harmless.
+        """
+        headers = ResultHeaders(
+            kind=KIND_ITEMS,
+            attempt=batch.attempt,
+            delivery=delivery,
+            task=batch.task,
+            items=len(batch.items),
+            errors=sum(r.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR for r in batch.items),
+            output_tokens=sum(r.output_tokens for r in batch.items),
+            done=done,
+        )
+        return await self._publish_result(batch.job_id, batch.unit, batch.SerializeToString(), headers)
+
+    async def publish_plan(self, job_id: str, attempt: int, plan: unit_pb2.Plan) -> int:
+        headers = ResultHeaders(kind=KIND_PLAN, attempt=attempt, done=True)
+        return await self._publish_result(job_id, PLAN_UNIT, plan.SerializeToString(), headers)
+
+    async def publish_fault(self, job_id: str, attempt: int, unit: int, fault: unit_pb2.Fault) -> int:
+        headers = ResultHeaders(kind=KIND_FAULT, attempt=attempt)
+        return await self._publish_result(job_id, unit, fault.SerializeToString(), headers)
+
+    async def _publish_result(self, job_id: str, unit: int, data: bytes, headers: ResultHeaders) -> int:
+        try:
+            ack = await self.js.publish(results_subject(job_id, unit), data, headers=headers.encode())
+        except nats.js.errors.APIError as error:
+            if error.err_code == ERR_STREAM_LIMIT:
+                raise StreamFullError from error
+            raise
+        return ack.seq
+
+    # -- announcements, job states, tokens --------------------------------------------------------------
+
+    async def announce(self, evaluator: evaluator_pb2.Evaluator) -> None:
+        await self.kv_put(EVALUATORS, evaluator.evaluator, evaluator.SerializeToString())
+
+    async def job_headers(self, job_id: str) -> JobHeaders | None:
+        """State and attempt of a job now, or None when the scheduler does not know it."""
+        msg = await self.kv_get(JOBS, job_key(job_id))
+        return JobHeaders.decode(msg.headers) if msg else None
+
+    async def token(self, digest: str) -> token_pb2.Token | None:
+        msg = await self.kv_get(TOKENS, digest)
+        return token_pb2.Token.FromString(msg.data) if msg and msg.data else None
