@@ -12,7 +12,7 @@ from google.protobuf import json_format
 from nats.aio.msg import Msg
 
 import services
-from services.bus import PLAN_ENDPOINT, Bus
+from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus
 from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.hand import Hand, Held
@@ -23,7 +23,7 @@ from services.evaluator.providers.base import ProviderError
 from services.evaluator.puller import Puller
 from services.evaluator.settings import Settings
 from services.evaluator.storing import until_stored
-from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2, unit_pb2
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
 
 
 class Planner:
@@ -71,7 +71,8 @@ class Planner:
         if spec.WhichOneof("work") != "suite":
             return unit_pb2.Plan(error="This version of Touchstone runs suites only. Name one.")
         try:
-            model = self._model(spec)
+            endpoint = await self._endpoint(spec.endpoint)
+            model = self._model(spec, endpoint)
             tasks = await asyncio.to_thread(self._catalogue.plan, spec.suite, mode, self._settings.unit_size)
         except ProviderError as error:
             return unit_pb2.Plan(error=error.message)
@@ -79,45 +80,59 @@ class Planner:
             return unit_pb2.Plan(error=error.message)
         except TouchstoneError as error:
             return unit_pb2.Plan(error=self._loader.data_error(spec.suite, error))
-        return unit_pb2.Plan(tasks=tasks, receipt=self._receipt(spec, model, tasks))
+        return unit_pb2.Plan(tasks=tasks, receipt=_receipt(spec, endpoint, model, tasks))
 
-    def _model(self, spec: job_pb2.JobSpec) -> endpoint_pb2.Model:
+    async def _endpoint(self, name: str) -> endpoint_pb2.Endpoint:
+        """The endpoint as this evaluator knows it, or as one that serves it has announced it: the receipt must not
+        depend on who plans. Without models when nobody has listed them yet."""
+        listing = self._listings.get(name)
+        if listing is not None:
+            return listing.announcement(slots_busy=0)
+        announced = await until_stored(self._announced, "the announcements")
+        found = [e for evaluator in announced for e in evaluator.endpoints if e.endpoint == name]
+        return max(found, key=lambda e: e.refreshed_at.ToNanoseconds(), default=endpoint_pb2.Endpoint(endpoint=name))
+
+    async def _announced(self) -> list[evaluator_pb2.Evaluator]:
+        return [evaluator_pb2.Evaluator.FromString(msg.data) async for _, msg in self._bus.kv_all(EVALUATORS)]
+
+    def _model(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> endpoint_pb2.Model:
         """The model as the endpoint's last listing has it. Raises InvalidRequestError or ProviderError.
 
-        An endpoint of other evaluators, or one whose models are not known yet, is not judged here.
+        An endpoint whose models are not known yet is not judged here.
         """
         listing = self._listings.get(spec.endpoint)
         if listing is not None and not listing.endpoint.configured:
             raise ProviderError(listing.endpoint.no_key, fatal=True)
-        if listing is None or not listing.known:
+        if not endpoint.HasField("refreshed_at"):
             return endpoint_pb2.Model(model=spec.model)
         # Ollama takes a name without a tag for its `latest`.
-        found = {known.model: known for known in listing.models}
+        found = {known.model: known for known in endpoint.models}
         model = found.get(spec.model) or found.get(f"{spec.model}:latest")
         if model is None:
             near = difflib.get_close_matches(spec.model, found, n=3, cutoff=0.5)
             choice = f"Did you mean {', '.join(near)}?" if near else "Choose one of its models."
-            if listing.endpoint.kind == "ollama":
+            if endpoint.kind == "ollama":
                 choice = f"Run `ollama pull {spec.model}` where it runs. {choice if near else ''}".rstrip()
             raise InvalidRequestError(f"{spec.endpoint} does not have model {spec.model}. {choice}", "model")
         size = model.parameters_b or model_size.parameters_b(model.model)
-        model_size.refuse_larger(spec.endpoint, spec.model, size, listing.endpoint.max_model_b)
+        model_size.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
         return model
 
-    def _receipt(
-        self, spec: job_pb2.JobSpec, model: endpoint_pb2.Model, tasks: Sequence[job_pb2.TaskPlan]
-    ) -> job_pb2.Receipt:
-        receipt = job_pb2.Receipt(
-            model_digest=model.digest,
-            software=services.__version__,
-            configuration=configuration(spec, model.digest, tasks),
-        )
-        listing = self._listings.get(spec.endpoint)
-        if listing is not None:
-            receipt.endpoint_kind = listing.endpoint.kind
-            receipt.server = listing.server
-            receipt.concurrency = listing.endpoint.concurrency
-        return receipt
+
+def _receipt(
+    spec: job_pb2.JobSpec,
+    endpoint: endpoint_pb2.Endpoint,
+    model: endpoint_pb2.Model,
+    tasks: Sequence[job_pb2.TaskPlan],
+) -> job_pb2.Receipt:
+    return job_pb2.Receipt(
+        endpoint_kind=endpoint.kind,
+        server=endpoint.server,
+        concurrency=endpoint.concurrency,
+        model_digest=model.digest,
+        software=services.__version__,
+        configuration=configuration(spec, model.digest, tasks),
+    )
 
 
 def configuration(spec: job_pb2.JobSpec, digest: str, tasks: Sequence[job_pb2.TaskPlan]) -> str:

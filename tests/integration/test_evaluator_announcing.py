@@ -191,8 +191,20 @@ async def test_a_plan_for_an_endpoint_of_another_evaluator_is_made_here(nats: Na
         spec = suite_spec("whatever")
         spec.endpoint = "elsewhere"
         plan = await rig.plan(spec)
-    assert plan.error == ""
-    assert plan.receipt.endpoint_kind == ""
+        assert plan.error == ""
+        assert plan.receipt.endpoint_kind == ""
+        # Once somebody has announced it, the receipt is the same whoever plans.
+        model = endpoint_pb2.Model(model="whatever", digest="sha256:1")
+        elsewhere = endpoint_pb2.Endpoint(
+            endpoint="elsewhere", kind="ollama", server="Ollama 1", concurrency=3, models=[model], max_model_b=4
+        )
+        elsewhere.refreshed_at.GetCurrentTime()
+        await rig.bus.announce(evaluator_pb2.Evaluator(evaluator="other", endpoints=[elsewhere]))
+        receipt = (await rig.plan(spec)).receipt
+        assert (receipt.endpoint_kind, receipt.server, receipt.concurrency) == ("ollama", "Ollama 1", 3)
+        assert receipt.model_digest == "sha256:1"
+        spec.model = "whatevr"
+        assert "Did you mean whatever?" in (await rig.plan(spec)).error
 
 
 async def test_planning_does_not_wait_behind_a_full_endpoint(nats: NatsServer) -> None:
