@@ -9,7 +9,7 @@ TouchstoneError
 ├── LimitReachedError      try again later, `retry_after_s` tells when
 ├── UnsupportedError       known, but not available in this installation
 ├── DeadlineError          took longer than the caller allowed
-└── UnavailableError       a service or server does not answer; nothing was changed
+└── UnavailableError       a service or server does not answer; what was asked may or may not be done
 """
 
 from __future__ import annotations

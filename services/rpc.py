@@ -13,6 +13,7 @@ import asyncio
 import contextvars
 import hashlib
 import hmac
+import ipaddress
 import json
 import logging
 import os
@@ -90,6 +91,17 @@ def require_admin() -> Identity:
     return caller
 
 
+def is_loopback(address: str) -> bool:
+    """Whether `host:port` names this machine's loopback."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
@@ -100,6 +112,11 @@ class Authenticator:
     def __init__(self, lookup: TokenLookup | None, service_token: str) -> None:
         self._lookup = lookup
         self._service_token = service_token
+
+    @property
+    def local(self) -> bool:
+        """Whether everybody is let in as the admin `local`."""
+        return self._lookup is None
 
     async def __call__(self, token: str) -> Identity:
         """Raises UnauthenticatedError for a missing, unknown or expired token."""
@@ -288,6 +305,11 @@ async def serve(
     grace_s: float = 5,
 ) -> AsyncIterator[Server]:
     """Serves on `host:port` inside the context; health says NOT_SERVING until `set_ready(True)`."""
+    if authenticate.local and not is_loopback(address):
+        raise errors.InvalidRequestError(
+            f"Local mode asks nobody for a token, so it listens on loopback only, not on {address}. "
+            "Set TOUCHSTONE_AUTH=token."
+        )
     server = Server(authenticate)
     for register, servicer, name in services:
         server.add(register, servicer, name)
@@ -322,7 +344,15 @@ _SERVICE_CONFIG = {
                 "backoffMultiplier": 2,
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
-        }
+        },
+        # Done twice, these would answer that the job cannot be cancelled or retried any more.
+        {
+            "name": [
+                {"service": "touchstone.v1.SchedulerService", "method": "CancelJob"},
+                {"service": "touchstone.v1.SchedulerService", "method": "RetryJob"},
+            ],
+            "waitForReady": True,
+        },
     ],
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,7 @@ class _Client(Client):
 
     def __init__(self) -> None:
         super().__init__()
+        self.leaving = True
         self._waits: set[asyncio.Timeout] = set()
 
     async def request(
@@ -68,6 +70,10 @@ class _Client(Client):
                 raise
             raise nats.errors.TimeoutError from error
 
+    async def close(self) -> None:
+        self.leaving = True
+        await super().close()
+
     def hurry(self) -> None:
         """Call it after a reconnect."""
         # Not at once: what was sent while the connection was down is sent now, and will be answered.
@@ -87,6 +93,12 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
     async def on_disconnect() -> None:
         # Also called by an orderly close.
         log.info("nats: disconnected")
+
+    async def on_closed() -> None:
+        if not client.leaving:
+            # The server refused us for good. Nothing here could go on; whoever supervises starts a fresh process.
+            log.error("nats: closed for good; ending this process")
+            signal.raise_signal(signal.SIGTERM)
 
     async def on_reconnect() -> None:
         log.info("nats: connected again")
@@ -110,6 +122,7 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
         try:
             client = _Client()
             await client.connect(url, **options)
+            client.leaving = False
             return Bus(client)
         except (OSError, nats.errors.Error, TimeoutError) as error:
             if asyncio.get_running_loop().time() > deadline:

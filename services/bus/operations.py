@@ -84,9 +84,10 @@ class Bus:
         ack = await self.js.publish(kv_subject(bucket, key), value, msg_ttl=ttl_s)
         return ack.seq
 
-    async def kv_delete(self, bucket: str, key: str) -> None:
+    async def kv_delete(self, bucket: str, key: str, expected: dict[str, str] | None = None) -> None:
+        """`expected` are headers that the server checks first."""
         # The marker itself goes after a minute, or deleted keys would pile up.
-        headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"}
+        headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"} | (expected or {})
         await self.js.publish(kv_subject(bucket, key), headers=headers, msg_ttl=60)
 
     async def kv_all(self, bucket: str, pattern: str = ">") -> AsyncIterator[tuple[str, Msg]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from services.errors import InvalidRequestError, TouchstoneError
+from services.errors import TouchstoneError
 from services.evaluator import demo
 
 PROBE_S = 8.0
@@ -33,23 +32,6 @@ class DataError(TouchstoneError):
 
 class DataMissingError(DataError):
     """The rows cannot be had here; the message names the data set and the remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """`data_dir` is the mirror's root, or None where data comes from the Hub."""
-
-    data_dir: Path | None
-
-    @classmethod
-    def from_env(cls) -> Settings:
-        """Raises InvalidRequestError for a directory that is not there."""
-        text = os.environ.get("TOUCHSTONE_DATA_DIR", "")
-        if text and not Path(text).is_dir():
-            raise InvalidRequestError(
-                f"TOUCHSTONE_DATA_DIR is {text!r}, which is not a directory. Correct or unset it."
-            )
-        return cls(Path(text).resolve() if text else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,12 +258,20 @@ class Hand:
     async def _stop(self, held: Held) -> None:
         why = held.stopped.result()
         if why is Stop.DRAINING:
-            await held.msg.nak()
+            await self._give_back(held)
             return
         if why is Stop.JOB_FAULTY:
             # Until the reason is stored, the unit must not vanish: it would leave a job that waits for ever.
             await asyncio.shield(self._faults[held.job])
         await held.msg.term()
+
+    async def _give_back(self, held: Held) -> None:
+        """Offers a unit afresh: a nak would count as a delivery, and orderly stops must not look like crashes.
+
+        Dying in between loses nothing: the scheduler offers again what has left WORK without being done.
+        """
+        await held.msg.ack_sync(timeout=2)
+        await self._bus.release(held.endpoint, held.unit.spec.priority, held.unit)
 
     async def _bury(self, held: Held) -> None:
         reason = (

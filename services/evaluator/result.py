@@ -12,6 +12,7 @@ from touchstone.v1 import item_result_pb2
 RESPONSE_BYTES = 256 * 1024
 REASONING_BYTES = PROMPT_BYTES = 128 * 1024
 _ERROR_BYTES = 8 * 1024
+_NAME_BYTES = 512
 
 
 def prompt_text(item: Item) -> str:
@@ -35,8 +36,8 @@ def answered(task: Task, item: Item, position: int, response: Response, calls: i
     result.latency_ms = response.latency_ms
     result.input_tokens = response.input_tokens
     result.output_tokens = response.output_tokens
-    result.finish_reason = response.finish_reason
-    result.served_model = response.served_model
+    result.finish_reason = _cut("finish reason", response.finish_reason, _NAME_BYTES, notes)
+    result.served_model = _cut("model's name", response.served_model, _NAME_BYTES, notes)
     result.error = " ".join(notes)
     for name, value in scored.statistics.items():
         result.statistics[name] = value

@@ -37,11 +37,15 @@ class Settings:
         """Raises InvalidRequestError naming the variable that is wrong."""
         file = os.environ.get("TOUCHSTONE_ENDPOINTS", "")
         data = os.environ.get("TOUCHSTONE_DATA_DIR", "")
+        if data and not Path(data).is_dir():
+            raise InvalidRequestError(
+                f"TOUCHSTONE_DATA_DIR is {data!r}, which is not a directory. Correct or unset it."
+            )
         return cls(
             name=_name(os.environ.get("TOUCHSTONE_EVALUATOR_NAME") or _default_name()),
             listen=os.environ.get("TOUCHSTONE_EVALUATOR_LISTEN", "127.0.0.1:50053"),
             endpoints_file=Path(file) if file else None,
-            data_dir=Path(data) if data else None,
+            data_dir=Path(data).resolve() if data else None,
             ack_wait_s=_number("TOUCHSTONE_ACK_WAIT_S", 10.0, least=1.0),
             grace_s=_number("TOUCHSTONE_GRACE_S", 20.0, least=0.0),
             unit_size=int(_number("TOUCHSTONE_UNIT_SIZE", 32, least=1)),

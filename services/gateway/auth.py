@@ -38,7 +38,7 @@ class TokenCache:
         self._lookup = lookup
         self._ttl_s = ttl_s
         self._clock = clock
-        self._known: dict[str, tuple[float, token_pb2.Token]] = {}
+        self._known: dict[str, tuple[float, token_pb2.Token | None]] = {}
 
     async def __call__(self, digest: str) -> token_pb2.Token | None:
         """Raises UnavailableError when the token store does not answer."""
@@ -47,11 +47,10 @@ class TokenCache:
         if held and now - held[0] < self._ttl_s:
             return held[1]
         token = await within(self._lookup(digest), "token store")
-        self._known.pop(digest, None)
-        if token is not None:
-            if len(self._known) >= 1000:
-                self._known.clear()
-            self._known[digest] = (now, token)
+        if len(self._known) >= 1000:
+            self._known.clear()
+        # Also that there is none, for a moment: guessing must not cost a look-up each.
+        self._known[digest] = (now if token is not None else now - self._ttl_s + min(1, self._ttl_s), token)
         return token
 
 

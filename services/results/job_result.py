@@ -85,7 +85,9 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         output_tokens=total.output_tokens,
     )
     if ended:
-        result.not_ranked_reason = not_ranked_reason(job.state, missing + errors, result.outcomes)
+        result.not_ranked_reason = not_ranked_reason(
+            job.state, missing + errors, [task.outcomes for task in result.tasks]
+        )
     else:
         result.not_ranked_reason = "the job is not finished"
     if total.stored > total.errors:

@@ -110,9 +110,8 @@ def _entry(metric: str, row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
         entry.completed_at.CopyFrom(present.finished_at)
     else:
         entry.completed_at.FromDatetime(sealed_at.replace(tzinfo=UTC))
-    if planned.HasField("started_at"):
-        seconds = (_moment(entry.completed_at) - _moment(planned.started_at)).total_seconds()
-        entry.tokens_per_second = result.output_tokens / seconds if seconds > 0 else 0.0
+    seconds = planned.progress.elapsed_s
+    entry.tokens_per_second = result.output_tokens / seconds if seconds > 0 else 0.0
     return entry
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from touchstone.v1 import job_pb2, metric_pb2
 
@@ -12,23 +12,33 @@ UNPARSED_SHARE = 0.05
 """Above this share of items whose answer could not be read a score does not rank."""
 
 
-def not_ranked_reason(state: int, lost: int, outcomes: metric_pb2.OutcomeCounts) -> str:
-    """Why a finished run does not rank, or "" when it does. `lost` items have no final outcome."""
+def not_ranked_reason(state: int, lost: int, tasks: Sequence[metric_pb2.OutcomeCounts]) -> str:
+    """Why a finished run does not rank, or "" when it does. `lost` items have no final outcome.
+
+    Shares are means over tasks, weighed as the suite's score is: a large task must not hide small unreadable ones.
+    """
     if state == job_pb2.Job.STATE_FAILED:
         return "the job failed"
     if state == job_pb2.Job.STATE_CANCELLED:
         return "the job was cancelled"
     if lost:
         return f"{lost:,} {'item has' if lost == 1 else 'items have'} no answer"
-    scored = (
-        outcomes.answered + outcomes.unparsed + outcomes.output_truncated + outcomes.refused + outcomes.input_truncated
-    )
-    cut = outcomes.output_truncated + outcomes.input_truncated
-    if cut > CUT_SHARE * scored:
-        return f"{cut / scored:.1%} of the items were cut at a token limit, more than {CUT_SHARE:.0%}"
-    if outcomes.unparsed > UNPARSED_SHARE * scored:
-        return f"{outcomes.unparsed / scored:.1%} of the answers could not be read, more than {UNPARSED_SHARE:.0%}"
+    cut = _mean_share(tasks, lambda o: o.output_truncated + o.input_truncated)
+    if cut > CUT_SHARE:
+        return f"{cut:.1%} of the items were cut at a token limit, more than {CUT_SHARE:.0%}"
+    unparsed = _mean_share(tasks, lambda o: o.unparsed)
+    if unparsed > UNPARSED_SHARE:
+        return f"{unparsed:.1%} of the answers could not be read, more than {UNPARSED_SHARE:.0%}"
     return ""
+
+
+def _mean_share(tasks: Sequence[metric_pb2.OutcomeCounts], count: Callable[[metric_pb2.OutcomeCounts], int]) -> float:
+    shares = []
+    for o in tasks:
+        scored = o.answered + o.unparsed + o.output_truncated + o.refused + o.input_truncated
+        if scored:
+            shares.append(count(o) / scored)
+    return sum(shares) / len(shares) if shares else 0.0
 
 
 def rank(entries: Iterable[metric_pb2.LeaderboardEntry], limit: int) -> tuple[list[metric_pb2.LeaderboardEntry], int]:

@@ -71,10 +71,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         job = request.job
         if not job.job_id or not job.plan:
             raise InvalidRequestError("A job is sealed with its id and its plan.", "job")
-        left = context.time_remaining()
-        await self._results.reached(
-            request.results_sequence, _SEAL_WAIT_S if left is None else max(0, min(_SEAL_WAIT_S, left - _SEAL_WORK_S))
-        )
+        await self._reached(request.results_sequence, context)
         sealed = await self._database.read(lambda c: job_reads.sealed_result(c, job.job_id, job.attempt))
         if sealed is None:
             # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.
@@ -87,4 +84,10 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self, request: pb.ListStoredItemsRequest, context: Any
     ) -> pb.ListStoredItemsResponse:
         rpc.require_admin()
+        await self._reached(request.results_sequence, context)
         return await self._database.read(lambda c: item_reads.list_stored_items(c, request.job_id))
+
+    async def _reached(self, position: int, context: Any) -> None:
+        left = context.time_remaining()
+        timeout_s = _SEAL_WAIT_S if left is None else max(0, min(_SEAL_WAIT_S, left - _SEAL_WORK_S))
+        await self._results.reached(position, timeout_s)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
 
 from services.errors import NotFoundError
 from services.scheduler import queue
@@ -22,6 +23,8 @@ from services.scheduler.steps import describe
 from touchstone.v1 import job_pb2
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Board:
@@ -45,6 +48,7 @@ class Board:
         self.lost: asyncio.Future[LeadershipLostError] = asyncio.get_running_loop().create_future()
         self._event_ids = event_ids
         self._changed: dict[str, asyncio.Event] = {}
+        self._changes: set[asyncio.Task[Any]] = set()
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -80,6 +84,13 @@ class Board:
 
     def view(self, job: Job) -> job_pb2.Job:
         return self.views([job])[0]
+
+    async def finish_anyway(self, change: Coroutine[Any, Any, T]) -> T:
+        """Runs a caller's change to its end even when the caller goes away: half of it would be in memory only."""
+        task = asyncio.create_task(change)
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        return await asyncio.shield(task)
 
     # -- changing: call these with `lock` held ------------------------------------------------------------------
 

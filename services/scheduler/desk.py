@@ -28,6 +28,9 @@ class Desk:
 
         Raises InvalidRequestError, UnsupportedError, LimitReachedError.
         """
+        return await self._board.finish_anyway(self._create(caller, request_id, spec))
+
+    async def _create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         board = self._board
         async with board.lock:
             now = board.now()
@@ -68,6 +71,9 @@ class Desk:
 
     async def cancel(self, caller: Identity, job_id: str) -> job_pb2.Job:
         """Raises ConflictError when the job is finished, PermissionDeniedError when it is somebody else's."""
+        return await self._board.finish_anyway(self._cancel(caller, job_id))
+
+    async def _cancel(self, caller: Identity, job_id: str) -> job_pb2.Job:
         board = self._board
         async with board.lock:
             job = board.find(job_id)
@@ -78,16 +84,19 @@ class Desk:
 
     async def retry(self, caller: Identity, job_id: str) -> job_pb2.Job:
         """Queues the next attempt. Raises ConflictError when nothing is missing."""
+        # Finished long ago, a job is known to results only. It is asked before the lock is taken: it may be silent.
+        old = None if job_id in self._board.jobs else await self._results.job(job_id)
+        return await self._board.finish_anyway(self._retry(caller, job_id, old))
+
+    async def _retry(self, caller: Identity, job_id: str, old: job_pb2.Job | None) -> job_pb2.Job:
         board = self._board
         async with board.lock:
-            if job_id not in board.jobs:
-                # Finished long ago: results still has it.
-                board.jobs[job_id] = Job(await self._results.job(job_id))
-            job = board.find(job_id)
+            job = board.jobs.get(job_id) or (Job(old) if old is not None else board.find(job_id))
             _require_owner(caller, job)
             if job.can_retry:
                 self._require_room(job.message.owner)
             job.retry(board.now())
+            board.jobs[job_id] = job
             await board.commit(job, caller.user, "retried")
             return board.view(job)
 

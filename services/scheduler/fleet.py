@@ -15,6 +15,9 @@ _STATE_RANK = {
     endpoint_pb2.Endpoint.STATE_DOWN: 3,
 }
 
+_FORGET_S = 7 * 24 * 3600.0
+"""As long as an announcement stays in the bucket."""
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -26,7 +29,7 @@ class Capacity:
 
 
 class Fleet:
-    """All evaluators ever announced (entries leave the bucket after a week)."""
+    """All evaluators announced within a week."""
 
     def __init__(self, absent_after_s: float) -> None:
         self._absent_after_s = absent_after_s
@@ -35,6 +38,8 @@ class Fleet:
     def hear(self, evaluator: evaluator_pb2.Evaluator, now: float) -> bool:
         """Takes an announcement, heard at `now`; True when it changes what can be released."""
         before = self._heard.get(evaluator.evaluator)
+        for name in [name for name, (heard, _) in self._heard.items() if now - heard > _FORGET_S]:
+            del self._heard[name]
         self._heard[evaluator.evaluator] = (now, evaluator)
         if before is None or not self._is_live(before[0], now):
             return True
@@ -79,7 +84,7 @@ class Fleet:
         return self._merge(name, now)
 
     def _announced(self) -> Iterable[endpoint_pb2.Endpoint]:
-        for _, evaluator in self._heard.values():
+        for _, evaluator in sorted(self._heard.values(), key=lambda heard: -heard[0]):
             yield from evaluator.endpoints
 
     def _merge(self, name: str, now: float) -> endpoint_pb2.Endpoint:
@@ -97,17 +102,20 @@ class Fleet:
         merged.slots_total = merged.slots_busy = 0
         return merged
 
-    def suites(self) -> list[suite_pb2.Suite]:
-        """Suites that some evaluator can read, in the order of the first announcement."""
+    def suites(self, now: float) -> list[suite_pb2.Suite]:
+        """Suites that some evaluator can read; live evaluators count before absent ones, new ones before old."""
         found: dict[str, suite_pb2.Suite] = {}
-        for _, evaluator in self._heard.values():
+        for _, evaluator in self._by_news(now):
             for suite in evaluator.suites:
                 found.setdefault(suite.suite, suite)
         return list(found.values())
 
-    def suite(self, name: str) -> suite_pb2.Suite:
+    def _by_news(self, now: float) -> list[tuple[float, evaluator_pb2.Evaluator]]:
+        return sorted(self._heard.values(), key=lambda h: (self._is_live(h[0], now), h[0]), reverse=True)
+
+    def suite(self, name: str, now: float) -> suite_pb2.Suite:
         """Raises InvalidRequestError for one that no evaluator can read."""
-        known = {suite.suite: suite for suite in self.suites()}
+        known = {suite.suite: suite for suite in self.suites(now)}
         if name not in known:
             raise InvalidRequestError(f"No suite is named {name!r}. {_choices('Suites', known)}", "spec.suite.suite")
         return known[name]

@@ -7,6 +7,7 @@ by a retry, from FAILED, CANCELLED, or COMPLETED with items missing.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -58,6 +59,7 @@ class Job:
     """Last RESULTS position that must be stored before the job is sealed."""
     planning_sequence: int = 0
     """RESULTS position before the answer to the planning unit."""
+    planning_since: float = math.inf
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
 
@@ -84,10 +86,11 @@ class Job:
 
     # -- moves -------------------------------------------------------------------------------------------------
 
-    def admit(self, sequence: int) -> None:
+    def admit(self, sequence: int, now: float) -> None:
         """PLANNING begins; the plan will come after RESULTS position `sequence`."""
         self._move(PLANNING, "started")
         self.planning_sequence = sequence
+        self.planning_since = now
 
     def start(self, plan: unit_pb2.Plan, missing: dict[int, tuple[int, ...]] | None, sequence: int, now: float) -> None:
         """The plan is known: RUNNING begins, and the time limit counts. `missing` as in Layout.missing, for a retry.
@@ -159,7 +162,8 @@ class Job:
             task.running = False
         # The whole run's mean, as there is no present rate any more.
         attempt_s = progress.elapsed_s - self.earlier_run_s
-        progress.items_per_second = progress.items_done / attempt_s if attempt_s > 0 else 0.0
+        ran = progress.items_done - (self.ledger.kept_items if self.ledger else 0)
+        progress.items_per_second = ran / attempt_s if attempt_s > 0 else 0.0
         progress.tokens_per_second = progress.output_tokens / attempt_s if attempt_s > 0 else 0.0
         progress.current_step = state_name(self.state).capitalize()
 

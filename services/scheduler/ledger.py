@@ -49,6 +49,8 @@ class Ledger:
         self._partial: dict[int, tuple[int, ...]] = {}
         self._flights: dict[int, _Flight] = {}
         self.released: set[int] = set()
+        self.kept_items = 0
+        """Items that an earlier attempt has done."""
         self._next = 0
         self.sequence = 0
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=4 * _HISTORY)
@@ -88,6 +90,7 @@ class Ledger:
             if unit not in missing:
                 self._set_done(unit)
         self._partial = {unit: positions for unit, positions in missing.items() if positions}
+        self.kept_items = self.layout.items - sum(self.unit_items(unit) for unit in missing)
 
     # -- events ------------------------------------------------------------------------------------------------
 

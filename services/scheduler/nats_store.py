@@ -99,9 +99,15 @@ class JobStore:
                 raise LeadershipLostError(f"a write was refused: {refusal.get('description')}")
 
     async def forget(self, job: Job) -> None:
-        await self._bus.kv_delete(bus.JOBS, bus.job_key(job.id))
+        keys = [bus.job_key(job.id)]
         if job.request_id:
-            await self._bus.kv_delete(bus.JOBS, _request_key(job.message.owner, job.request_id))
+            keys.append(_request_key(job.message.owner, job.request_id))
+        for key in keys:
+            _, _, fence = self._write(key, b"")
+            try:
+                await self._bus.kv_delete(bus.JOBS, key, fence)
+            except (nats.errors.Error, nats.js.errors.Error) as error:
+                raise LeadershipLostError(f"a record could not be removed: {error}") from error
 
     async def set_floor(self, sequence: int) -> None:
         await self._atomic([self._write(bus.FLOOR_KEY, str(sequence).encode())])

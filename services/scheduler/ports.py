@@ -65,8 +65,8 @@ class Results(Protocol):
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse: ...
 
-    async def stored(self, job_id: str) -> dict[str, set[int]]:
-        """Positions with a final outcome by task."""
+    async def stored(self, job_id: str, sequence: int) -> dict[str, set[int]]:
+        """Positions with a final outcome by task, once RESULTS is stored up to `sequence`."""
         ...
 
     async def job(self, job_id: str) -> job_pb2.Job:

@@ -25,8 +25,8 @@ class ResultsClient:
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
 
-    async def stored(self, job_id: str) -> dict[str, set[int]]:
-        request = results_service_pb2.ListStoredItemsRequest(job_id=job_id)
+    async def stored(self, job_id: str, sequence: int) -> dict[str, set[int]]:
+        request = results_service_pb2.ListStoredItemsRequest(job_id=job_id, results_sequence=sequence)
         try:
             answer = await self._stub.ListStoredItems(request, timeout=_ASK_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:

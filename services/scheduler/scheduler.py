@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from services.bus import PLAN_ENDPOINT, PLAN_UNIT, ResultHeaders
-from services.errors import ConflictError, TouchstoneError
+from services.errors import ConflictError, DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler import queue
 from services.scheduler.board import Board
 from services.scheduler.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
@@ -37,6 +37,7 @@ class Scheduler:
         """
         for job in jobs:
             self._board.jobs[job.id] = job
+            job.planning_since = self._board.now()
             if job.ledger is not None:
                 job.ledger.released |= {u for j, u in released if j == job.id and not job.ledger.is_done(u)}
         live = [job for job in self._board.jobs.values() if job.live]
@@ -81,10 +82,13 @@ class Scheduler:
         stored: dict[str, set[int]] | None = None
         while stored is None and job.state == PLANNING:
             try:
-                stored = await self._results.stored(job.id)
-            except TouchstoneError as error:
+                stored = await self._results.stored(job.id, sequence)
+            except (UnavailableError, DeadlineError) as error:
                 log.warning("job %s waits for the results service: %s", job.id, error.message)
                 await asyncio.sleep(1)
+            except TouchstoneError as error:
+                await self._refused(job, error)
+                return
         missing = Layout(plan.tasks).missing([(stored or {}).get(task.task, set()) for task in plan.tasks])
         await self._start(job, attempt, plan, missing, sequence)
 
@@ -107,7 +111,7 @@ class Scheduler:
 
     def _compare_with_published(self, job: Job) -> None:
         """Fewer items than the published suite make the run a subset."""
-        suites = self._board.fleet.suites()
+        suites = self._board.fleet.suites(self._board.now())
         suite = next((s for s in suites if s.suite == job.message.spec.suite.suite), None)
         published = {task.task: task.published_items for task in suite.tasks} if suite else {}
         published |= {task.task: task.published_items or task.items for task in job.message.plan}
@@ -156,7 +160,7 @@ class Scheduler:
                 # A job whose endpoint nobody serves would hold a slot for nothing.
                 if board.fleet.capacity(job.message.spec.endpoint, board.now()).evaluators == 0:
                     continue
-                job.admit(self._upkeep.position)
+                job.admit(self._upkeep.position, board.now())
                 await board.commit(job, "scheduler", "planning")
                 free -= 1
         for job in board.in_state(PLANNING):
@@ -218,15 +222,24 @@ class Scheduler:
         while job.state == FINALIZING:
             try:
                 sealed = await self._results.seal(self._board.view(job), job.finalizing_sequence)
-            except TouchstoneError as error:
+            except (UnavailableError, DeadlineError) as error:
                 log.warning("job %s waits for the results service: %s", job.id, error.message)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 5.0)
                 continue
+            except TouchstoneError as error:
+                await self._refused(job, error)
+                break
             async with self._board.lock:
                 if job.state == FINALIZING:
                     await self._complete(job, sealed.missing + sealed.infrastructure_errors)
         self._sealing.discard(job.id)
+
+    async def _refused(self, job: Job, error: TouchstoneError) -> None:
+        """The results service refuses for good; waiting would never end."""
+        async with self._board.lock:
+            if job.live:
+                await self._board.fail(job, f"The results service cannot take the job: {error.message}")
 
     async def _complete(self, job: Job, unanswered: int) -> None:
         planned = sum(task.items for task in job.message.plan)

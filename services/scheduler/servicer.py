@@ -96,7 +96,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return pb.ListModelsResponse(endpoint=_without_models(endpoint), models=page, next_page_token=token)
 
     async def ListSuites(self, request: pb.ListSuitesRequest, context: Any) -> pb.ListSuitesResponse:  # noqa: N802
-        suites = sorted(self._fleet.suites(), key=lambda s: s.suite)
+        suites = sorted(self._fleet.suites(self._now()), key=lambda s: s.suite)
         page, token = paged(suites, request.page_size, request.page_token, 100, 500, lambda s: s.suite)
         return pb.ListSuitesResponse(suites=page, next_page_token=token)
 

@@ -16,6 +16,8 @@ class Limits:
     running_jobs: int = 3
     pending_per_owner: int = 10
     job_time_s: int = 3 * 3600
+    planning_s: float = 900.0
+    """Most time for reading a job's data."""
     queue_retry_after_s: int = 300
     ageing_s: float = 600.0
     """Waiting this long raises a job by one priority level."""
@@ -34,6 +36,7 @@ class Limits:
             running_jobs=int(number("RUNNING_JOBS", cls.running_jobs)),
             pending_per_owner=int(number("PENDING_PER_USER", cls.pending_per_owner)),
             job_time_s=int(number("JOB_TIME_S", cls.job_time_s)),
+            planning_s=number("PLANNING_S", cls.planning_s),
             queue_retry_after_s=int(number("QUEUE_RETRY_AFTER_S", cls.queue_retry_after_s)),
             ageing_s=number("AGEING_S", cls.ageing_s),
             error_share=number("ERROR_SHARE", cls.error_share),

@@ -47,6 +47,13 @@ class Upkeep:
             await asyncio.sleep(_TICK_S)
 
     async def _look_at(self, job: Job, now: float) -> None:
+        limit = self._board.limits.planning_s
+        if job.state == PLANNING and now - job.planning_since > limit:
+            async with self._board.lock:
+                if job.state == PLANNING:
+                    reason = f"The data was not read within {_span(limit)}. Look at the evaluator's log, then retry."
+                    await self._board.fail(job, reason)
+            return
         if job.state != RUNNING or job.ledger is None:
             return
         job.ledger.sample(now)
@@ -71,12 +78,14 @@ class Upkeep:
     async def _checkpoint(self, now: float) -> None:
         board = self._board
         async with board.lock:
+            position = self.position
             running = [job for job in board.in_state(RUNNING) if job.ledger is not None]
             planning = board.in_state(PLANNING)
+            # Before the save, which lets results come in: the floor must not pass what is stored.
+            needed = [job.record().results_sequence for job in running + planning]
             if running:
                 await board.save([Change(job) for job in running])
-            needed = [job.record().results_sequence for job in running + planning]
-            floor = min([*needed, self.position])
+            floor = min([*needed, position])
             if floor != self._floor:
                 await board.store.set_floor(floor)
                 self._floor = floor

@@ -16,6 +16,8 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("context_length", 1, 10_000_000),
     ("repeat_penalty", 0.0, 2.0),
 )
+_MOST_SPEC_BYTES = 16 * 1024
+"""The spec travels with every unit and every audit event; a NATS message holds 1 MB."""
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{0,64}")
 
 
@@ -36,6 +38,12 @@ def validate(request_id: str, spec: job_pb2.JobSpec, fleet: Fleet, job_time_s: i
         # Written so that NaN fails, too.
         if full.sampling.HasField(name) and not low <= value <= high:
             raise InvalidRequestError(f"{name} is {value:g}; it may be {low:g} to {high:g}.", f"spec.sampling.{name}")
+    if full.ByteSize() > _MOST_SPEC_BYTES:
+        raise InvalidRequestError(
+            f"The job's description has {full.ByteSize():,} bytes; it may have {_MOST_SPEC_BYTES:,}. "
+            "Shorten sampling.extra or the list of tasks.",
+            "spec",
+        )
     if not 0 <= full.time_limit_s <= job_time_s:
         raise InvalidRequestError(f"time_limit_s may be 0 to {job_time_s}.", "spec.time_limit_s")
     full.time_limit_s = full.time_limit_s or job_time_s
@@ -46,7 +54,7 @@ def validate(request_id: str, spec: job_pb2.JobSpec, fleet: Fleet, job_time_s: i
     if work != "suite":
         raise UnsupportedError(f"This installation runs suites; {work} jobs are not available in it.")
     full.priority = full.priority or job_pb2.PRIORITY_HIGH
-    _suite(full, fleet.suite(full.suite.suite))
+    _suite(full, fleet.suite(full.suite.suite, now))
     return full
 
 

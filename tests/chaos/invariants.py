@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tests.chaos import mirror
 from tests.chaos.launched import EVALUATORS, LAUNCHER
-from tests.chaos.shooting import Kill, Run
+from tests.chaos.shooting import ON_ITS_WAY_S, Kill, Run
 from tests.chaos.world import World
 from touchstone.v1 import item_result_pb2, job_pb2
 
@@ -94,7 +94,7 @@ def _explains(kill: Kill, first: float, second: float) -> bool:
     An evaluator takes along what it was asking. NATS forgets what it had just delivered, and delivers again what was
     not heard of while it was away; evaluators go on with their units meanwhile.
     """
-    last = kill.at + kill.back_s + SETTLING_S if kill.shot.target == "nats" else kill.at
+    last = kill.at + (kill.back_s + SETTLING_S if kill.shot.target == "nats" else ON_ITS_WAY_S)
     return first <= last and kill.at <= second
 
 

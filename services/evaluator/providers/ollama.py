@@ -85,9 +85,10 @@ class OllamaProvider:
         }
         if self._endpoint.keep_alive is not None:
             body["keep_alive"] = self._endpoint.keep_alive
-        further = extra(sampling)
+        further = extra(sampling, body)
         further_options = further.pop("options", {})
-        options |= further_options if isinstance(further_options, dict) else {}
+        # What was recorded must be what was sent: the job's own parameters win.
+        options = (further_options if isinstance(further_options, dict) else {}) | options
         body |= further
         if options:
             body["options"] = options

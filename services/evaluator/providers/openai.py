@@ -82,7 +82,7 @@ class OpenAIProvider:
             "stream": False,
             **await self._parameters(sampling),
         }
-        body.update(extra(sampling))
+        body.update(extra(sampling, body))
         reply = await self._http.post("/chat/completions", body)
         if reply.status != 200:
             return self._refusal(reply, model)
@@ -187,7 +187,7 @@ class OpenAIProvider:
             return ProviderError(f"{name} does not have model {model}. Choose one that it lists.", fatal=True)
         if status in (404, 405):
             return ProviderError(
-                f"{name} has no chat completions at {self._endpoint.base_url}. "
+                f"{name} has no chat completions at {self._endpoint.address}. "
                 "Correct base_url in the endpoints file; it usually ends in /v1.",
                 fatal=True,
             )

@@ -54,7 +54,6 @@ class Response:
     output_tokens: int = 0
     latency_ms: float = 0.0
     served_model: str = ""
-    calls: int = 1
     refused: bool = False
     input_truncated: bool = False
     loglikelihoods: tuple[float, ...] = ()

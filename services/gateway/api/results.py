@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -82,12 +81,8 @@ def percent(job: job_pb2.Job) -> int:
 
 
 def total_seconds(job: job_pb2.Job) -> float:
-    """From start to end, or to now; 0 before the start."""
-    started = jobs.moment(job.started_at)
-    if started is None:
-        return 0.0
-    ended = jobs.moment(job.finished_at) or datetime.now(UTC)
-    return max(0.0, round((ended - started).total_seconds(), 2))
+    """Time running, over all attempts and without the pauses between them; 0 before the start."""
+    return round(job.progress.elapsed_s, 2)
 
 
 def _task_body(task: metric_pb2.TaskResult) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,7 +71,8 @@ async def run(request: Request) -> JSONResponse:
         project_id=body["project_id"],
         suite=job_pb2.SuiteWork(suite=suite.suite, tasks=body.get("tasks", []), limit=body.get("limit", 0)),
     )
-    call = scheduler_service_pb2.CreateJobRequest(request_id=body.get("request_id", ""), spec=spec)
+    # Calls are repeated when a scheduler falls silent: without an id that would start two jobs.
+    call = scheduler_service_pb2.CreateJobRequest(request_id=body.get("request_id") or uuid.uuid4().hex, spec=spec)
     try:
         job = (await ctx.backend.ask(ctx.backend.scheduler.CreateJob, call, caller)).job
     except LimitReachedError as error:

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.errors import InvalidRequestError
-from services.evaluator.data import DataError, DataMissingError, Reader, Rows, Settings, Source
+from services.evaluator.data import DataError, DataMissingError, Reader, Rows, Source
+from services.evaluator.settings import Settings
 from tests.unit.evaluator import hub_stub
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -61,6 +61,7 @@ def job(
         attempt=attempt,
         created_at=created,
         started_at=created + timedelta(seconds=1),
+        progress=job_pb2.Progress(elapsed_s=30),
         plan=plans,
         item_set=item_set,
         subset=subset,

@@ -7,8 +7,9 @@ import pytest
 from services.errors import InvalidRequestError
 from services.results.database import Connection
 from services.results.leaderboard import UnknownSuiteError, leaderboard
+from services.results.ranking import not_ranked_reason
 from tests.unit.results.builders import endpoint_suite, job, plan, run
-from touchstone.v1 import results_service_pb2, suite_pb2
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 
 def board(
@@ -161,3 +162,12 @@ def test_the_endpoint_filter_leaves_only_its_runs(connection: Connection) -> Non
     run(connection, job("a", plan("t", 10), endpoint="x"), right=10, minute=1)
     run(connection, job("b", plan("t", 10), endpoint="y"), right=9, wrong=1, minute=2)
     assert ranks(board(connection, endpoint="y")) == [(1, "b")]
+
+
+def test_small_unreadable_tasks_do_not_hide_behind_a_large_one() -> None:
+    large = metric_pb2.OutcomeCounts(answered=40_000)
+    small = metric_pb2.OutcomeCounts(unparsed=300)
+    assert "could not be read" in not_ranked_reason(job_pb2.Job.STATE_COMPLETED, 0, [large, small])
+    # A few unreadable answers in a small task are a small share of the score.
+    few = metric_pb2.OutcomeCounts(answered=67, unparsed=4)
+    assert not_ranked_reason(job_pb2.Job.STATE_COMPLETED, 0, [*[large] * 8, few]) == ""

@@ -112,7 +112,7 @@ class FakeResults:
         self.sealed.append(job.job_id)
         return results_service_pb2.SealJobResponse(missing=self.missing, infrastructure_errors=self.errors)
 
-    async def stored(self, job_id: str) -> dict[str, set[int]]:
+    async def stored(self, job_id: str, sequence: int) -> dict[str, set[int]]:
         if self.down:
             raise UnavailableError("results is down")
         return self.have

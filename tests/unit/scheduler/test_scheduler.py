@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from services.bus import KIND_ITEMS, ResultHeaders
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, PermissionDeniedError
+from services.scheduler.fleet import Fleet
+from services.scheduler.ports import Change
 from services.scheduler.settings import Limits
 from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, evaluator, plan, spec
-from touchstone.v1 import job_pb2, unit_pb2
+from touchstone.v1 import job_pb2, results_service_pb2, unit_pb2
 
 
 @pytest.fixture
@@ -298,3 +300,103 @@ async def test_a_wrong_spec_is_refused_with_the_field(world: World, change, fiel
         await world.desk.create(ALICE, "", wrong)
     assert refused.value.field == field
     assert world.store.records == {}
+
+
+async def test_a_description_that_is_too_long_is_refused(world: World) -> None:
+    wrong = spec()
+    wrong.sampling.extra["padding"] = "x" * 20_000
+    with pytest.raises(InvalidRequestError, match="may have 16,384"):
+        await world.desk.create(ALICE, "", wrong)
+
+
+async def test_a_caller_who_goes_away_during_the_write_leaves_no_half_of_it(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    call = asyncio.create_task(world.desk.cancel(ALICE, job))
+    await asyncio.sleep(0)
+    call.cancel()
+    await world.settle()
+    assert world.state(job) == "cancelled"
+    assert world.store.events[-1].action == "cancelled"
+    assert world.store.jobs()[0].state == job_pb2.Job.STATE_CANCELLED
+    assert world.work.offered == {}
+
+
+async def test_a_retry_does_not_wait_for_silent_results_with_the_lock(world: World) -> None:
+    job = await world.create()
+    silent = asyncio.Event()
+
+    async def never(job_id: str) -> job_pb2.Job:
+        await silent.wait()
+        raise AssertionError
+
+    world.results.job = never  # type: ignore[method-assign]
+    retry = asyncio.create_task(world.desk.retry(ALICE, "11111111-1111-1111-1111-111111111111"))
+    await world.settle()
+    await asyncio.wait_for(world.desk.cancel(ALICE, job), 1)
+    retry.cancel()
+
+
+async def test_planning_that_takes_too_long_fails_and_frees_its_slot() -> None:
+    world = World(Limits(planning_s=60, running_jobs=1))
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    job, following = await world.create(), await world.create()
+    world.time += 61
+    world.fleet.hear(evaluator(), world.time)
+    await asyncio.sleep(0.6)
+    assert (world.state(job), world.state(following)) == ("failed", "planning")
+    assert "not read within 1 minute" in world.desk.get(job).reason
+    await world.stop()
+
+
+async def test_results_that_refuse_for_good_end_the_job(world: World) -> None:
+    async def refuse(job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
+        raise InvalidRequestError("no metric is named nonsense")
+
+    world.results.seal = refuse  # type: ignore[method-assign]
+    job = await world.create()
+    await world.planned(job)
+    await world.run_all(job)
+    assert (world.state(job), "nonsense" in world.desk.get(job).reason) == ("failed", True)
+
+
+async def test_the_floor_never_passes_what_is_stored(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    commit = world.store.commit
+
+    async def while_results_come_in(changes: Sequence[Change], pending: dict[str, int]) -> None:
+        await commit(changes, pending)
+        if world.board.jobs[job].ledger is not None:
+            world.report(job, sorted(u for _, u in world.work.offered)[0], items=10, done=True)
+
+    world.store.commit = while_results_come_in  # type: ignore[method-assign]
+    world.time += 6
+    world.fleet.hear(evaluator(), world.time)
+    await asyncio.sleep(0.6)
+    stored = world.store.jobs()[0].ledger
+    assert stored is not None
+    assert world.store.floor <= stored.sequence
+
+
+async def test_the_rate_of_a_retry_counts_only_what_it_ran(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    await world.desk.cancel(ALICE, job)
+    await world.desk.retry(ALICE, job)
+    await world.settle()
+    world.results.have = {"one": set(range(95)), "two": set(range(100))}
+    await world.planned(job)
+    world.time += 1
+    await world.run_all(job)
+    assert world.desk.get(job).progress.items_per_second == pytest.approx(5)
+
+
+def test_a_live_evaluators_suites_count_before_an_old_ones() -> None:
+    world_fleet = Fleet(10)
+    old, new = evaluator("old"), evaluator("new")
+    del old.suites[0].tasks[1:]
+    world_fleet.hear(old, 0)
+    world_fleet.hear(new, 100)
+    assert [task.task for task in world_fleet.suite("demo", 101).tasks] == ["one", "two"]

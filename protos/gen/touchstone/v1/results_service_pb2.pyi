@@ -219,10 +219,12 @@ class SealJobResponse(_message.Message):
     def __init__(self, missing: _Optional[int] = ..., infrastructure_errors: _Optional[int] = ..., result: _Optional[_Union[_metric_pb2.JobResult, _Mapping]] = ...) -> None: ...
 
 class ListStoredItemsRequest(_message.Message):
-    __slots__ = ("job_id",)
+    __slots__ = ("job_id", "results_sequence")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
-    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+    results_sequence: int
+    def __init__(self, job_id: _Optional[str] = ..., results_sequence: _Optional[int] = ...) -> None: ...
 
 class ListStoredItemsResponse(_message.Message):
     __slots__ = ("tasks",)

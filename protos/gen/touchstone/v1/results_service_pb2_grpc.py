@@ -144,6 +144,7 @@ class ResultsServiceServicer:
 
     def ListStoredItems(self, request, context):
         """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
+        UNAVAILABLE when the given position is not reached within the deadline.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -51,7 +51,9 @@ class ResultsServiceStub:
     Repeating it changes nothing. UNAVAILABLE when the position is not reached within the deadline.
     """
     ListStoredItems: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListStoredItemsRequest, _results_service_pb2.ListStoredItemsResponse]
-    """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others."""
+    """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
+    UNAVAILABLE when the given position is not reached within the deadline.
+    """
 
 @_typing.type_check_only
 class ResultsServiceAsyncStub(ResultsServiceStub):
@@ -76,7 +78,9 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     Repeating it changes nothing. UNAVAILABLE when the position is not reached within the deadline.
     """
     ListStoredItems: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListStoredItemsRequest, _results_service_pb2.ListStoredItemsResponse]  # type: ignore[assignment]
-    """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others."""
+    """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
+    UNAVAILABLE when the given position is not reached within the deadline.
+    """
 
 class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps item results, metrics and the audit trail in DuckDB, and answers every question about them."""
@@ -152,6 +156,8 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.ListStoredItemsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListStoredItemsResponse, _abc.Awaitable[_results_service_pb2.ListStoredItemsResponse]]:
-        """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others."""
+        """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
+        UNAVAILABLE when the given position is not reached within the deadline.
+        """
 
 def add_ResultsServiceServicer_to_server(servicer: ResultsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
