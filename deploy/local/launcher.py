@@ -114,7 +114,11 @@ def _say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str
     terminal.say(f"Page  {settings.page_url}")
     terminal.say(f"API   {settings.page_url}/api/v1/benchmarking")
     if _tokens_needed(environ):
-        terminal.say("Users need tokens here. Make one: .venv/bin/python -m services.gateway token --help")
+        terminal.say("Users need tokens here. Make one:")
+        terminal.say(
+            f"  TOUCHSTONE_STATE_DIR={_short(settings.state_dir)} .venv/bin/python -m services.gateway token create "
+            "--user alice --role admin"
+        )
     terminal.say("Ctrl-C stops everything.")
 
 

@@ -31,6 +31,8 @@ def nats_process(settings: Settings, environ: Mapping[str, str]) -> Process:
         "max_payload: 1MB\n"
         f'jetstream {{ store_dir: "{settings.state_dir / "nats"}", sync_interval: always }}\n'
     )
+    # How commands beside this launcher, such as the one that makes tokens, find NATS.
+    (settings.state_dir / "nats-url").write_text(f"{settings.nats_url}\n")
     return Process(
         "nats",
         (nats_binary(environ.get("PATH", "")), "-c", str(config)),

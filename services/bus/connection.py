@@ -6,7 +6,9 @@ import asyncio
 import logging
 import os
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -34,11 +36,18 @@ class Settings:
     @classmethod
     def from_env(cls) -> Settings:
         return cls(
-            url=os.environ.get("TOUCHSTONE_NATS_URL", "nats://127.0.0.1:4222"),
+            url=os.environ.get("TOUCHSTONE_NATS_URL") or _launched() or "nats://127.0.0.1:4222",
             monitor_url=os.environ.get("TOUCHSTONE_NATS_MONITOR_URL", ""),
             results_max_bytes=int(os.environ.get("TOUCHSTONE_RESULTS_MAX_BYTES", str(2 * 1024**3))),
             replicas=int(os.environ.get("TOUCHSTONE_NATS_REPLICAS", "1")),
         )
+
+
+def _launched() -> str:
+    """Where the launcher runs NATS for this state directory, so that commands beside it find it; else empty."""
+    with suppress(OSError):
+        return (Path(os.environ.get("TOUCHSTONE_STATE_DIR") or "var") / "nats-url").read_text().strip()
+    return ""
 
 
 class _Client(Client):
@@ -88,7 +97,8 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
 
     async def on_error(error: Exception) -> None:
         # Permission denials look like timeouts to the caller; their real text comes here only.
-        log.warning("nats: %s", error or type(error).__name__)
+        level = logging.DEBUG if client.leaving else logging.WARNING
+        log.log(level, "nats: %s", error or type(error).__name__)
 
     async def on_disconnect() -> None:
         # Also called by an orderly close.
@@ -116,20 +126,24 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
         "error_cb": on_error,
         "disconnected_cb": on_disconnect,
         "reconnected_cb": on_reconnect,
+        "closed_cb": on_closed,
     }
     deadline = asyncio.get_running_loop().time() + timeout_s
     while True:
+        client = _Client()
         try:
-            client = _Client()
-            await client.connect(url, **options)
-            client.leaving = False
-            return Bus(client)
+            # Left to itself, a client that may reconnect for ever also tries its first connection for ever.
+            async with asyncio.timeout_at(deadline):
+                await client.connect(url, **options)
         except (OSError, nats.errors.Error, TimeoutError) as error:
-            if asyncio.get_running_loop().time() > deadline:
+            if asyncio.get_running_loop().time() >= deadline:
                 raise UnavailableError(
                     f"NATS does not answer at {url}. Start it (make run does) or set TOUCHSTONE_NATS_URL."
                 ) from error
             await asyncio.sleep(0.2)
+        else:
+            client.leaving = False
+            return Bus(client)
 
 
 async def open_bus(settings: Settings, name: str) -> Bus:

@@ -76,11 +76,12 @@ class Catalogue:
     def plan(self, work: job_pb2.SuiteWork, mode: suite_pb2.Mode, unit_size: int) -> list[job_pb2.TaskPlan]:
         """The tasks of a job with their items counted and hashed. Reads the data; blocking.
 
-        A task marked optional is left out where its data is absent, unless `work.tasks` names it.
+        A task marked optional is left out where its data is absent and other tasks remain; the job then is a subset.
         Raises TaskNotFoundError, InvalidRequestError (limit, shots, repeats), DataError.
         """
         _check(work)
-        plans = []
+        plans: list[job_pb2.TaskPlan] = []
+        absent: DataMissingError | None = None
         for definition in _definitions(work.suite, work.tasks):
             task = self.task(work.suite, definition.task, mode)
             if work.shots > task.info.max_shots:
@@ -91,11 +92,14 @@ class Catalogue:
                 )
             try:
                 selection = self.selection(task, work.limit, work.seed)
-            except DataMissingError:
-                if definition.optional and not work.tasks:
-                    continue
-                raise
-            plans.append(_task_plan(task, selection, unit_size))
+            except DataMissingError as error:
+                if not definition.optional:
+                    raise
+                absent = error
+            else:
+                plans.append(_task_plan(task, selection, unit_size))
+        if absent is not None and not plans:
+            raise absent
         return plans
 
 

@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 from nats.errors import TimeoutError as NoAnswerError
 
 from services import bus
+from services.errors import UnavailableError
 from tests.integration.evaluator_rig import until
 from tests.nats_server import NatsServer
 
@@ -50,3 +51,10 @@ async def _ignore(msg: Msg) -> None:
 
 async def _echo(msg: Msg) -> None:
     await msg.respond(msg.data)
+
+
+async def test_connecting_where_nothing_listens_ends_with_a_sentence() -> None:
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match="NATS does not answer at nats"):
+        await bus.connect("nats://127.0.0.1:1", "test", timeout_s=1)
+    assert time.monotonic() - began < 4

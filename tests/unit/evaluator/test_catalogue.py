@@ -83,8 +83,9 @@ def test_optional_task_is_left_out_where_its_data_is_absent(tmp_path: Path) -> N
     assert len(plans) == 9
 
 
-def test_optional_task_that_is_named_must_have_its_data(tmp_path: Path) -> None:
+def test_optional_task_that_is_named_is_left_out_too_unless_nothing_else_is(tmp_path: Path) -> None:
     catalogue = Catalogue(glue_rows.write(tmp_path, mismatched=False))
+    assert list(_plan(catalogue, job_pb2.SuiteWork(suite="glue", tasks=["rte", "mnli_mismatched"]))) == ["rte"]
     with pytest.raises(DataMissingError, match="mnli, validation_mismatched"):
         catalogue.plan(job_pb2.SuiteWork(suite="glue", tasks=["mnli_mismatched"]), GENERATE, 32)
 

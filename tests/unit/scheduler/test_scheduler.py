@@ -366,8 +366,8 @@ async def test_the_floor_never_passes_what_is_stored(world: World) -> None:
     await world.planned(job)
     commit = world.store.commit
 
-    async def while_results_come_in(changes: Sequence[Change], pending: dict[str, int]) -> None:
-        await commit(changes, pending)
+    async def while_results_come_in(changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
+        await commit(changes, pending_by_owner)
         if world.board.jobs[job].ledger is not None:
             world.report(job, sorted(u for _, u in world.work.offered)[0], items=10, done=True)
 

@@ -1,0 +1,45 @@
+"""gRPC as every service speaks it: identity, error mapping, server and channel. One way for all.
+
+Identity travels in call metadata and is read by `IdentityInterceptor` only:
+
+- `authorization: Bearer <token>` or `x-api-key: <token>` names a user;
+- a service's token (role service) may add `touchstone-user` and `touchstone-role` to speak on behalf of a user;
+- without tokens (local mode) every caller is `local`, an admin.
+"""
+
+from services.rpc.caller import (
+    LOCAL,
+    Authenticator,
+    Identity,
+    Settings,
+    TokenLookup,
+    identity,
+    is_loopback,
+    require_admin,
+    token_digest,
+)
+from services.rpc.client import channel, metadata
+from services.rpc.process import run
+from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve
+from services.rpc.status import from_rpc_error, to_status
+
+__all__ = [
+    "LOCAL",
+    "MAX_MESSAGE_BYTES",
+    "Authenticator",
+    "Identity",
+    "IdentityInterceptor",
+    "Server",
+    "Settings",
+    "TokenLookup",
+    "channel",
+    "from_rpc_error",
+    "identity",
+    "is_loopback",
+    "metadata",
+    "require_admin",
+    "run",
+    "serve",
+    "to_status",
+    "token_digest",
+]

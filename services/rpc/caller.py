@@ -1,0 +1,113 @@
+"""Who is calling, and how that is found out."""
+
+from __future__ import annotations
+
+import contextvars
+import hashlib
+import hmac
+import ipaddress
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from services import errors
+from touchstone.v1 import token_pb2
+
+TokenLookup = Callable[[str], Awaitable[token_pb2.Token | None]]
+"""Finds a token by the SHA-256 hex digest of its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who is calling."""
+
+    user: str
+    role: token_pb2.Role
+
+    @property
+    def is_admin(self) -> bool:
+        return self.role in (token_pb2.ROLE_ADMIN, token_pb2.ROLE_SERVICE)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`auth` is "local" (no tokens, loopback only) or "token"; services share `service_token`."""
+
+    auth: str
+    service_token: str
+
+    @classmethod
+    def from_env(cls) -> Settings:
+        """Raises InvalidRequestError when the variables contradict each other."""
+        auth = os.environ.get("TOUCHSTONE_AUTH", "local")
+        token = os.environ.get("TOUCHSTONE_SERVICE_TOKEN", "")
+        if auth not in ("local", "token"):
+            raise errors.InvalidRequestError(f"TOUCHSTONE_AUTH is {auth!r}; it may be local or token.")
+        if auth == "token" and not token:
+            raise errors.InvalidRequestError("TOUCHSTONE_AUTH=token needs TOUCHSTONE_SERVICE_TOKEN, a shared secret.")
+        return cls(auth, token)
+
+
+LOCAL = Identity("local", token_pb2.ROLE_ADMIN)
+_identity: contextvars.ContextVar[Identity] = contextvars.ContextVar("identity", default=LOCAL)
+
+
+def identity() -> Identity:
+    """The caller of the RPC being served."""
+    return _identity.get()
+
+
+def use_identity(caller: Identity) -> None:
+    """Sets the caller of the RPC being served; for the interceptor only."""
+    _identity.set(caller)
+
+
+def require_admin() -> Identity:
+    caller = identity()
+    if not caller.is_admin:
+        raise errors.PermissionDeniedError("Only an admin may do this.")
+    return caller
+
+
+def is_loopback(address: str) -> bool:
+    """Whether `host:port` names this machine's loopback."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def token_digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Authenticator:
+    """Turns a token into an identity. `service_token` is the services' own; without `lookup`, local mode."""
+
+    def __init__(self, lookup: TokenLookup | None, service_token: str) -> None:
+        self._lookup = lookup
+        self._service_token = service_token
+
+    @property
+    def local(self) -> bool:
+        """Whether everybody is let in as the admin `local`."""
+        return self._lookup is None
+
+    async def __call__(self, token: str) -> Identity:
+        """Raises UnauthenticatedError for a missing, unknown or expired token."""
+        if token and self._service_token and hmac.compare_digest(token.encode(), self._service_token.encode()):
+            return Identity("scheduler", token_pb2.ROLE_SERVICE)
+        if self._lookup is None:
+            return LOCAL  # local mode
+        if not token:
+            raise errors.UnauthenticatedError("Send a token: Authorization: Bearer <token>, or X-API-Key: <token>.")
+        stored = await self._lookup(token_digest(token))
+        if stored is None:
+            raise errors.UnauthenticatedError("The token is not known. Ask an admin for a new one.")
+        if stored.HasField("expires_at") and stored.expires_at.ToSeconds() < time.time():
+            raise errors.UnauthenticatedError("The token has expired. Ask an admin for a new one.")
+        return Identity(stored.user, stored.role)

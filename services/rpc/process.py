@@ -1,0 +1,39 @@
+"""A service's process: logging, signals, exit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from services import errors
+
+
+def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Runs a service until SIGTERM or SIGINT sets the event it is given.
+
+    A TouchstoneError ends the process with its sentence and exit code 1.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+    )
+    logging.Formatter.converter = time.gmtime
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+
+    async def supervised() -> None:
+        stop = asyncio.Event()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+        await main(stop)
+
+    try:
+        asyncio.run(supervised())
+    except errors.TouchstoneError as error:
+        sys.exit(f"touchstone: {error.message}")

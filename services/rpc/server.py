@@ -1,0 +1,147 @@
+"""A gRPC server with identity, error mapping, health and reflection."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from services import errors
+from services.rpc.caller import Authenticator, Identity, is_loopback, use_identity
+from services.rpc.status import code_of, to_status
+from touchstone.v1 import token_pb2
+
+log = logging.getLogger(__name__)
+
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+_PUBLIC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
+
+
+class IdentityInterceptor(grpc.aio.ServerInterceptor):
+    """Sets the caller's identity and answers domain errors as statuses; unknown errors are logged once."""
+
+    def __init__(self, authenticate: Authenticator) -> None:
+        self._authenticate = authenticate
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        handler = await continuation(handler_call_details)
+        if handler is None or handler_call_details.method.startswith(_PUBLIC_SERVICES):
+            return handler
+        metadata = {k: v for k, v in handler_call_details.invocation_metadata or () if isinstance(v, str)}
+        if handler.response_streaming:
+            return grpc.unary_stream_rpc_method_handler(
+                self._stream(handler.unary_stream, metadata),
+                handler.request_deserializer,
+                handler.response_serializer,
+            )
+        return grpc.unary_unary_rpc_method_handler(
+            self._unary(handler.unary_unary, metadata), handler.request_deserializer, handler.response_serializer
+        )
+
+    def _unary(self, behaviour: Any, metadata: dict[str, str]) -> Any:
+        async def call(request: Any, context: Any) -> Any:
+            try:
+                use_identity(await self._caller(metadata))
+                return await behaviour(request, context)
+            except Exception as error:
+                await _abort(context, error)
+
+        return call
+
+    def _stream(self, behaviour: Any, metadata: dict[str, str]) -> Any:
+        async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+            try:
+                use_identity(await self._caller(metadata))
+                async for response in behaviour(request, context):
+                    yield response
+            except Exception as error:
+                await _abort(context, error)
+
+        return call
+
+    async def _caller(self, metadata: dict[str, str]) -> Identity:
+        scheme, _, bearer = metadata.get("authorization", "").partition(" ")
+        token = bearer if scheme.lower() == "bearer" else metadata.get("x-api-key", "")
+        caller = await self._authenticate(token)
+        if caller.role == token_pb2.ROLE_SERVICE and "touchstone-user" in metadata:
+            role = token_pb2.ROLE_ADMIN if metadata.get("touchstone-role") == "admin" else token_pb2.ROLE_USER
+            return Identity(metadata["touchstone-user"], role)
+        return caller
+
+
+async def _abort(context: Any, error: Exception) -> None:
+    if isinstance(error, grpc.aio.AbortError):
+        raise error
+    if isinstance(error, errors.TouchstoneError) and code_of(error) is not None:
+        await context.abort_with_status(to_status(error))
+    log.exception("unexpected error in an RPC", exc_info=error)
+    await context.abort(grpc.StatusCode.INTERNAL, "Internal error; the service's log has the details.")
+
+
+class Server:
+    """A gRPC server with identity, health and reflection. Use `serve`."""
+
+    def __init__(self, authenticate: Authenticator) -> None:
+        options = [
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.so_reuseport", 0),
+            ("grpc.keepalive_time_ms", 30_000),
+        ]
+        self.grpc = grpc.aio.server(interceptors=[IdentityInterceptor(authenticate)], options=options)
+        self._health = health.aio.HealthServicer()
+        self._names: list[str] = []
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
+
+    def add(self, register: Callable[[Any, Any], None], servicer: Any, name: str) -> None:
+        """Registers a servicer under its full service name."""
+        register(servicer, self.grpc)
+        self._names.append(name)
+
+    async def set_ready(self, ready: bool) -> None:
+        """What health answers for the whole server and each service."""
+        state = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
+        for name in ("", *self._names):
+            await self._health.set(name, state)
+
+
+@asynccontextmanager
+async def serve(
+    address: str,
+    authenticate: Authenticator,
+    services: Sequence[tuple[Callable[[Any, Any], None], Any, str]] = (),
+    *,
+    grace_s: float = 5,
+) -> AsyncIterator[Server]:
+    """Serves on `host:port` inside the context; health says NOT_SERVING until `set_ready(True)`."""
+    if authenticate.local and not is_loopback(address):
+        raise errors.InvalidRequestError(
+            f"Local mode asks nobody for a token, so it listens on loopback only, not on {address}. "
+            "Set TOUCHSTONE_AUTH=token."
+        )
+    server = Server(authenticate)
+    for register, servicer, name in services:
+        server.add(register, servicer, name)
+    names = [name for *_, name in services] + [health.SERVICE_NAME, reflection.SERVICE_NAME]
+    reflection.enable_server_reflection(names, server.grpc)
+    try:
+        server.grpc.add_insecure_port(address)
+    except RuntimeError as error:
+        raise errors.UnavailableError(f"{address} is in use. Stop what listens there or set another port.") from error
+    await server.set_ready(False)
+    await server.grpc.start()
+    log.info("serving on %s", address)
+    try:
+        yield server
+    finally:
+        await server._health.enter_graceful_shutdown()
+        await server.grpc.stop(grace_s)
