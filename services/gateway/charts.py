@@ -142,16 +142,22 @@ def score_cell(
 
 
 def bounds_cell(axis: Axis, low: float, high: float, height: int = 34) -> Markup:
-    """What is bounded and not estimated: square brackets joined by dots, no marker."""
+    """What is bounded and not estimated: square brackets joined by dots, no marker; an arrow at an end off the axis."""
     grid = _grid(axis, height)
     y = height / 2
     if high < axis.low or low > axis.high:
         return score_cell(axis, low if low > axis.high else high, None, None, None, height)
     a, b = axis.x(max(low, axis.low)), axis.x(min(high, axis.high))
     b = max(b, a + 5)
-    brackets = f"M{a + 3:.1f} {y - 5}h-3v10h3M{b - 3:.1f} {y - 5}h3v10h-3"
+    left, right = f"M{a + 3:.1f} {y - 5}h-3v10h3", f"M{b - 3:.1f} {y - 5}h3v10h-3"
+    arrows = ""
+    if low < axis.low:
+        left, a, arrows = "", 8, f"M2 {y}l6-4v8Z"
+    if high > axis.high:
+        right, b, arrows = "", axis.width - 8, f"{arrows}M{axis.width - 2} {y}l-6-4v8Z"
     dots = f"M{a + 4:.1f} {y}H{b - 4:.1f}" if b - a > 12 else ""
-    return _cell(axis, height, grid, f'<path class="bracket" d="{brackets}"/><path class="dots" d="{dots}"/>')
+    drawn = f'<path class="bracket" d="{left}{right}"/><path class="dots" d="{dots}"/>'
+    return _cell(axis, height, grid, f'{drawn}<path class="off" d="{arrows}"/>' if arrows else drawn)
 
 
 def _grid(axis: Axis, height: int) -> str:

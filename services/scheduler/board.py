@@ -89,8 +89,18 @@ class Board:
         """Runs a caller's change to its end even when the caller goes away: half of it would be in memory only."""
         task = asyncio.create_task(change)
         self._changes.add(task)
-        task.add_done_callback(self._changes.discard)
+        task.add_done_callback(self._changed_by_caller)
         return await asyncio.shield(task)
+
+    def _changed_by_caller(self, task: asyncio.Task[Any]) -> None:
+        self._changes.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), LeadershipLostError):
+            self.lose(error)
+
+    def lose(self, error: LeadershipLostError) -> None:
+        """Ends this leadership: what memory says may not be what is stored."""
+        if not self.lost.done():
+            self.lost.set_result(error)
 
     # -- changing: call these with `lock` held ------------------------------------------------------------------
 
@@ -108,20 +118,19 @@ class Board:
         self.wake.set()
 
     async def save(self, changes: Sequence[Change]) -> None:
-        """Raises LeadershipLostError, which also ends this leadership when a caller's request ran into it."""
-        try:
-            await self.store.commit(changes, dict(self.pending_by_owner()))
-        except LeadershipLostError as error:
-            if not self.lost.done():
-                self.lost.set_result(error)
-            raise
+        """Raises LeadershipLostError."""
+        await self.store.commit(changes, dict(self.pending_by_owner()))
 
     async def finish(self, job: Job, actor: str, action: str) -> None:
         """Stores a job that has just reached a finished state and takes its units back."""
         await self.commit(job, actor, action)
         job.ledger = None
         if job.state != COMPLETED:
-            await self.work.withdraw(job.id)
+            try:
+                await self.work.withdraw(job.id)
+            except LeadershipLostError as error:
+                # The change itself is stored; the next leadership takes the units back.
+                self.lose(error)
 
     async def fail(self, job: Job, reason: str) -> None:
         job.fail(reason, self.now())

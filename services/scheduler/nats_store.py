@@ -14,6 +14,7 @@ import nats.js.errors
 
 from services import bus
 from services.scheduler.job import Job
+from services.scheduler.nats_trouble import ends_leadership
 from services.scheduler.ports import Change, LeadershipLostError
 from touchstone.v1 import job_pb2, job_record_pb2
 
@@ -86,14 +87,12 @@ class JobStore:
             headers = extra | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(i)}
             if i == len(writes):
                 headers["Nats-Batch-Commit"] = "1"
-            try:
+            with ends_leadership("a write's outcome is unknown"):
                 if i not in (1, len(writes)):
                     await client.publish(subject, data, headers=headers)
                     continue
                 # The first tells that the batch is open, the last that it is stored.
                 reply = await client.request(subject, data, headers=headers, timeout=_COMMIT_S)
-            except nats.errors.Error as error:
-                raise LeadershipLostError(f"a write's outcome is unknown: {error or type(error).__name__}") from error
             refusal = json.loads(reply.data).get("error") if reply.data else None
             if refusal:
                 raise LeadershipLostError(f"a write was refused: {refusal.get('description')}")
@@ -104,16 +103,15 @@ class JobStore:
             keys.append(_request_key(job.message.owner, job.request_id))
         for key in keys:
             _, _, fence = self._write(key, b"")
-            try:
+            with ends_leadership("a record could not be removed"):
                 await self._bus.kv_delete(bus.JOBS, key, fence)
-            except (nats.errors.Error, nats.js.errors.Error) as error:
-                raise LeadershipLostError(f"a record could not be removed: {error}") from error
 
     async def set_floor(self, sequence: int) -> None:
         await self._atomic([self._write(bus.FLOOR_KEY, str(sequence).encode())])
 
     async def find_request(self, owner: str, request_id: str) -> str | None:
-        msg = await self._bus.kv_get(bus.JOBS, _request_key(owner, request_id))
+        with ends_leadership("a request could not be looked up"):
+            msg = await self._bus.kv_get(bus.JOBS, _request_key(owner, request_id))
         return msg.data.decode() if msg and msg.data else None
 
     async def relay(self) -> None:

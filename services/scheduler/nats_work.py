@@ -13,6 +13,7 @@ from nats.js import api
 
 from services import bus
 from services.scheduler.lease import Lease
+from services.scheduler.nats_trouble import ends_leadership
 from services.scheduler.ports import LeadershipLostError
 from touchstone.v1 import unit_pb2
 
@@ -33,13 +34,16 @@ class WorkStream:
     async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
         if not self._lease.held:
             raise LeadershipLostError("the lease ran out before a unit was released")
-        return await self._bus.release(endpoint, priority, unit)
+        with ends_leadership("a unit could not be released"):
+            return await self._bus.release(endpoint, priority, unit)
 
     async def withdraw(self, job_id: str) -> None:
-        await self._bus.js.purge_stream(bus.WORK, subject=bus.job_work_subjects(job_id))
+        with ends_leadership("units could not be taken back"):
+            await self._bus.js.purge_stream(bus.WORK, subject=bus.job_work_subjects(job_id))
 
     async def released(self) -> set[tuple[str, int]]:
-        info = await self._bus.js.stream_info(bus.WORK, subjects_filter=">")
+        with ends_leadership("WORK could not be read"):
+            info = await self._bus.js.stream_info(bus.WORK, subjects_filter=">")
         found: set[tuple[str, int]] = set()
         for subject in info.state.subjects or {}:
             *_, job_id, token = subject.split(".")
@@ -47,7 +51,8 @@ class WorkStream:
         return found
 
     async def results_position(self) -> int:
-        return (await self._bus.js.stream_info(bus.RESULTS)).state.last_seq
+        with ends_leadership("RESULTS could not be read"):
+            return (await self._bus.js.stream_info(bus.RESULTS)).state.last_seq
 
 
 Handler = Callable[[str, int, bus.ResultHeaders, int], Awaitable[None]]

@@ -81,6 +81,32 @@ async def test_an_opened_row_stays_open_while_the_job_goes_on(visitor: Visitor) 
     await expect(page.locator("tr.detail")).to_have_count(1)
 
 
+async def test_counts_follow_and_new_items_are_offered_beside_an_open_row(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.advance(job.job_id, 150)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await expect(page.locator(".beat")).to_contain_text("live")
+    await expect(page.locator("#fresh")).to_be_hidden()
+    await page.locator("tr.item").nth(1).click()
+    await page.locator("#items nav a", has_text="Failures").focus()
+    world.advance(job.job_id, 250)
+    await expect(page.locator("#count-all")).to_have_text("400")
+    await expect(page.locator("#fresh")).to_have_text("250 new items")
+    await expect(page.locator("tr.detail")).to_have_count(1)
+    await expect(page.locator("#items nav a", has_text="Failures")).to_be_focused()
+    await page.locator("#fresh").click()
+    await expect(page.locator("#fresh")).to_be_hidden()
+    await page.locator("#find").fill("(item 17)")
+    await expect(page.locator("tr.item")).to_have_count(1)
+    world.advance(job.job_id, 100)
+    await expect(page.locator("#job-progress")).to_contain_text("500")
+    await asyncio.sleep(2.5)
+    await expect(page.locator("#count-all")).to_have_text("1")
+    await expect(page.locator("#find")).to_have_value("(item 17)")
+
+
 async def test_rows_are_filtered_searched_and_continued(visitor: Visitor) -> None:
     world = visitor.gateway.world
     job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)

@@ -32,6 +32,22 @@ async def test_starting_two_models_makes_two_jobs_with_the_settings(visitor: Vis
     assert {(s.endpoint, s.suite.suite, round(s.sampling.temperature, 3)) for s in specs} == {("ollama", "glue", 0.1)}
 
 
+async def test_a_click_anywhere_in_a_models_row_ticks_it_and_start_waits_for_one(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await page.goto("/run?endpoint=ollama&suite=glue")
+    start = page.locator("#start")
+    await expect(start).to_be_disabled()
+    await expect(start.get_by_text("Start job")).to_be_visible()
+    row = page.locator(".models tbody tr", has_text="qwen2.5:7b")
+    await row.locator("td").last.click()
+    await expect(row.get_by_role("checkbox")).to_be_checked()
+    await expect(start).to_be_enabled()
+    await expect(page.locator(".estimate")).to_contain_text("No completed run of qwen2.5:7b")
+    await row.locator("td").last.click()
+    await expect(page.locator(".estimate")).to_contain_text("Choose a model.")
+    await expect(start).to_be_disabled()
+
+
 async def test_a_wrong_setting_is_named_under_its_field_and_starts_nothing(visitor: Visitor) -> None:
     visitor.expected = ("422",)
     page = await visitor.page()

@@ -141,6 +141,13 @@ def metric(name: str, mean: float, n: int) -> metric_pb2.Metric:
     )
 
 
+def bounded_metric(name: str, mean: float, low: float, high: float, n: int) -> metric_pb2.Metric:
+    """A metric that unanswered items leave open."""
+    measured = metric(name, mean, n)
+    measured.bound_low, measured.bound_high = low, high
+    return measured
+
+
 def task_result(
     task: str, title: str, first: str, second: str, mean: float, n: int, planned: int
 ) -> metric_pb2.TaskResult:

@@ -453,7 +453,8 @@ def busy_world() -> World:
     world.finish(incomplete.job_id)
     incomplete.incomplete = True
     result = world.results[incomplete.job_id]
-    result.suite_score.CopyFrom(metric_pb2.Metric(metric="score", bound_low=0.789, bound_high=0.796, n=2933))
+    result.suite_score.CopyFrom(fake_data.bounded_metric("score", 0.144, 0.019, 0.894, 2933))
+    result.tasks[1].metrics[0].CopyFrom(fake_data.bounded_metric("accuracy", 0.6, 0.41, 0.92, 400))
     result.not_ranked_reason = "18 items have no answer"
     ids["olmo2:13b"] = incomplete.job_id
     cancelled = world.add(spec("mistral:7b", limit=100), "a.lind", age_s=1500)

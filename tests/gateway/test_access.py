@@ -128,7 +128,7 @@ async def test_a_browser_signs_in_with_a_token_and_posts_with_its_csrf_token(nat
         html = {"Accept": "text/html"}
         own = {"Origin": gateway.url}
         sent_off = await gateway.client.get("/run", headers=html)
-        assert (sent_off.status_code, sent_off.headers["location"]) == (303, "/login")
+        assert (sent_off.status_code, sent_off.headers["location"]) == (303, "/login?next=%2Frun")
         assert (await gateway.client.post("/login", data={"token": token})).status_code == 403
         wrong = await gateway.client.post("/login", data={"token": "ts_no"}, headers=own)
         assert wrong.status_code == 401
@@ -154,6 +154,29 @@ async def test_a_browser_signs_in_with_a_token_and_posts_with_its_csrf_token(nat
         assert (await gateway.client.post("/logout", headers=same)).headers["location"] == "/login"
         gateway.client.cookies.set("touchstone", cookie.split("=", 1)[1].split(";")[0])
         assert (await gateway.client.get("/run", headers=html)).status_code == 303
+
+
+async def test_signing_in_goes_on_to_the_page_that_was_asked_for_and_to_no_other_site(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        token = await tokens.create(nats_bus, "m.keller", "admin", "laptop")
+        asked = await gateway.client.get("/jobs?model=a%26b", headers={"Accept": "text/html"})
+        assert asked.headers["location"] == "/login?next=%2Fjobs%3Fmodel%3Da%2526b"
+        form = await gateway.client.get(asked.headers["location"])
+        assert 'name="next" value="/jobs?model=a%26b"' in form.text
+        hostile = await gateway.client.get("/login", params={"next": "//evil.example"})
+        assert "evil" not in hostile.text
+        own = {"Origin": gateway.url}
+        wrong = await gateway.client.post("/login", data={"token": "ts_no", "next": "/jobs"}, headers=own)
+        assert 'name="next" value="/jobs"' in wrong.text
+        for sent, address in (
+            ("/jobs?model=a%26b", "/jobs?model=a%26b"),
+            ("//evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("", "/"),
+        ):
+            answer = await gateway.client.post("/login", data={"token": token, "next": sent}, headers=own)
+            assert (answer.status_code, answer.headers["location"]) == (303, address)
 
 
 async def test_revoking_a_token_signs_its_browser_out(nats: NatsServer) -> None:
@@ -209,6 +232,26 @@ async def test_open_streams_do_not_hold_up_the_servers_end(gateway: Running) -> 
         assert gateway.serving is not None
         async with asyncio.timeout(4):
             await asyncio.shield(gateway.serving)
+
+
+async def test_counts_of_items_follow_when_the_rows_fill_a_page(gateway: Running) -> None:
+    world = gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.advance(job.job_id, 150)
+    sent: list[str] = []
+    async with (
+        httpx.AsyncClient(trust_env=False, timeout=10) as other,
+        other.stream("GET", f"{gateway.url}/jobs/{job.job_id}/events") as stream,
+        asyncio.timeout(12),
+    ):
+        async for line in stream.aiter_lines():
+            sent.append(line)
+            if 'id="count-all" data-n="150" data-follows' in line and job.progress.items_done == 150:
+                world.advance(job.job_id, 250)
+            if 'id="count-all" data-n="400"' in line:
+                break
+    assert sum('hx-target="#items[data-live]"' in line for line in sent) == 1
+    assert any('hx-target="#count-errors[data-follows]"' in line for line in sent)
 
 
 async def test_a_finished_jobs_stream_ends_with_done(gateway: Running) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from services.gateway.settings import Settings
+from tests.gateway import fake_data
 from tests.gateway.fake_services import busy_world, spec
 from tests.gateway.gateway_server import Running, running
 from touchstone.v1 import job_pb2, metric_pb2
@@ -91,6 +92,25 @@ async def test_an_undefined_metric_is_null_with_its_reason(gateway: Running) -> 
     got = (await get(gateway, f"/results/{job.job_id}"))["performance_data"]["demo"]["stsb"]["pearson"]
     assert (got["mean"], got["std"], got["ci95"]) == (None, None, None)
     assert got["undefined_reason"] == "all predictions are equal"
+
+
+async def test_a_run_that_is_not_ranked_says_why_and_gives_its_bounds(gateway: Running) -> None:
+    job = finished(gateway, "demo")
+    result = gateway.world.results[job.job_id]
+    result.suite_score.CopyFrom(fake_data.bounded_metric("score", 0.144, 0.019, 0.894, 1400))
+    result.tasks[0].metrics[0].CopyFrom(fake_data.bounded_metric("accuracy", 0.5, 0.25, 0.75, 400))
+    result.not_ranked_reason = "18 items have no answer"
+    got = await get(gateway, f"/results/{job.job_id}")
+    assert got["not_ranked_reason"] == got["score"]["not_ranked_reason"] == "18 items have no answer"
+    assert (got["score"]["mean"], got["score"]["bounds"]) == (0.144, [0.019, 0.894])
+    demo = got["performance_data"]["demo"]
+    assert demo["sst2"]["accuracy"]["bounds"] == [0.25, 0.75]
+    assert "bounds" not in demo["cola"]["accuracy"]
+    page = (await gateway.client.get(f"/jobs/{job.job_id}")).text
+    strip = page[page.index('id="job-strip"') : page.index('id="job-tabs"')]
+    assert '<span class="value">1.9–89.4</span>' in strip
+    assert "bounds, not an estimate" in strip
+    assert "14.4" not in strip
 
 
 async def test_unknown_ids_are_404_with_the_documents_text(gateway: Running) -> None:

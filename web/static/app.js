@@ -119,7 +119,16 @@ document.addEventListener("focusin", (event) => {
   if (event.target.id === "find") event.target.closest("#items").removeAttribute("data-live");
 });
 
-document.addEventListener("change", (event) => event.target.closest("[data-submit-on-change]")?.requestSubmit());
+document.addEventListener("change", (event) => {
+  event.target.closest("[data-submit-on-change]")?.requestSubmit();
+  showStart();
+});
+
+// -- models: a click anywhere in a row ticks it ---------------------------------------------------------------------
+document.addEventListener("click", (event) => {
+  const row = event.target.closest(".models tbody tr");
+  if (row && !event.target.closest("input, label, a") && !String(getSelection())) row.querySelector("input").click();
+});
 
 // -- keys -----------------------------------------------------------------------------------------------------------
 document.addEventListener("keydown", (event) => {
@@ -143,8 +152,32 @@ function focusOn(id, event) {
 }
 
 // -- after each swap, as at the start -------------------------------------------------------------------------------
+// The counts go on while the rows stay: says how many came since the rows were read.
+function showFresh() {
+  const link = document.getElementById("fresh");
+  const count = document.querySelector("#items nav [aria-current] [data-n]");
+  if (!link || !count) return;
+  const held = document.getElementById("more")
+    ? Number(document.getElementById("items").dataset.counted)
+    : document.querySelectorAll("#items tr.item").length;
+  const fresh = Number(count.dataset.n) - held;
+  link.hidden = fresh <= 0;
+  link.textContent = `${fresh.toLocaleString("en")} new item${fresh === 1 ? "" : "s"}`;
+}
+
+// The server answers for an empty choice too; here the button says it first.
+function showStart() {
+  const start = document.getElementById("start");
+  if (!start) return;
+  const idle = !document.querySelector("#run input[name=model]:checked");
+  start.classList.toggle("idle", idle);
+  start.disabled = idle;
+}
+
 function settle() {
   showTheme();
+  showFresh();
+  showStart();
   for (const button of byData("copy")) button.hidden = !navigator.clipboard;
   const rows = document.querySelectorAll("#items tr.item");
   if (rows.length > 100) document.getElementById("items").removeAttribute("data-live");
@@ -152,3 +185,4 @@ function settle() {
 
 settle();
 document.addEventListener("htmx:after:swap", settle);
+document.addEventListener("htmx:finally:request", showStart);

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from services.errors import InvalidRequestError, NotFoundError
 from services.gateway import context, jobs
 from services.gateway.api.query import count
-from services.gateway.api.results import interval
+from services.gateway.api.results import interval, is_bounded
 from services.gateway.catalogue import Catalogue
 from services.gateway.responses import JSONResponse
 from touchstone.v1 import metric_pb2, results_service_pb2, suite_pb2
@@ -80,6 +80,7 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any]:
         "provider": entry.endpoint,
         "benchmark_count": entry.run_count,
         "ci95": interval(entry.score),
+        **({"bounds": [entry.score.bound_low, entry.score.bound_high]} if is_bounded(entry.score) else {}),
         "task_count": entry.task_count,
         "baseline": entry.baseline,
         "mode": _MODES.get(entry.mode, "generate"),

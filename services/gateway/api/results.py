@@ -13,6 +13,8 @@ from services.gateway.api.query import choice, count
 from services.gateway.responses import JSONResponse
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
 
+_ROUNDING = 1e-9
+
 
 async def results(request: Request) -> JSONResponse:
     """One job: status, progress, and its metrics once it is finished. 404 for an unknown id."""
@@ -55,6 +57,10 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None) -> dict[str,
         body["error"] = job.reason
     if result and result.HasField("suite_score"):
         body["score"] = metric_body(result.suite_score)
+    if result and result.not_ranked_reason:
+        body["not_ranked_reason"] = result.not_ranked_reason
+        if "score" in body:
+            body["score"]["not_ranked_reason"] = result.not_ranked_reason
     return body
 
 
@@ -100,9 +106,16 @@ def metric_body(metric: metric_pb2.Metric) -> dict[str, Any]:
         "n": metric.n,
         "stderr": stderr,
     }
+    if is_bounded(metric):
+        body["bounds"] = [metric.bound_low, metric.bound_high]
     if metric.undefined_reason:
         body["undefined_reason"] = metric.undefined_reason
     return body
+
+
+def is_bounded(metric: metric_pb2.Metric) -> bool:
+    """Whether its bounds are wider than its mean: what is unanswered could still move it."""
+    return metric.HasField("bound_low") and metric.bound_high - metric.bound_low > _ROUNDING
 
 
 def interval(metric: metric_pb2.Metric) -> list[float] | None:

@@ -18,13 +18,15 @@ from services.gateway import context, jobs
 from services.gateway.auth import Caller
 from services.gateway.context import Context
 from services.gateway.limits import Streams
-from services.gateway.pages.items import PAGE_SIZE, listing
+from services.gateway.pages.items import FILTERS, listing
 from services.gateway.pages.job import REGIONS, view
 from services.gateway.pages.shell import Shell
 from touchstone.v1 import job_pb2, metric_pb2
 
 RESULT_EVERY_S = 1.5
-"""How often metrics and rows are asked for; progress comes as it changes."""
+"""How often metrics are asked for; progress comes as it changes."""
+ITEMS_EVERY_S = 2.0
+"""How often items, or only their counts, are asked for."""
 SEND_EVERY_S = 0.5
 RECONNECT_S = 1.0
 
@@ -90,9 +92,9 @@ async def _messages(ctx: Context, feed: Feed, caller: Caller, pause: float) -> A
     ends = time.monotonic() + ctx.settings.stream_max_age_s
     sent: dict[str, str] = {}
     result = metric_pb2.JobResult(job_id=feed.job.job_id)
-    asked = 0.0
+    asked = listed = 0.0
     count = 0
-    rows = 0
+    full = False
     try:
         yield b": open\n\n"
         while time.monotonic() < ends and not ctx.streams.stopping.is_set():
@@ -108,9 +110,10 @@ async def _messages(ctx: Context, feed: Feed, caller: Caller, pause: float) -> A
                 name: ctx.templates.get_template(template).render(shell=shell, **values)
                 for name, template in REGIONS.items()
             }
-            if last or (feed.job.progress.items_done and rows < PAGE_SIZE):
-                # In stable order a full first page does not change any more.
-                rows = await _add_items(ctx, feed, caller.identity, shell, parts) or rows
+            if last or (feed.job.progress.items_done and time.monotonic() - listed >= ITEMS_EVERY_S):
+                listed = time.monotonic()
+                # Rows that fill a page stay as they are until the end; counts go on.
+                full = await _add_items(ctx, feed, caller.identity, shell, parts, rows=last or not full) or full
             with contextlib.suppress(TouchstoneError):
                 shell_now = Shell("", caller, await ctx.catalogue.queue(), [])
                 parts["queue"] = ctx.templates.get_template("_queue.html").render(shell=shell_now)
@@ -128,15 +131,25 @@ async def _messages(ctx: Context, feed: Feed, caller: Caller, pause: float) -> A
         following.cancel()
 
 
-async def _add_items(ctx: Context, feed: Feed, caller: rpc.Identity, shell: Shell, parts: dict[str, str]) -> int:
-    """Adds the first page of items and their counts to what may be sent; returns how many rows it has."""
+async def _add_items(
+    ctx: Context, feed: Feed, caller: rpc.Identity, shell: Shell, parts: dict[str, str], *, rows: bool
+) -> bool:
+    """Adds the counts of items, and with `rows` their first page, to what may be sent; says whether more follow it."""
     try:
-        found = await listing(ctx.backend, feed.job.job_id, caller, QueryParams())
+        if rows:
+            found = await listing(ctx.backend, feed.job.job_id, caller, QueryParams())
+        else:
+            found = await listing(ctx.backend, feed.job.job_id, caller, QueryParams(), page_size=1)
     except TouchstoneError:
-        return 0
-    template = ctx.templates.get_template("jobs/_items.html")
-    parts["items"] = template.render(shell=shell, listing=found, items_problem="")
-    return len(found.rows)
+        return False
+    if rows:
+        template = ctx.templates.get_template("jobs/_items.html")
+        parts["items"] = template.render(shell=shell, listing=found, items_problem="")
+    for name, _, count in found.segments:
+        parts[f"count-{name}"] = ctx.templates.get_template("jobs/_count.html").render(
+            name=name, count=count, follows=True
+        )
+    return rows and bool(found.more)
 
 
 async def _wait(changed: asyncio.Event, streams: Streams, most: float, pause: float) -> bool:
@@ -154,7 +167,8 @@ async def _wait(changed: asyncio.Event, streams: Streams, most: float, pause: fl
 
 
 # Rows that someone has filtered, searched or opened stay as they are: such a table no longer carries the mark.
-_ONLY = {"items": "[data-live]"}
+# Counts of one task or of a search are not the whole job's.
+_ONLY = {"items": "[data-live]"} | {f"count-{name}": "[data-follows]" for name in FILTERS}
 
 
 def _message(number: int, parts: dict[str, str]) -> bytes:

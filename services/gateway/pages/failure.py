@@ -7,6 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import UnauthenticatedError
 from services.gateway import context
+from services.gateway.pages.login import login_address
 from services.gateway.pages.shell import render
 from services.gateway.responses import headers_of, sentence_of, status_of
 
@@ -23,7 +24,7 @@ _TITLES = {
 async def page_error(connection: HTTPConnection, error: Exception) -> Response:
     """The error as a page; without a session, the way to sign in."""
     if isinstance(error, UnauthenticatedError) and context.of(connection).access.sessions is not None:
-        return RedirectResponse("/login", 303)
+        return RedirectResponse(login_address(connection), 303)
     status = status_of(error)
     sentence = sentence_of(error)
     if status == 404 and sentence == "Not Found":

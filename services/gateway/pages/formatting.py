@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from services.gateway.api.results import is_bounded
 from services.gateway.jobs import moment
 from touchstone.v1 import metric_pb2
 
@@ -47,6 +48,11 @@ def mean(metric: metric_pb2.Metric) -> str:
     if metric.HasField("bound_low"):
         return span(metric.bound_low, metric.bound_high)
     return MISSING
+
+
+def bounds(metric: metric_pb2.Metric) -> str:
+    """What the metric could be × 100, were all that is unanswered wrong or right; empty when that is one value."""
+    return span(metric.bound_low, metric.bound_high) if is_bounded(metric) else ""
 
 
 def interval(metric: metric_pb2.Metric) -> str:
@@ -94,13 +100,29 @@ def rough(seconds: float) -> str:
     return duration(seconds) if seconds < 60 else duration(60 * round(seconds / 60))
 
 
-def rough_range(low: float, high: float) -> str:
-    """The range of a guess in the unit of `rough`."""
-    if high < 60:
-        return f"{low:.0f}–{high:.0f} s"
-    if high < 7200:
-        return f"{low / 60:.0f}–{high / 60:.0f}"
-    return f"{low / 3600:.1f}–{high / 3600:.1f} h"
+def time_left(seconds: float) -> str:
+    """A guess in one unit: 40 s, 22 min, 1.6 h."""
+    scale = _scale(seconds)
+    return f"{_in_unit(seconds, scale)} {scale[0]}"
+
+
+def time_range(seconds: float, low: float, high: float) -> str:
+    """The range around a guess, in the unit that `time_left` gives the guess; empty when it rounds to the guess."""
+    scale = _scale(seconds)
+    middle, first, last = (_in_unit(value, scale) for value in (seconds, min(low, seconds), max(high, seconds)))
+    return "" if first == middle == last else f"{first}–{last}"
+
+
+def _scale(seconds: float) -> tuple[str, int, int]:
+    """Unit, its seconds, and decimals that a guess of this size deserves."""
+    if round(seconds) < 60:
+        return "s", 1, 0
+    return ("min", 60, 0) if seconds < 5400 else ("h", 3600, 1)
+
+
+def _in_unit(seconds: float, scale: tuple[str, int, int]) -> str:
+    _, size, decimals = scale
+    return f"{max(0.0, seconds) / size:.{decimals}f}"
 
 
 def milliseconds(value: float) -> str:

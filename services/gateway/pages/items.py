@@ -68,6 +68,11 @@ class Listing:
         return urlencode({name: value for name, value in chosen.items() if value and (name, value) != ("items", "all")})
 
     @property
+    def whole(self) -> bool:
+        """Whether its counts are those of the whole job."""
+        return not self.task and not self.query
+
+    @property
     def automatic(self) -> bool:
         return self.pages < AUTOMATIC_PAGES
 
@@ -82,7 +87,9 @@ async def load(request: Request, job_id: str) -> Listing | str:
         return error.message
 
 
-async def listing(backend: Backend, job_id: str, caller: rpc.Identity, query: QueryParams) -> Listing:
+async def listing(
+    backend: Backend, job_id: str, caller: rpc.Identity, query: QueryParams, page_size: int = PAGE_SIZE
+) -> Listing:
     """Raises what the results service answers."""
     chosen = query.get("items", "all") if query.get("items", "all") in FILTERS else "all"
     pages = int(query["pages"]) if query.get("pages", "").isdecimal() and len(query["pages"]) < 6 else 1
@@ -91,7 +98,7 @@ async def listing(backend: Backend, job_id: str, caller: rpc.Identity, query: Qu
         task=query.get("task", ""),
         filter=FILTERS[chosen],
         query=query.get("q", "").strip()[:200],
-        page_size=PAGE_SIZE,
+        page_size=page_size,
         page_token=query.get("after", ""),
     )
     answer = await backend.ask(backend.results.ListItems, call, caller)

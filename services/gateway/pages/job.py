@@ -78,7 +78,7 @@ def view(job: job_pb2.Job, result: metric_pb2.JobResult, caller: rpc.Identity, s
         "elapsed": job.progress.elapsed_s or total_seconds(job),
         "took": total_seconds(job),
         "lines": _lines(job, result),
-        "axis": Axis(0, 100, (0, 50, 100), 64, 4),
+        "axis": Axis(0, 100, (0, 50, 100), 44, 4),
         "receipt": _receipt(job),
         "may_change": jobs.may_change(job, caller),
         "stale": stale,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -12,7 +12,8 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway import context, palette
-from services.gateway.api.leaderboard import SUITE_SCORE
+from services.gateway.api.leaderboard import SUITE_SCORE, require_known, unknown_metric
+from services.gateway.catalogue import Catalogue
 from services.gateway.charts import Axis
 from services.gateway.jobs import STATUS
 from services.gateway.pages.heat import columns
@@ -75,6 +76,9 @@ async def leaderboard(request: Request) -> Response:
     chosen = chosen or (suites[0].suite if suites else "glue")
     known = next((suite for suite in suites if suite.suite == chosen), None)
     view = View.of(request, chosen)
+    if "form" in request.query_params and view.metric not in _metrics((), known) and view.metric in _all(suites):
+        # The form was sent for another suite, which has this metric.
+        view = replace(view, metric=SUITE_SCORE)
     call = results_service_pb2.GetLeaderboardRequest(
         suite=view.suite, metric=view.metric, limit=view.top, mode=MODES[view.mode], endpoint=view.endpoint
     )
@@ -82,9 +86,15 @@ async def leaderboard(request: Request) -> Response:
         board = await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, caller)
     except (NotFoundError, InvalidRequestError):
         board = results_service_pb2.GetLeaderboardResponse()
-    ranked = [e for e in board.entries if not e.not_ranked_reason and not (e.baseline and not e.rank)]
-    floors = [e for e in board.entries if not e.not_ranked_reason and e.baseline and not e.rank]
+    problem = await _problem(ctx.catalogue, view, board, suites)
+    if problem:
+        board = results_service_pb2.GetLeaderboardResponse()
+    # Baselines are ranked where there is nothing else.
+    scored = [e for e in board.entries if not e.not_ranked_reason]
+    ranked = [e for e in scored if not e.baseline or (e.rank and view.baselines)]
+    floors = [e for e in scored if e.baseline and not e.rank]
     unranked = [e for e in board.entries if e.not_ranked_reason]
+    hidden = [e for e in scored if e.baseline and not view.baselines]
     shown = (e for e in board.entries if not e.baseline)
     values = {
         "view": view,
@@ -95,6 +105,9 @@ async def leaderboard(request: Request) -> Response:
         "modes": _modes(known, view.mode),
         "tops": TOPS,
         "board": board,
+        "problem": problem,
+        "hidden_baselines": len(hidden),
+        "hidden_unranked": 0 if view.unranked else len(unranked),
         "ranked": ranked,
         "floors": floors if view.baselines else [],
         "unranked": unranked if view.unranked else [],
@@ -108,7 +121,30 @@ async def leaderboard(request: Request) -> Response:
     }
     if is_fragment(request):
         return fragment(request, "leaderboard/_board.html", values)
-    return await render(request, "leaderboard/index.html", "leaderboard", values)
+    return await render(request, "leaderboard/index.html", "leaderboard", values, 400 if problem else 200)
+
+
+async def _problem(
+    catalogue: Catalogue,
+    view: View,
+    board: results_service_pb2.GetLeaderboardResponse,
+    suites: Sequence[suite_pb2.Suite],
+) -> str:
+    """What the API says of an unknown suite or metric; empty when the address is right, or while nobody can tell."""
+    try:
+        if board.entries and board.metrics and view.metric not in (SUITE_SCORE, *board.metrics):
+            return unknown_metric(view.metric, board.metrics).message
+        if suites and not board.entries:
+            await require_known(catalogue, view.suite, view.metric)
+    except InvalidRequestError as error:
+        return error.message
+    except TouchstoneError:
+        return ""
+    return ""
+
+
+def _all(suites: Sequence[suite_pb2.Suite]) -> set[str]:
+    return {spec.metric for suite in suites for task in suite.tasks for spec in task.metrics}
 
 
 async def _newest_suite(request: Request) -> str:

@@ -73,6 +73,15 @@ class ModelRow:
     refused: str
 
 
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Seconds until the first job starts (None: not known) and for all jobs together; `why` says what is missing."""
+
+    wait: float | None = None
+    work: float = 0
+    why: str = ""
+
+
 async def run_page(request: Request) -> Response:
     """The page, or the form alone when htmx asks after a choice."""
     form = Form.read(request.query_params)
@@ -172,7 +181,7 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
         "items": items,
         "published": estimate.items_of(suite, [], 0) if suite else 0,
         "queue": await ctx.catalogue.queue(),
-        "guess": await _guess(request, form, items),
+        "guess": await _guess(request, form, items, (suite.title or suite.suite) if suite else "the suite"),
     }
 
 
@@ -198,23 +207,29 @@ async def _entries(request: Request, suite: str) -> dict[tuple[str, str], metric
     return {(entry.endpoint, entry.model): entry for entry in answer.entries}
 
 
-async def _guess(request: Request, form: Form, items: int) -> dict[str, float] | None:
-    """Seconds until the first job starts and for all jobs, from each model's newest run; None without one."""
+async def _guess(request: Request, form: Form, items: int, title: str) -> Guess:
+    """How long the chosen models will take, each at the pace of its newest completed run."""
     ctx = context.of(request)
-    if not form.models or not items:
-        return None
+    if not form.models:
+        return Guess(why="Choose a model.")
+    if not items:
+        return Guess(why="How many items the tasks have is told by the plan, so there is no estimate yet.")
     try:
         queue = await ctx.catalogue.queue()
         runs = await asyncio.gather(
             *(estimate.newest_run(ctx.backend, m, form.suite, context.identity(request)) for m in form.models[:20])
         )
-    except TouchstoneError:
-        return None
-    paces = [estimate.seconds_per_item(run) if run else None for run in runs]
-    wait = estimate.waiting_s(queue)
-    if any(pace is None for pace in paces) or wait is None:
-        return None
-    return {"wait": wait, "work": sum(items * pace for pace in paces if pace is not None)}
+    except TouchstoneError as error:
+        return Guess(why=f"No estimate: {error.message}")
+    timed = dict(zip(form.models, runs, strict=False))
+    never = [model for model, run in timed.items() if run is None]
+    if never:
+        return Guess(why=f"No completed run of {', '.join(never)} on {title} to estimate from.")
+    paces = {model: estimate.seconds_per_item(run) for model, run in timed.items() if run is not None}
+    untimed = [model for model, pace in paces.items() if pace is None]
+    if untimed:
+        return Guess(why=f"The last run of {', '.join(untimed)} on {title} took several attempts, which tells no pace.")
+    return Guess(estimate.waiting_s(queue), sum(items * pace for pace in paces.values() if pace is not None))
 
 
 def _refusal(endpoint: endpoint_pb2.Endpoint | None, model: endpoint_pb2.Model) -> str:

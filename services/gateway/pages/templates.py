@@ -23,6 +23,7 @@ def environment() -> Environment:
         number=formatting.number,
         hundredths=formatting.hundredths,
         mean=formatting.mean,
+        bounds=formatting.bounds,
         interval=formatting.interval,
         rate=formatting.rate,
         duration=formatting.duration,

@@ -45,6 +45,37 @@ def test_guesses_are_said_as_ranges(seconds: float, words: str) -> None:
     assert spoken_range(seconds) == words
 
 
+@pytest.mark.parametrize(
+    ("seconds", "low", "high", "words", "span"),
+    [
+        (34, 34, 34.2, "34 s", ""),
+        (59, 45, 80, "59 s", "45–80"),
+        (59.6, 59, 61, "1 min", ""),
+        (130, 110, 140, "2 min", ""),
+        (1320, 1080, 1620, "22 min", "18–27"),
+        (5760, 5000, 7000, "1.6 h", "1.4–1.9"),
+        (100, 200, 50, "2 min", ""),
+    ],
+)
+def test_time_left_and_its_range_share_one_unit(seconds: float, low: float, high: float, words: str, span: str) -> None:
+    assert formatting.time_left(seconds) == words
+    assert formatting.time_range(seconds, low, high) == span
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_a_range_of_time_holds_its_guess_and_is_never_one_value(seconds: float, low: float, high: float) -> None:
+    span = formatting.time_range(seconds, low, high)
+    if span:
+        first, last = (float(end) for end in span.split("–"))
+        assert first < last
+        assert first <= float(formatting.time_left(seconds).split()[0]) <= last
+
+
+def test_bounds_are_said_only_where_they_are_wider_than_the_mean() -> None:
+    assert formatting.bounds(fake_data.metric("accuracy", 0.5, 100)) == ""
+    assert formatting.bounds(fake_data.bounded_metric("score", 0.144, 0.019, 0.894, 100)) == "1.9–89.4"
+
+
 keys = st.lists(st.tuples(st.sampled_from(["ollama", "vllm"]), st.text(max_size=6)), unique=True, max_size=16)
 
 
@@ -88,6 +119,18 @@ def test_a_value_off_the_axis_is_said_in_words() -> None:
     axis = charts.Axis.around([70, 90])
     assert "44.5, off the axis" in charts.score_cell(axis, 44.5, 40, 50, 0)
     assert 'class="mark' not in charts.score_cell(axis, 44.5, 40, 50, 0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "arrows", "brackets"), [(72, 88, 0, 2), (0.2, 88, 1, 1), (72, 94.7, 1, 1), (0.2, 94.7, 2, 0)]
+)
+def test_bounds_off_the_axis_end_in_an_arrow_instead_of_a_bracket(
+    low: float, high: float, arrows: int, brackets: int
+) -> None:
+    cell = ElementTree.fromstring(charts.bounds_cell(charts.Axis.around([70, 90]), low, high))
+    paths = {path.get("class"): path.get("d", "") for path in cell}
+    assert paths.get("off", "").count("Z") == arrows
+    assert paths["bracket"].count("M") == brackets
 
 
 def test_a_cell_not_shown_to_beat_the_majority_class_is_bare() -> None:

@@ -1,0 +1,78 @@
+"""What pages say where there is little to show: unknown addresses, baselines alone, jobs that never started."""
+
+from __future__ import annotations
+
+import html
+
+import pytest
+
+from tests.gateway import fake_data
+from tests.gateway.fake_services import spec
+from tests.gateway.gateway_server import Running
+from touchstone.v1 import job_pb2
+
+
+async def page(gateway: Running, address: str, status: int = 200) -> str:
+    answer = await gateway.client.get(address, headers={"Accept": "text/html"})
+    assert answer.status_code == status, answer.text
+    return html.unescape(answer.text)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+async def test_an_unknown_suite_or_metric_is_said_with_the_known_ones(gateway: Running, filled: bool) -> None:
+    if filled:
+        gateway.world.boards["glue"] = fake_data.leaderboard({})
+    text = await page(gateway, "/leaderboard?suite=zzz", 400)
+    assert "Invalid benchmark suite. Supported: glue, demo" in text
+    assert 'value="zzz"' not in text
+    assert "runs yet" not in text
+    text = await page(gateway, "/leaderboard?suite=glue&metric=nonsense", 400)
+    assert "Unknown metric 'nonsense'. Metrics of this suite: score, accuracy" in text
+
+
+async def test_a_metric_chosen_for_another_suite_gives_way_to_the_score(gateway: Running) -> None:
+    text = await page(gateway, "/leaderboard?form=1&suite=demo&metric=f1")
+    assert '<option value="f1" selected>' in text
+    gateway.world.boards["demo"] = []
+    await page(gateway, "/leaderboard?form=1&suite=demo&metric=nonsense", 400)
+
+
+async def test_baselines_alone_are_ranked_and_can_be_hidden(gateway: Running) -> None:
+    alone = [entry for entry in fake_data.leaderboard({}) if entry.baseline]
+    for rank, entry in enumerate(alone, 1):
+        entry.rank = rank
+    gateway.world.boards["glue"] = alone
+    text = await page(gateway, "/leaderboard?suite=glue")
+    assert "Only baselines are ranked so far" in text
+    text = await page(gateway, "/leaderboard?suite=glue&form=1&show=unranked")
+    assert "Only baselines have run" in text
+    assert "bag-of-words" not in text
+
+
+async def test_beside_models_baselines_are_the_floor(gateway: Running) -> None:
+    gateway.world.boards["glue"] = fake_data.leaderboard({})
+    text = await page(gateway, "/leaderboard?suite=glue")
+    assert "Baselines are the floor, and have no rank." in text
+    assert "Only baselines" not in text
+
+
+async def test_a_failed_job_that_never_started_offers_to_run_again(gateway: Running) -> None:
+    job = gateway.world.add(spec("dead:1b"), "local")
+    gateway.world.finish(job.job_id, job_pb2.Job.STATE_FAILED, "ollama has no model 'dead:1b'.")
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    assert "Nothing was run. The whole job can run as attempt 2." in text
+    assert "Run again" in text
+    for untrue in ("0 of 0", "Run what is missing", "Items are counted when"):
+        assert untrue not in text
+
+
+async def test_the_run_page_names_the_models_without_a_completed_run(gateway: Running) -> None:
+    world = gateway.world
+    done = world.start(world.add(spec("qwen2.5:7b"), "local").job_id, ago_s=600)
+    world.finish(done.job_id)
+    chosen = "/run?endpoint=ollama&suite=glue&model=qwen2.5:7b"
+    assert "No completed run" not in await page(gateway, chosen)
+    text = await page(gateway, f"{chosen}&model=mistral:7b")
+    assert "No completed run of mistral:7b on GLUE to estimate from." in text
+    done.attempt = 2
+    assert "The last run of qwen2.5:7b on GLUE took several attempts" in await page(gateway, chosen)
