@@ -31,42 +31,36 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._results = results
         self._suites = suites
 
-    async def GetJob(  # noqa: N802 (gRPC names its methods so)
-        self, request: pb.ResultsServiceGetJobRequest, context: Any
-    ) -> pb.ResultsServiceGetJobResponse:
+    async def GetJob(self, request: pb.ResultsServiceGetJobRequest, context: Any) -> pb.ResultsServiceGetJobResponse:
         job = await self._database.read(lambda c: job_reads.get_job(c, request.job_id))
         return pb.ResultsServiceGetJobResponse(job=job)
 
-    async def ListJobs(  # noqa: N802
+    async def ListJobs(
         self, request: pb.ResultsServiceListJobsRequest, context: Any
     ) -> pb.ResultsServiceListJobsResponse:
         return await self._database.read(lambda c: job_reads.list_jobs(c, request))
 
-    async def GetJobResult(  # noqa: N802
-        self, request: pb.GetJobResultRequest, context: Any
-    ) -> pb.GetJobResultResponse:
+    async def GetJobResult(self, request: pb.GetJobResultRequest, context: Any) -> pb.GetJobResultResponse:
         result = await self._database.read(lambda c: job_reads.get_job_result(c, request.job_id))
         return pb.GetJobResultResponse(result=result)
 
-    async def GetLeaderboard(  # noqa: N802
-        self, request: pb.GetLeaderboardRequest, context: Any
-    ) -> pb.GetLeaderboardResponse:
+    async def GetLeaderboard(self, request: pb.GetLeaderboardRequest, context: Any) -> pb.GetLeaderboardResponse:
         try:
             return await self._database.read(lambda c: leaderboard(c, request))
         except UnknownSuiteError:
             announced = await self._suites()
             return await self._database.read(lambda c: leaderboard(c, request, announced))
 
-    async def ListItems(self, request: pb.ListItemsRequest, context: Any) -> pb.ListItemsResponse:  # noqa: N802
+    async def ListItems(self, request: pb.ListItemsRequest, context: Any) -> pb.ListItemsResponse:
         return await self._database.read(lambda c: item_reads.list_items(c, request))
 
-    async def GetItem(self, request: pb.GetItemRequest, context: Any) -> pb.GetItemResponse:  # noqa: N802
+    async def GetItem(self, request: pb.GetItemRequest, context: Any) -> pb.GetItemResponse:
         return pb.GetItemResponse(item=await self._database.read(lambda c: item_reads.get_item(c, request)))
 
-    async def ListEvents(self, request: pb.ListEventsRequest, context: Any) -> pb.ListEventsResponse:  # noqa: N802
+    async def ListEvents(self, request: pb.ListEventsRequest, context: Any) -> pb.ListEventsResponse:
         return await self._database.read(lambda c: job_reads.list_events(c, request))
 
-    async def SealJob(self, request: pb.SealJobRequest, context: Any) -> pb.SealJobResponse:  # noqa: N802
+    async def SealJob(self, request: pb.SealJobRequest, context: Any) -> pb.SealJobResponse:
         rpc.require_admin()
         job = request.job
         if not job.job_id or not job.plan:
@@ -80,9 +74,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
             sealed = await self._database.write(lambda c: duckdb_store.store_seal(c, job, computed, now))
         return sealed
 
-    async def ListStoredItems(  # noqa: N802
-        self, request: pb.ListStoredItemsRequest, context: Any
-    ) -> pb.ListStoredItemsResponse:
+    async def ListStoredItems(self, request: pb.ListStoredItemsRequest, context: Any) -> pb.ListStoredItemsResponse:
         rpc.require_admin()
         await self._reached(request.results_sequence, context)
         return await self._database.read(lambda c: item_reads.list_stored_items(c, request.job_id))

@@ -50,52 +50,48 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     def _fleet(self) -> Fleet:
         return self._lead().fleet
 
-    async def CreateJob(self, request: pb.CreateJobRequest, context: Any) -> pb.CreateJobResponse:  # noqa: N802
+    async def CreateJob(self, request: pb.CreateJobRequest, context: Any) -> pb.CreateJobResponse:
         job = await self._desk.create(rpc.identity(), request.request_id, request.spec)
         return pb.CreateJobResponse(job=job)
 
-    async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:  # noqa: N802
+    async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:
         return pb.GetJobResponse(job=self._desk.get(request.job_id))
 
-    async def ListJobs(self, request: pb.ListJobsRequest, context: Any) -> pb.ListJobsResponse:  # noqa: N802
+    async def ListJobs(self, request: pb.ListJobsRequest, context: Any) -> pb.ListJobsResponse:
         jobs = self._desk.list(request.owner)
         page, token = paged(jobs, request.page_size, request.page_token, 100, 500, _newest_first)
         return pb.ListJobsResponse(jobs=page, next_page_token=token)
 
-    async def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.CancelJobResponse:  # noqa: N802
+    async def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.CancelJobResponse:
         return pb.CancelJobResponse(job=await self._desk.cancel(rpc.identity(), request.job_id))
 
-    async def RetryJob(self, request: pb.RetryJobRequest, context: Any) -> pb.RetryJobResponse:  # noqa: N802
+    async def RetryJob(self, request: pb.RetryJobRequest, context: Any) -> pb.RetryJobResponse:
         return pb.RetryJobResponse(job=await self._desk.retry(rpc.identity(), request.job_id))
 
-    async def WatchJob(  # noqa: N802
-        self, request: pb.WatchJobRequest, context: Any
-    ) -> AsyncIterator[pb.WatchJobResponse]:
+    async def WatchJob(self, request: pb.WatchJobRequest, context: Any) -> AsyncIterator[pb.WatchJobResponse]:
         async for job in self._desk.watch(request.job_id):
             yield pb.WatchJobResponse(job=job)
 
-    async def GetQueue(self, request: pb.GetQueueRequest, context: Any) -> pb.GetQueueResponse:  # noqa: N802
+    async def GetQueue(self, request: pb.GetQueueRequest, context: Any) -> pb.GetQueueResponse:
         return pb.GetQueueResponse(queue=self._desk.queue())
 
-    async def ListEvaluators(  # noqa: N802
-        self, request: pb.ListEvaluatorsRequest, context: Any
-    ) -> pb.ListEvaluatorsResponse:
+    async def ListEvaluators(self, request: pb.ListEvaluatorsRequest, context: Any) -> pb.ListEvaluatorsResponse:
         found = self._fleet.evaluators(self._now())
         page, token = paged(found, request.page_size, request.page_token, 100, 500, lambda e: e.evaluator)
         return pb.ListEvaluatorsResponse(evaluators=page, next_page_token=token)
 
-    async def ListEndpoints(self, request: pb.ListEndpointsRequest, context: Any) -> pb.ListEndpointsResponse:  # noqa: N802
+    async def ListEndpoints(self, request: pb.ListEndpointsRequest, context: Any) -> pb.ListEndpointsResponse:
         found = [_without_models(e) for e in self._fleet.endpoints(self._now())]
         page, token = paged(found, request.page_size, request.page_token, 100, 500, lambda e: e.endpoint)
         return pb.ListEndpointsResponse(endpoints=page, next_page_token=token)
 
-    async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:  # noqa: N802
+    async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
         endpoint = self._fleet.endpoint(request.endpoint, self._now())
         models = sorted(endpoint.models, key=lambda m: m.model)
         page, token = paged(models, request.page_size, request.page_token, 500, 1000, lambda m: m.model)
         return pb.ListModelsResponse(endpoint=_without_models(endpoint), models=page, next_page_token=token)
 
-    async def ListSuites(self, request: pb.ListSuitesRequest, context: Any) -> pb.ListSuitesResponse:  # noqa: N802
+    async def ListSuites(self, request: pb.ListSuitesRequest, context: Any) -> pb.ListSuitesResponse:
         suites = sorted(self._fleet.suites(self._now()), key=lambda s: s.suite)
         page, token = paged(suites, request.page_size, request.page_token, 100, 500, lambda s: s.suite)
         return pb.ListSuitesResponse(suites=page, next_page_token=token)

@@ -211,7 +211,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             raise NotFoundError(f"Job {job_id} is not known.")
         return self.world.jobs[job_id]
 
-    async def CreateJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def CreateJob(self, request: Any, context: Any) -> Any:
         caller = rpc.identity()
         self.world.callers.append(caller)
         if request.request_id in self.world.requests:
@@ -226,15 +226,15 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             self.world.requests[request.request_id] = job.job_id
         return scheduler_service_pb2.CreateJobResponse(job=job)
 
-    async def GetJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def GetJob(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.GetJobResponse(job=await self._job(request.job_id))
 
-    async def ListJobs(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListJobs(self, request: Any, context: Any) -> Any:
         found = [job for job in self.world.jobs.values() if job.job_id not in self.world.forgotten]
         found.sort(key=lambda job: -job.created_at.ToNanoseconds())
         return scheduler_service_pb2.ListJobsResponse(jobs=found[: request.page_size or 100])
 
-    async def CancelJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def CancelJob(self, request: Any, context: Any) -> Any:
         job = await self._job(request.job_id)
         caller = rpc.identity()
         if not caller.is_admin and caller.user != job.owner:
@@ -244,7 +244,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self.world.finish(job.job_id, job_pb2.Job.STATE_CANCELLED, f"Stopped by {caller.user}.")
         return scheduler_service_pb2.CancelJobResponse(job=job)
 
-    async def RetryJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def RetryJob(self, request: Any, context: Any) -> Any:
         job = await self._job(request.job_id)
         if job.state in _LIVE:
             raise ConflictError(f"Job {job.job_id} still runs.")
@@ -254,7 +254,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self.world.touch()
         return scheduler_service_pb2.RetryJobResponse(job=job)
 
-    async def WatchJob(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
+    async def WatchJob(self, request: Any, context: Any) -> AsyncIterator[Any]:
         while True:
             changed = self.world.changed
             job = await self._job(request.job_id)
@@ -264,7 +264,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             await changed.wait()
             await asyncio.sleep(0.1)
 
-    async def GetQueue(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def GetQueue(self, request: Any, context: Any) -> Any:
         queue = queue_pb2.Queue(
             running=self.world.holding(),
             pending=self.world.waiting(),
@@ -274,19 +274,19 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         )
         return scheduler_service_pb2.GetQueueResponse(queue=queue)
 
-    async def ListEvaluators(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListEvaluators(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.ListEvaluatorsResponse()
 
-    async def ListEndpoints(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListEndpoints(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.ListEndpointsResponse(endpoints=fake_data.endpoints())
 
-    async def ListModels(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListModels(self, request: Any, context: Any) -> Any:
         models = fake_data.models()
         if request.endpoint not in models:
             raise NotFoundError(f"Endpoint {request.endpoint!r} was never announced.")
         return scheduler_service_pb2.ListModelsResponse(models=models[request.endpoint])
 
-    async def ListSuites(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListSuites(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.ListSuitesResponse(suites=fake_data.suites())
 
 
@@ -301,10 +301,10 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
             raise NotFoundError(f"Job {job_id} was never heard of.")
         return self.world.jobs[job_id]
 
-    async def GetJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def GetJob(self, request: Any, context: Any) -> Any:
         return results_service_pb2.ResultsServiceGetJobResponse(job=self._job(request.job_id))
 
-    async def ListJobs(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListJobs(self, request: Any, context: Any) -> Any:
         found = [
             job
             for job in self.world.jobs.values()
@@ -319,12 +319,12 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
             jobs=found[first : first + size], next_page_token=after, total_size=len(found)
         )
 
-    async def GetJobResult(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def GetJobResult(self, request: Any, context: Any) -> Any:
         self._job(request.job_id)
         result = self.world.results.get(request.job_id, metric_pb2.JobResult(job_id=request.job_id))
         return results_service_pb2.GetJobResultResponse(result=result)
 
-    async def GetLeaderboard(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def GetLeaderboard(self, request: Any, context: Any) -> Any:
         entries = self.world.boards.get(request.suite, [])
         answer = results_service_pb2.GetLeaderboardResponse(metrics=["accuracy", "f1", "matthews_correlation"])
         if not entries:
@@ -345,7 +345,7 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
                 stored.append(results_service_pb2.StoredItem(job_id=job_id, task=plan.task, attempt=1, result=result))
         return stored
 
-    async def ListItems(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListItems(self, request: Any, context: Any) -> Any:
         listing = results_service_pb2.ListItemsRequest
         chosen = [
             stored
@@ -373,19 +373,19 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
             count_errors=len(kinds[listing.FILTER_ERRORS]),
         )
 
-    async def GetItem(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def GetItem(self, request: Any, context: Any) -> Any:
         for stored in self._items(request.job_id):
             if stored.task == request.task and stored.result.item == request.item:
                 return results_service_pb2.GetItemResponse(item=stored)
         raise NotFoundError(f"Item {request.item} of {request.task} is not stored.")
 
-    async def ListEvents(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListEvents(self, request: Any, context: Any) -> Any:
         return results_service_pb2.ListEventsResponse()
 
-    async def SealJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def SealJob(self, request: Any, context: Any) -> Any:
         return results_service_pb2.SealJobResponse()
 
-    async def ListStoredItems(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def ListStoredItems(self, request: Any, context: Any) -> Any:
         return results_service_pb2.ListStoredItemsResponse()
 
 

@@ -39,7 +39,7 @@ LIMIT = bus.Settings(url="", monitor_url="", results_max_bytes=64 * 1024**2, rep
 class Sealer(results_service_pb2_grpc.ResultsServiceServicer):
     """Results that has everything."""
 
-    async def SealJob(self, request, context):  # type: ignore[no-untyped-def]  # noqa: N802
+    async def SealJob(self, request, context):  # type: ignore[no-untyped-def]
         return results_service_pb2.SealJobResponse()
 
 

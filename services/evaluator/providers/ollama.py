@@ -42,17 +42,7 @@ class OllamaProvider:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-        self._http = Transport(
-            endpoint.name,
-            endpoint.base_url,
-            endpoint.address,
-            "Start it with `ollama serve`.",
-            headers=headers,
-            secret=endpoint.api_key,
-            timeout_s=endpoint.timeout_s,
-            first_byte_s=endpoint.first_byte_s,
-        )
+        self._http = Transport.to(endpoint, "Start it with `ollama serve`.")
         self._listed: dict[str, endpoint_pb2.Model] | None = None
         self._listing = asyncio.Lock()
         self._windows: dict[str, int] = {}

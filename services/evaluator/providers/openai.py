@@ -41,17 +41,7 @@ class OpenAIProvider:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-        self._http = Transport(
-            endpoint.name,
-            endpoint.base_url,
-            endpoint.address,
-            "Start the server or correct base_url in the endpoints file.",
-            headers=headers,
-            secret=endpoint.api_key,
-            timeout_s=endpoint.timeout_s,
-            first_byte_s=endpoint.first_byte_s,
-        )
+        self._http = Transport.to(endpoint, "Start the server or correct base_url in the endpoints file.")
         self._official = endpoint.base_url.startswith(OPENAI_URL)
         self._listed: dict[str, endpoint_pb2.Model] | None = None
         self._owner = ""

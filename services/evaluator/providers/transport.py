@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 
+from services.evaluator.endpoints import Endpoint
 from services.evaluator.providers.base import ProviderError
 
 CONNECT_S = 5.0
@@ -100,6 +101,21 @@ class Transport:
             total=timeout_s, connect=None, sock_connect=CONNECT_S, sock_read=first_byte_s or None
         )
         self._session: aiohttp.ClientSession | None = None
+
+    @classmethod
+    def to(cls, endpoint: Endpoint, hint: str) -> Transport:
+        """To a configured endpoint, with its key as a bearer token."""
+        headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+        return cls(
+            endpoint.name,
+            endpoint.base_url,
+            endpoint.address,
+            hint,
+            headers=headers,
+            secret=endpoint.api_key,
+            timeout_s=endpoint.timeout_s,
+            first_byte_s=endpoint.first_byte_s,
+        )
 
     async def get(self, path: str, *, timeout_s: float = 10.0) -> Reply:
         """Raises ProviderError."""

@@ -334,6 +334,7 @@ async def test_a_retry_does_not_wait_for_silent_results_with_the_lock(world: Wor
     retry = asyncio.create_task(world.desk.retry(ALICE, "11111111-1111-1111-1111-111111111111"))
     await world.settle()
     await asyncio.wait_for(world.desk.cancel(ALICE, job), 1)
+    assert world.state(job) == "cancelled"
     retry.cancel()
 
 
