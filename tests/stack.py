@@ -136,7 +136,7 @@ class Stack:
     def evaluator(self, name: str, endpoints: Iterable[Endpoint]) -> Iterator[None]:
         """A further evaluator beside the launcher's, with endpoints of its own."""
         environment = self._environment | {
-            "TOUCHSTONE_NATS_URL": f"nats://127.0.0.1:{self.nats_port}",
+            "TOUCHSTONE_NATS_URL": (self.state_dir / "nats-url").read_text().strip(),
             "TOUCHSTONE_NATS_MONITOR_URL": f"http://127.0.0.1:{self.nats_monitor_port}",
             "TOUCHSTONE_ENDPOINTS": str(endpoints_file(self.folder / f"{name}.toml", endpoints)),
             "TOUCHSTONE_EVALUATOR_NAME": name,
@@ -165,7 +165,7 @@ class Stack:
         made = subprocess.run(
             [sys.executable, "-m", "services.gateway", "token", *arguments],
             cwd=ROOT,
-            env=self._environment | {"TOUCHSTONE_NATS_URL": f"nats://127.0.0.1:{self.nats_port}"},
+            env=self._environment,
             capture_output=True,
             text=True,
             timeout=60,

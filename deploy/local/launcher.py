@@ -63,7 +63,7 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
 
 
 async def _start(supervisor: Supervisor, settings: Settings, state: StateDir, environ: Mapping[str, str]) -> None:
-    await supervisor.start([stack.nats_process(settings, environ)])
+    await supervisor.start([stack.nats_process(settings, state, environ)])
     await supervisor.start(stack.service_processes(settings, state, environ))
 
 

@@ -43,10 +43,6 @@ class Settings:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.http_port}"
 
     @property
-    def nats_url(self) -> str:
-        return f"nats://127.0.0.1:{self.nats_port}"
-
-    @property
     def nats_monitor_url(self) -> str:
         return f"http://127.0.0.1:{self.nats_monitor_port}"
 

@@ -21,18 +21,19 @@ _INHERITED = {
 }  # fmt: skip
 
 
-def nats_process(settings: Settings, environ: Mapping[str, str]) -> Process:
+def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]) -> Process:
     """Writes its configuration. Raises LaunchError when no fitting nats-server is installed."""
-    config = settings.state_dir / "nats.conf"
     # Without `sync_interval: always` a power loss takes up to two minutes of acknowledged messages.
-    config.write_text(
+    config = state.write_private(
+        "nats.conf",
         f'listen: "127.0.0.1:{settings.nats_port}"\n'
         f'http: "127.0.0.1:{settings.nats_monitor_port}"\n'
+        f'authorization {{ token: "{state.nats_token()}" }}\n'
         "max_payload: 1MB\n"
-        f'jetstream {{ store_dir: "{settings.state_dir / "nats"}", sync_interval: always }}\n'
+        f'jetstream {{ store_dir: "{settings.state_dir / "nats"}", sync_interval: always }}\n',
     )
     # How commands beside this launcher, such as the one that makes tokens, find NATS.
-    (settings.state_dir / "nats-url").write_text(f"{settings.nats_url}\n")
+    state.write_private("nats-url", f"{nats_url(settings, state)}\n")
     return Process(
         "nats",
         (nats_binary(environ.get("PATH", "")), "-c", str(config)),
@@ -70,6 +71,10 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
     ]
 
 
+def nats_url(settings: Settings, state: StateDir) -> str:
+    return f"nats://{state.nats_token()}@127.0.0.1:{settings.nats_port}"
+
+
 def _module(service: str) -> tuple[str, ...]:
     return (sys.executable, "-m", f"services.{service}")
 
@@ -78,7 +83,7 @@ def addresses(settings: Settings, state: StateDir) -> dict[str, str]:
     """Where the services find each other, by environment variable."""
     scheduler, results = f"127.0.0.1:{settings.scheduler_port}", f"127.0.0.1:{settings.results_port}"
     return {
-        "TOUCHSTONE_NATS_URL": settings.nats_url,
+        "TOUCHSTONE_NATS_URL": nats_url(settings, state),
         "TOUCHSTONE_NATS_MONITOR_URL": settings.nats_monitor_url,
         "TOUCHSTONE_SERVICE_TOKEN": state.service_token(),
         "TOUCHSTONE_SCHEDULER_NAME": "scheduler-1",

@@ -75,16 +75,25 @@ class StateDir:
         return path
 
     def service_token(self) -> str:
-        """The services' shared secret, made at first use and readable by its owner only."""
-        path = self.path / "service-token"
-        if not path.exists():
-            fresh = path.with_suffix(".new")
-            fresh.unlink(missing_ok=True)
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(secrets.token_urlsafe(32))
-            fresh.replace(path)
-        return path.read_text().strip()
+        """The services' shared secret, made at first use."""
+        return self._secret("service-token")
+
+    def nats_token(self) -> str:
+        """What NATS asks of every connection, made at first use: other accounts of the machine must not reach it."""
+        return self._secret("nats-token")
+
+    def _secret(self, name: str) -> str:
+        if not (self.path / name).exists():
+            self.write_private(name, secrets.token_urlsafe(32))
+        return (self.path / name).read_text().strip()
+
+    def write_private(self, name: str, text: str) -> Path:
+        """A file that its owner only may read, written whole or not at all."""
+        path, fresh = self.path / name, self.path / f"{name}.new"
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+        return fresh.replace(path)
 
     # -- children --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import nats.errors
@@ -137,8 +138,10 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
                 await client.connect(url, **options)
         except (OSError, nats.errors.Error, TimeoutError) as error:
             if asyncio.get_running_loop().time() >= deadline:
+                place = urlsplit(url).netloc.rpartition("@")[2]  # Without the token that may stand before it.
                 raise UnavailableError(
-                    f"NATS does not answer at {url}. Start it (make run does) or set TOUCHSTONE_NATS_URL."
+                    f"NATS does not answer at {place}, or refuses the token. Start it (make run does) or set "
+                    "TOUCHSTONE_NATS_URL."
                 ) from error
             await asyncio.sleep(0.2)
         else:

@@ -65,7 +65,7 @@ class Launched:
 
     @property
     def nats_url(self) -> str:
-        return f"nats://127.0.0.1:{self.ports['NATS']}"
+        return (self.state_dir / "nats-url").read_text().strip()
 
     @property
     def nats_monitor_url(self) -> str:

@@ -55,6 +55,6 @@ async def _echo(msg: Msg) -> None:
 
 async def test_connecting_where_nothing_listens_ends_with_a_sentence() -> None:
     began = time.monotonic()
-    with pytest.raises(UnavailableError, match="NATS does not answer at nats"):
+    with pytest.raises(UnavailableError, match="NATS does not answer at 127"):
         await bus.connect("nats://127.0.0.1:1", "test", timeout_s=1)
     assert time.monotonic() - began < 4

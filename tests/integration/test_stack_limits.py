@@ -13,6 +13,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+from services import bus
+from services.errors import UnavailableError
 from tests.rows import write_mirror
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
@@ -107,6 +109,13 @@ def test_a_token_is_taken_from_either_header(world: World) -> None:
     for headers in ({"Authorization": f"Bearer {token}"}, {"X-API-Key": token}):
         with world.stack.client() as client:
             assert client.get("/results", headers=headers).status_code == 200
+
+
+async def test_nats_asks_for_its_token_too(world: World) -> None:
+    with pytest.raises(UnavailableError, match="refuses the token"):
+        await bus.connect(f"nats://127.0.0.1:{world.stack.nats_port}", "stranger", timeout_s=1)
+    for private in ("nats-url", "nats.conf", "nats-token"):
+        assert (world.stack.state_dir / private).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_page_without_a_session_leads_to_the_login(world: World) -> None:
