@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-GATHERING_S = 0.3
+GATHERING_S = 1.0
 
 if "services.results" in sys.orig_argv:
     root = Path(__file__).parents[4]
