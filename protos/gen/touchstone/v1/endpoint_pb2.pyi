@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Endpoint(_message.Message):
-    __slots__ = ("endpoint", "kind", "state", "detail", "server", "concurrency", "slots_total", "slots_busy", "exclusive", "requests_per_minute", "max_model_b", "models", "refreshed_at", "listing_ms", "baseline")
+    __slots__ = ("endpoint", "kind", "state", "detail", "server", "concurrency", "slots_total", "slots_busy", "exclusive", "requests_per_minute", "max_model_b", "models", "refreshed_at", "listing_ms", "baseline", "resident_model")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[Endpoint.State]
@@ -41,6 +41,7 @@ class Endpoint(_message.Message):
     REFRESHED_AT_FIELD_NUMBER: _ClassVar[int]
     LISTING_MS_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
+    RESIDENT_MODEL_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     kind: str
     state: Endpoint.State
@@ -56,10 +57,11 @@ class Endpoint(_message.Message):
     refreshed_at: _timestamp_pb2.Timestamp
     listing_ms: float
     baseline: bool
-    def __init__(self, endpoint: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[Endpoint.State, str]] = ..., detail: _Optional[str] = ..., server: _Optional[str] = ..., concurrency: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_busy: _Optional[int] = ..., exclusive: _Optional[bool] = ..., requests_per_minute: _Optional[int] = ..., max_model_b: _Optional[float] = ..., models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ..., refreshed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., listing_ms: _Optional[float] = ..., baseline: _Optional[bool] = ...) -> None: ...
+    resident_model: str
+    def __init__(self, endpoint: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[Endpoint.State, str]] = ..., detail: _Optional[str] = ..., server: _Optional[str] = ..., concurrency: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_busy: _Optional[int] = ..., exclusive: _Optional[bool] = ..., requests_per_minute: _Optional[int] = ..., max_model_b: _Optional[float] = ..., models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ..., refreshed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., listing_ms: _Optional[float] = ..., baseline: _Optional[bool] = ..., resident_model: _Optional[str] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("model", "digest", "parameters_b", "quantization", "disk_bytes", "memory_bytes", "context_length", "description", "baseline")
+    __slots__ = ("model", "digest", "parameters_b", "quantization", "disk_bytes", "memory_bytes", "context_length", "description", "baseline", "capabilities", "input_price", "output_price")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_B_FIELD_NUMBER: _ClassVar[int]
@@ -69,6 +71,9 @@ class Model(_message.Message):
     CONTEXT_LENGTH_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    INPUT_PRICE_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_PRICE_FIELD_NUMBER: _ClassVar[int]
     model: str
     digest: str
     parameters_b: float
@@ -78,4 +83,23 @@ class Model(_message.Message):
     context_length: int
     description: str
     baseline: bool
-    def __init__(self, model: _Optional[str] = ..., digest: _Optional[str] = ..., parameters_b: _Optional[float] = ..., quantization: _Optional[str] = ..., disk_bytes: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., context_length: _Optional[int] = ..., description: _Optional[str] = ..., baseline: _Optional[bool] = ...) -> None: ...
+    capabilities: Capabilities
+    input_price: float
+    output_price: float
+    def __init__(self, model: _Optional[str] = ..., digest: _Optional[str] = ..., parameters_b: _Optional[float] = ..., quantization: _Optional[str] = ..., disk_bytes: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., context_length: _Optional[int] = ..., description: _Optional[str] = ..., baseline: _Optional[bool] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., input_price: _Optional[float] = ..., output_price: _Optional[float] = ...) -> None: ...
+
+class Capabilities(_message.Message):
+    __slots__ = ("greedy", "reasoning", "stop", "seed", "sampling", "loglikelihood")
+    GREEDY_FIELD_NUMBER: _ClassVar[int]
+    REASONING_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    LOGLIKELIHOOD_FIELD_NUMBER: _ClassVar[int]
+    greedy: bool
+    reasoning: bool
+    stop: bool
+    seed: bool
+    sampling: bool
+    loglikelihood: bool
+    def __init__(self, greedy: _Optional[bool] = ..., reasoning: _Optional[bool] = ..., stop: _Optional[bool] = ..., seed: _Optional[bool] = ..., sampling: _Optional[bool] = ..., loglikelihood: _Optional[bool] = ...) -> None: ...

@@ -25,7 +25,7 @@ OUTCOME_INPUT_TRUNCATED: Outcome
 OUTCOME_INFRASTRUCTURE_ERROR: Outcome
 
 class ItemResult(_message.Message):
-    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position")
+    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position", "continuations", "ttft_ms", "reused", "parameters", "identity", "cost_usd", "reasoning_tokens")
     class StatisticsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +56,13 @@ class ItemResult(_message.Message):
     SCORER_VERSION_FIELD_NUMBER: _ClassVar[int]
     SERVED_MODEL_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATIONS_FIELD_NUMBER: _ClassVar[int]
+    TTFT_MS_FIELD_NUMBER: _ClassVar[int]
+    REUSED_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    REASONING_TOKENS_FIELD_NUMBER: _ClassVar[int]
     item: int
     repeat: int
     item_hash: str
@@ -79,7 +86,26 @@ class ItemResult(_message.Message):
     scorer_version: str
     served_model: str
     position: int
-    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+    continuations: _containers.RepeatedCompositeFieldContainer[Continuation]
+    ttft_ms: float
+    reused: bool
+    parameters: str
+    identity: str
+    cost_usd: float
+    reasoning_tokens: int
+    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ..., continuations: _Optional[_Iterable[_Union[Continuation, _Mapping]]] = ..., ttft_ms: _Optional[float] = ..., reused: _Optional[bool] = ..., parameters: _Optional[str] = ..., identity: _Optional[str] = ..., cost_usd: _Optional[float] = ..., reasoning_tokens: _Optional[int] = ...) -> None: ...
+
+class Continuation(_message.Message):
+    __slots__ = ("text", "loglikelihood", "tokens", "greedy")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    LOGLIKELIHOOD_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    GREEDY_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    loglikelihood: float
+    tokens: int
+    greedy: bool
+    def __init__(self, text: _Optional[str] = ..., loglikelihood: _Optional[float] = ..., tokens: _Optional[int] = ..., greedy: _Optional[bool] = ...) -> None: ...
 
 class ItemResultBatch(_message.Message):
     __slots__ = ("job_id", "attempt", "unit", "task", "items", "evaluator")

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Metric(_message.Message):
-    __slots__ = ("metric", "mean", "stderr", "ci95_low", "ci95_high", "n", "undefined_reason", "method", "bound_low", "bound_high")
+    __slots__ = ("metric", "mean", "stderr", "ci95_low", "ci95_high", "n", "undefined_reason", "method", "bound_low", "bound_high", "beside")
     METRIC_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
     STDERR_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,7 @@ class Metric(_message.Message):
     METHOD_FIELD_NUMBER: _ClassVar[int]
     BOUND_LOW_FIELD_NUMBER: _ClassVar[int]
     BOUND_HIGH_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
     metric: str
     mean: float
     stderr: float
@@ -33,7 +34,8 @@ class Metric(_message.Message):
     method: str
     bound_low: float
     bound_high: float
-    def __init__(self, metric: _Optional[str] = ..., mean: _Optional[float] = ..., stderr: _Optional[float] = ..., ci95_low: _Optional[float] = ..., ci95_high: _Optional[float] = ..., n: _Optional[int] = ..., undefined_reason: _Optional[str] = ..., method: _Optional[str] = ..., bound_low: _Optional[float] = ..., bound_high: _Optional[float] = ...) -> None: ...
+    beside: bool
+    def __init__(self, metric: _Optional[str] = ..., mean: _Optional[float] = ..., stderr: _Optional[float] = ..., ci95_low: _Optional[float] = ..., ci95_high: _Optional[float] = ..., n: _Optional[int] = ..., undefined_reason: _Optional[str] = ..., method: _Optional[str] = ..., bound_low: _Optional[float] = ..., bound_high: _Optional[float] = ..., beside: _Optional[bool] = ...) -> None: ...
 
 class OutcomeCounts(_message.Message):
     __slots__ = ("answered", "unparsed", "output_truncated", "refused", "input_truncated", "infrastructure_error")
@@ -52,7 +54,7 @@ class OutcomeCounts(_message.Message):
     def __init__(self, answered: _Optional[int] = ..., unparsed: _Optional[int] = ..., output_truncated: _Optional[int] = ..., refused: _Optional[int] = ..., input_truncated: _Optional[int] = ..., infrastructure_error: _Optional[int] = ...) -> None: ...
 
 class TaskResult(_message.Message):
-    __slots__ = ("task", "title", "metrics", "items", "items_planned", "outcomes", "correct", "majority_share", "score_group")
+    __slots__ = ("task", "title", "metrics", "items", "items_planned", "outcomes", "correct", "majority_share", "score_group", "category", "beside")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +64,8 @@ class TaskResult(_message.Message):
     CORRECT_FIELD_NUMBER: _ClassVar[int]
     MAJORITY_SHARE_FIELD_NUMBER: _ClassVar[int]
     SCORE_GROUP_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     metrics: _containers.RepeatedCompositeFieldContainer[Metric]
@@ -71,10 +75,24 @@ class TaskResult(_message.Message):
     correct: int
     majority_share: float
     score_group: str
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[Metric, _Mapping]]] = ..., items: _Optional[int] = ..., items_planned: _Optional[int] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., correct: _Optional[int] = ..., majority_share: _Optional[float] = ..., score_group: _Optional[str] = ...) -> None: ...
+    category: str
+    beside: bool
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[Metric, _Mapping]]] = ..., items: _Optional[int] = ..., items_planned: _Optional[int] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., correct: _Optional[int] = ..., majority_share: _Optional[float] = ..., score_group: _Optional[str] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ...) -> None: ...
+
+class Average(_message.Message):
+    __slots__ = ("category", "metric", "rule", "tasks")
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    category: str
+    metric: Metric
+    rule: str
+    tasks: int
+    def __init__(self, category: _Optional[str] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ..., rule: _Optional[str] = ..., tasks: _Optional[int] = ...) -> None: ...
 
 class JobResult(_message.Message):
-    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far")
+    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SUITE_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +104,14 @@ class JobResult(_message.Message):
     LATENCY_P50_MS_FIELD_NUMBER: _ClassVar[int]
     LATENCY_P95_MS_FIELD_NUMBER: _ClassVar[int]
     ACCURACY_SO_FAR_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_REUSED_FIELD_NUMBER: _ClassVar[int]
+    SERVED_MODELS_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    TTFT_P50_MS_FIELD_NUMBER: _ClassVar[int]
+    TTFT_P95_MS_FIELD_NUMBER: _ClassVar[int]
+    SCORE_RULE_FIELD_NUMBER: _ClassVar[int]
+    AVERAGES_FIELD_NUMBER: _ClassVar[int]
+    REASONING_TOKENS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
     suite_score: Metric
@@ -97,10 +123,18 @@ class JobResult(_message.Message):
     latency_p50_ms: float
     latency_p95_ms: float
     accuracy_so_far: Metric
-    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ...) -> None: ...
+    items_reused: int
+    served_models: _containers.RepeatedScalarFieldContainer[str]
+    cost_usd: float
+    ttft_p50_ms: float
+    ttft_p95_ms: float
+    score_rule: str
+    averages: _containers.RepeatedCompositeFieldContainer[Average]
+    reasoning_tokens: int
+    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ...) -> None: ...
 
 class LeaderboardEntry(_message.Message):
-    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state")
+    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages")
     RANK_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +151,7 @@ class LeaderboardEntry(_message.Message):
     TOKENS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    AVERAGES_FIELD_NUMBER: _ClassVar[int]
     rank: int
     model: str
     endpoint: str
@@ -133,4 +168,5 @@ class LeaderboardEntry(_message.Message):
     tokens_per_second: float
     mode: _suite_pb2.Mode
     state: _job_pb2.Job.State
-    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ...) -> None: ...
+    averages: _containers.RepeatedCompositeFieldContainer[Average]
+    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ...) -> None: ...

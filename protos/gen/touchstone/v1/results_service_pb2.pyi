@@ -232,6 +232,24 @@ class ListStoredItemsResponse(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[StoredTaskItems]
     def __init__(self, tasks: _Optional[_Iterable[_Union[StoredTaskItems, _Mapping]]] = ...) -> None: ...
 
+class FindResponsesRequest(_message.Message):
+    __slots__ = ("job_id", "task", "positions", "identities")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    IDENTITIES_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    task: str
+    positions: _containers.RepeatedScalarFieldContainer[int]
+    identities: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., identities: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FindResponsesResponse(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[_item_result_pb2.ItemResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[_item_result_pb2.ItemResult, _Mapping]]] = ...) -> None: ...
+
 class StoredTaskItems(_message.Message):
     __slots__ = ("task", "positions")
     TASK_FIELD_NUMBER: _ClassVar[int]

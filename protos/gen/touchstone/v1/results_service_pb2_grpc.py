@@ -80,6 +80,11 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListStoredItemsRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListStoredItemsResponse.FromString,
                 _registered_method=True)
+        self.FindResponses = channel.unary_unary(
+                '/touchstone.v1.ResultsService/FindResponses',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsServiceServicer:
@@ -150,6 +155,13 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FindResponses(self, request, context):
+        """For evaluators: stored answers that stand in for calls. What is not found is left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -197,6 +209,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.ListStoredItems,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListStoredItemsRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListStoredItemsResponse.SerializeToString,
+            ),
+            'FindResponses': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindResponses,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -443,6 +460,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/ListStoredItems',
             touchstone_dot_v1_dot_results__service__pb2.ListStoredItemsRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.ListStoredItemsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindResponses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/FindResponses',
+            touchstone_dot_v1_dot_results__service__pb2.FindResponsesRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.FindResponsesResponse.FromString,
             options,
             channel_credentials,
             insecure,

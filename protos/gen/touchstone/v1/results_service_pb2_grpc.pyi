@@ -54,6 +54,8 @@ class ResultsServiceStub:
     """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
     UNAVAILABLE when the given position is not reached within the deadline.
     """
+    FindResponses: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]
+    """For evaluators: stored answers that stand in for calls. What is not found is left out."""
 
 @_typing.type_check_only
 class ResultsServiceAsyncStub(ResultsServiceStub):
@@ -81,6 +83,8 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
     UNAVAILABLE when the given position is not reached within the deadline.
     """
+    FindResponses: _aio.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]  # type: ignore[assignment]
+    """For evaluators: stored answers that stand in for calls. What is not found is left out."""
 
 class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps item results, metrics and the audit trail in DuckDB, and answers every question about them."""
@@ -159,5 +163,13 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
         UNAVAILABLE when the given position is not reached within the deadline.
         """
+
+    @_abc_1.abstractmethod
+    def FindResponses(
+        self,
+        request: _results_service_pb2.FindResponsesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.FindResponsesResponse, _abc.Awaitable[_results_service_pb2.FindResponsesResponse]]:
+        """For evaluators: stored answers that stand in for calls. What is not found is left out."""
 
 def add_ResultsServiceServicer_to_server(servicer: ResultsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -17,19 +17,21 @@ MODE_GENERATE: Mode
 MODE_LOGLIKELIHOOD: Mode
 
 class Suite(_message.Message):
-    __slots__ = ("suite", "title", "description", "tasks")
+    __slots__ = ("suite", "title", "description", "tasks", "open")
     SUITE_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
     suite: str
     title: str
     description: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskInfo]
-    def __init__(self, suite: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ...) -> None: ...
+    open: bool
+    def __init__(self, suite: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ..., open: _Optional[bool] = ...) -> None: ...
 
 class TaskInfo(_message.Message):
-    __slots__ = ("task", "title", "metrics", "modes", "max_shots", "published_items", "score_group", "data")
+    __slots__ = ("task", "title", "metrics", "modes", "max_shots", "published_items", "score_group", "data", "category", "beside")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +40,8 @@ class TaskInfo(_message.Message):
     PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     SCORE_GROUP_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     metrics: _containers.RepeatedCompositeFieldContainer[MetricSpec]
@@ -46,7 +50,9 @@ class TaskInfo(_message.Message):
     published_items: int
     score_group: str
     data: DataSource
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[MetricSpec, _Mapping]]] = ..., modes: _Optional[_Iterable[_Union[Mode, str]]] = ..., max_shots: _Optional[int] = ..., published_items: _Optional[int] = ..., score_group: _Optional[str] = ..., data: _Optional[_Union[DataSource, _Mapping]] = ...) -> None: ...
+    category: str
+    beside: bool
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[MetricSpec, _Mapping]]] = ..., modes: _Optional[_Iterable[_Union[Mode, str]]] = ..., max_shots: _Optional[int] = ..., published_items: _Optional[int] = ..., score_group: _Optional[str] = ..., data: _Optional[_Union[DataSource, _Mapping]] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ...) -> None: ...
 
 class DataSource(_message.Message):
     __slots__ = ("dataset", "config", "split", "revision")
@@ -61,9 +67,31 @@ class DataSource(_message.Message):
     def __init__(self, dataset: _Optional[str] = ..., config: _Optional[str] = ..., split: _Optional[str] = ..., revision: _Optional[str] = ...) -> None: ...
 
 class MetricSpec(_message.Message):
-    __slots__ = ("metric", "positive_label")
+    __slots__ = ("metric", "positive_label", "rule", "statistic", "over", "beside")
+    class Rule(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        RULE_UNSPECIFIED: _ClassVar[MetricSpec.Rule]
+        RULE_MEAN: _ClassVar[MetricSpec.Rule]
+        RULE_ALL: _ClassVar[MetricSpec.Rule]
+        RULE_EQUAL: _ClassVar[MetricSpec.Rule]
+        RULE_ANY: _ClassVar[MetricSpec.Rule]
+        RULE_MAJORITY: _ClassVar[MetricSpec.Rule]
+    RULE_UNSPECIFIED: MetricSpec.Rule
+    RULE_MEAN: MetricSpec.Rule
+    RULE_ALL: MetricSpec.Rule
+    RULE_EQUAL: MetricSpec.Rule
+    RULE_ANY: MetricSpec.Rule
+    RULE_MAJORITY: MetricSpec.Rule
     METRIC_FIELD_NUMBER: _ClassVar[int]
     POSITIVE_LABEL_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    STATISTIC_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
     metric: str
     positive_label: str
-    def __init__(self, metric: _Optional[str] = ..., positive_label: _Optional[str] = ...) -> None: ...
+    rule: MetricSpec.Rule
+    statistic: str
+    over: str
+    beside: bool
+    def __init__(self, metric: _Optional[str] = ..., positive_label: _Optional[str] = ..., rule: _Optional[_Union[MetricSpec.Rule, str]] = ..., statistic: _Optional[str] = ..., over: _Optional[str] = ..., beside: _Optional[bool] = ...) -> None: ...

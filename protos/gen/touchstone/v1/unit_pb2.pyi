@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Unit(_message.Message):
-    __slots__ = ("job_id", "attempt", "unit", "spec", "task", "start", "stop", "positions", "item_set")
+    __slots__ = ("job_id", "attempt", "unit", "spec", "task", "start", "stop", "positions", "item_set", "model_digest", "owner", "begun")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
@@ -18,6 +18,9 @@ class Unit(_message.Message):
     STOP_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     ITEM_SET_FIELD_NUMBER: _ClassVar[int]
+    MODEL_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     attempt: int
     unit: int
@@ -27,7 +30,10 @@ class Unit(_message.Message):
     stop: int
     positions: _containers.RepeatedScalarFieldContainer[int]
     item_set: str
-    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., task: _Optional[str] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., item_set: _Optional[str] = ...) -> None: ...
+    model_digest: str
+    owner: str
+    begun: bool
+    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., task: _Optional[str] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., item_set: _Optional[str] = ..., model_digest: _Optional[str] = ..., owner: _Optional[str] = ..., begun: _Optional[bool] = ...) -> None: ...
 
 class Plan(_message.Message):
     __slots__ = ("tasks", "receipt", "error")
