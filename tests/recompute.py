@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import product
 
@@ -13,8 +13,11 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from touchstone.v1 import item_result_pb2, results_service_pb2
+from touchstone.v1.suite_pb2 import MetricSpec
 
 Floats = npt.NDArray[np.float64]
+Unit = tuple[str, float]
+"""The cluster and the score of an item, or of a group of items."""
 
 GLUE_METRICS: dict[str, tuple[str, ...]] = {
     "cola": ("matthews_correlation", "accuracy"),
@@ -30,6 +33,7 @@ GLUE_METRICS: dict[str, tuple[str, ...]] = {
 }
 NO_ANSWER = "(no answer)"
 RESAMPLES = 800
+_STEP = 1e-6
 
 
 class Answers:
@@ -41,8 +45,11 @@ class Answers:
         self.results = results
         self.positive = positive
         self.references = [r.reference for r in results]
-        answered = item_result_pb2.OUTCOME_ANSWERED
-        self.predictions = [r.prediction if r.outcome == answered else NO_ANSWER for r in results]
+        self.predictions = [r.prediction if _answered(r) else NO_ANSWER for r in results]
+        answers = Counter(r.item for r in results)
+        self.items = len(answers)
+        self._weights = np.array([1 / answers[r.item] for r in results])
+        self._clusters = [_cluster(r) for r in results]
 
     @property
     def unparsed(self) -> float:
@@ -50,7 +57,42 @@ class Answers:
         return sum(r.outcome == item_result_pb2.OUTCOME_UNPARSED for r in self.results) / len(self.results)
 
     def metric(self, name: str) -> float:
-        return _metric(name, self.references, self.predictions, self.pairs(), self.positive)
+        return self.of(MetricSpec(metric=name, positive_label=self.positive))
+
+    def of(self, spec: MetricSpec) -> float:
+        """A metric by its rule. Of several answers to an item each counts its part."""
+        if not spec.rule:
+            return self._weighted(spec, self._weights)
+        return float(np.mean([score for _, score in self.units(spec)]))
+
+    def units(self, spec: MetricSpec) -> list[Unit]:
+        """What a metric with a rule is the mean of."""
+        gathered: dict[float, list[item_result_pb2.ItemResult]] = defaultdict(list)
+        for result in self.results:
+            gathered[result.statistics[spec.over] if spec.over else result.item].append(result)
+        units = []
+        for members in gathered.values():
+            if spec.rule == MetricSpec.RULE_EQUAL and len({r.item for r in members}) < 2:
+                continue
+            units.append((min(_cluster(r) for r in members), _unit_score(spec, members)))
+        return units
+
+    def clustered_standard_error(self, spec: MetricSpec) -> float:
+        """What each cluster of items moves the metric by, squared and added up: for a mean by counting, for any other
+        metric by weighing the cluster's items a little more and a little less."""
+        if spec.rule:
+            units = self.units(spec)
+            mean = float(np.mean([score for _, score in units]))
+            moved: dict[str, float] = defaultdict(float)
+            for cluster, score in units:
+                moved[cluster] += (score - mean) / len(units)
+            return math.sqrt(sum(m * m for m in moved.values()))
+        total = 0.0
+        for cluster in set(self._clusters):
+            inside = np.array([c == cluster for c in self._clusters])
+            more, less = (self._weighted(spec, self._weights * (1 + s * inside)) for s in (_STEP, -_STEP))
+            total += ((more - less) / (2 * _STEP)) ** 2
+        return math.sqrt(total)
 
     def pairs(self) -> tuple[Floats, Floats]:
         """(predicted, right) numbers of a regression task; empty for classes."""
@@ -86,19 +128,59 @@ class Answers:
         pairs = sorted({*counted, *product(labels, labels)})
         wanted, said = zip(*pairs, strict=True)
         drawn = rng.dirichlet([counted[pair] + 0.5 for pair in pairs], RESAMPLES)
-        return float(np.std([matthews_corrcoef(wanted, said, sample_weight=shares) for shares in drawn]))
+        return float(np.std([_table_metric(name, wanted, said, shares, "") for shares in drawn]))
+
+    def _weighted(self, spec: MetricSpec, weights: Floats) -> float:
+        if spec.metric in ("pearson", "spearman"):
+            return _correlation(spec.metric, *self.pairs())
+        return _table_metric(spec.metric, self.references, self.predictions, weights, spec.positive_label)
 
 
-def _metric(
-    name: str, references: Sequence[str], predictions: Sequence[str], pairs: tuple[Floats, Floats], positive: str
+def _answered(result: item_result_pb2.ItemResult) -> bool:
+    return result.outcome == item_result_pb2.OUTCOME_ANSWERED
+
+
+def _cluster(result: item_result_pb2.ItemResult) -> str:
+    return f"passage {result.group}" if result.group else f"item {result.item}"
+
+
+def _unit_score(spec: MetricSpec, members: Sequence[item_result_pb2.ItemResult]) -> float:
+    """Of one item's answers, or of one group's items; a group with several answers per item by its repeats' mean."""
+    found = [r.statistics.get(spec.statistic, 0.0) for r in members]
+    if spec.rule == MetricSpec.RULE_MEAN:
+        return float(np.mean(found))
+    if spec.rule == MetricSpec.RULE_ANY:
+        return float(1 in found)
+    if spec.rule == MetricSpec.RULE_MAJORITY:
+        votes = Counter(r.prediction for r in members if _answered(r))
+        top = [p for p, count in votes.items() if count == max(votes.values())]
+        right = {r.prediction: s for r, s in zip(members, found, strict=True) if _answered(r)}
+        return float(np.mean([right[p] == 1 for p in top])) if top else 0.0
+    scores = []
+    for repeat in {r.repeat for r in members}:
+        if spec.rule == MetricSpec.RULE_ALL:
+            scores.append(all(s == 1 for r, s in zip(members, found, strict=True) if r.repeat == repeat))
+        else:
+            here = [r for r in members if r.repeat == repeat]
+            scores.append(all(map(_answered, here)) and len({r.prediction for r in here}) == 1)
+    return float(np.mean(scores))
+
+
+def _table_metric(
+    name: str, references: Sequence[str], predictions: Sequence[str], weights: Floats, positive: str
 ) -> float:
-    if name in ("pearson", "spearman"):
-        return _correlation(name, *pairs)
     if name == "accuracy":
-        return float(accuracy_score(references, predictions))
+        return float(accuracy_score(references, predictions, sample_weight=weights))
     if name == "matthews_correlation":
-        return float(matthews_corrcoef(references, predictions))
-    return float(f1_score(*_sides(references, predictions, positive), zero_division=0))
+        return float(matthews_corrcoef(references, predictions, sample_weight=weights))
+    if name == "macro_f1":
+        labels = sorted({*references, *predictions} - {NO_ANSWER})
+        found = f1_score(
+            references, predictions, labels=labels, average="macro", sample_weight=weights, zero_division=0
+        )
+        return float(found)
+    wanted, said = _sides(references, predictions, positive)
+    return float(f1_score(wanted, said, sample_weight=weights, zero_division=0))
 
 
 def _sides(references: Sequence[str], predictions: Sequence[str], positive: str) -> tuple[list[bool], list[bool]]:

@@ -1,16 +1,19 @@
-"""From counted items to a task's metrics, and from tasks to a suite's score, with intervals. Pure."""
+"""From counted items to a task's metrics with their intervals. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from services.results import resampling, statistics
-from services.results.statistics import Cell, Estimate, Floats
+from services.results import influence, resampling, scores, specs, statistics
+from services.results.influence import ClusterCells, Moves
+from services.results.scores import Lost, Scores
+from services.results.statistics import Cell, Estimate, Floats, Ints
+from touchstone.v1.suite_pb2 import MetricSpec
 
 RESAMPLES = 10_000
 """Resamples behind a final interval."""
@@ -18,136 +21,154 @@ LIVE_RESAMPLES = 500
 """Resamples behind the interval of a running job, which is asked for again and again."""
 
 _SEED = 20_261_120
+_NO_ITEMS = Estimate(None, 0, undefined_reason="no items")
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Predicted and right numbers in item order; an unanswered item's value is the train split's mean."""
+    """Predicted and right numbers in item order; an unanswered item's value is the train split's mean.
+
+    `clusters` numbers, from 0, the `items`, or the passages that they share. Several answers to one item are pairs of
+    one cluster: averaging them first would measure an ensemble that nobody asked for.
+    """
 
     values: Floats
     targets: Floats
     answered: npt.NDArray[np.bool_]
+    clusters: Ints
+    items: int
 
 
 @dataclass(frozen=True, slots=True)
 class TaskData:
     """What a task's metrics are computed from.
 
-    `cells` count the items of a class task; `pairs` are those of a correlation task. `lost` items are planned but have
-    no final outcome: missing or infrastructure errors.
+    `cells` count the items of a class task, `scores` hold those of metrics that are means (accuracy's may come from
+    `cells`), `pairs` are those of a correlation task. `clustered`: items share passages, or have several answers.
+    Then, and where means are to be averaged, clusters are told apart in `members` and within `scores`.
+    `planned` counts items; of their answers, `repeats` each, `lost` have no final outcome.
     """
 
     task: str
     cells: Sequence[Cell] = ()
+    members: ClusterCells | None = None
+    scores: Mapping[str, Scores] = field(default_factory=dict)
     pairs: Pairs | None = None
+    clustered: bool = False
+    planned: int = 0
+    repeats: int = 1
     lost: int = 0
+
+    def scores_of(self, spec: MetricSpec) -> Scores:
+        if spec.metric not in self.scores and specs.is_accuracy(spec):
+            return scores.of_cells(self.cells)
+        return self.scores.get(spec.metric, Scores())
+
+    def lost_of(self, spec: MetricSpec, units: int) -> Lost:
+        """What is lost for a metric that has so many units."""
+        if spec.rule in specs.GROUP_RULES:
+            return Lost(0, self.lost)
+        # A scored item is moved by a lost answer by its share, or altogether where one answer may decide.
+        missing = max(0, self.planned - units) if self.lost else 0
+        weight = 1.0 if spec.rule in specs.ANSWER_RULES else 1.0 / self.repeats
+        return Lost(missing, weight * max(0, self.lost - missing * self.repeats))
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A task's metrics in the order shown, and joint resamples of each, all of one length."""
+    """A task's metrics in the order shown, and joint resamples of each, all of one length.
+
+    Those `beside` are shown and no part of the task's score.
+    """
 
     estimates: Mapping[str, Estimate]
     draws: Mapping[str, Floats]
+    beside: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Score:
-    value: float
-    n: int
-    bounds: tuple[float, float] | None
-    draws: Floats
-
-
-def measure(data: TaskData, metrics: Mapping[str, str], resamples: int = RESAMPLES) -> Measured:
-    """Every metric of a task. `metrics` maps names to the positive label, in the order shown.
+def measure(data: TaskData, metrics: Sequence[MetricSpec], resamples: int = RESAMPLES) -> Measured:
+    """Every metric of a task, in the order shown.
 
     The metrics of one task are resampled together, so that an average over them has the right spread.
-    Raises ValueError for a metric that is not known.
+    Raises ValueError for a metric that cannot be computed.
     """
-    unknown = sorted(set(metrics) - statistics.METRICS)
-    if unknown:
-        raise ValueError(f"unknown metric {unknown[0]!r}")
+    specs.check(metrics)
     # A stream of random numbers per task: tasks stay independent, and one task's numbers do not hang on the others.
     rng = np.random.default_rng([_SEED, crc32(data.task.encode())])
     estimates: dict[str, Estimate] = {}
     draws: dict[str, Floats] = {}
-    correlations = [name for name in metrics if name in statistics.CORRELATIONS]
-    if correlations:
+    if correlations := [spec.metric for spec in metrics if specs.is_correlation(spec)]:
         _measure_pairs(data, correlations, resamples, rng, estimates, draws)
-    counted = {name: label for name, label in metrics.items() if name not in statistics.CORRELATIONS}
-    if counted:
-        _measure_cells(data, counted, resamples, rng, estimates, draws)
-    return Measured({name: estimates[name] for name in metrics}, draws)
+    if counted := [spec for spec in metrics if not specs.is_correlation(spec)]:
+        _measure_counted(data, counted, resamples, rng, estimates, draws)
+    beside = frozenset(spec.metric for spec in metrics if spec.beside)
+    return Measured({spec.metric: estimates[spec.metric] for spec in metrics}, draws, beside)
 
 
-def average(groups: Sequence[Sequence[Measured]], metric: str = "") -> Estimate | None:
-    """Unweighted mean over groups of the mean over a group's tasks of the mean of a task's metrics.
-
-    A group is one task, or several that count once (MNLI matched and mismatched). `metric` restricts it to one metric
-    and to the tasks that have it. An undefined value counts as 0. None when there is no task, or one without items.
-    """
-    chosen = [[m for m in group if not metric or metric in m.estimates] for group in groups]
-    chosen = [group for group in chosen if group]
-    estimates = [e for group in chosen for m in group for name, e in m.estimates.items() if metric in ("", name)]
-    if not estimates or any(e.n == 0 for e in estimates):
-        return None
-    score = _mean([_mean([_task_score(m, metric) for m in group]) for group in chosen])
-    reasons = sorted({e.undefined_reason for e in estimates if e.undefined_reason})
-    whole = _interval(score.value, score.n, score.draws, "stratified")
-    return replace(whole, bounds=score.bounds, undefined_reason="; ".join(reasons))
-
-
-def _task_score(measured: Measured, metric: str) -> _Score:
-    names = [metric] if metric else list(measured.estimates)
-    scores = []
-    for name in names:
-        estimate = measured.estimates[name]
-        value = 0.0 if estimate.value is None else estimate.value
-        scores.append(_Score(value, estimate.n, estimate.bounds, measured.draws[name]))
-    return replace(_mean(scores), n=scores[0].n)
-
-
-def _mean(scores: Sequence[_Score]) -> _Score:
-    bounds = [score.bounds for score in scores if score.bounds is not None]
-    low, high = (float(np.mean(side)) for side in zip(*bounds, strict=True)) if bounds else (0.0, 0.0)
-    return _Score(
-        value=float(np.mean([score.value for score in scores])),
-        n=sum(score.n for score in scores),
-        bounds=(low, high) if len(bounds) == len(scores) else None,
-        draws=np.mean([score.draws for score in scores], axis=0),
-    )
-
-
-def _measure_cells(
+def _measure_counted(
     data: TaskData,
-    metrics: Mapping[str, str],
+    metrics: Sequence[MetricSpec],
     resamples: int,
     rng: np.random.Generator,
     estimates: dict[str, Estimate],
     draws: dict[str, Floats],
 ) -> None:
-    cells = data.cells
-    n = sum(cell.count for cell in cells)
-    if n == 0:
-        for name in metrics:
-            estimates[name] = Estimate(None, 0, undefined_reason="no items")
-            draws[name] = np.zeros(resamples)
-        return
-    draws.update(resampling.draw_cells(cells, metrics, resamples, rng))
-    others = statistics.answered_otherwise(cells)
-    for name, positive in metrics.items():
-        if name == statistics.ACCURACY:
-            correct = sum(cell.count for cell in cells if cell.correct)
-            unanswered = sum(cell.count for cell in cells if cell.prediction is None)
-            estimates[name] = statistics.accuracy(correct, unanswered, n, data.lost)
+    """Clustered metrics are drawn from a normal distribution with their joint standard errors, others from the
+    posterior of their cells; single means from that of their share, or a normal distribution."""
+    of_cells = {
+        spec.metric: spec.positive_label
+        for spec in metrics
+        if specs.is_table(spec) or (specs.is_accuracy(spec) and spec.metric not in data.scores)
+    }
+    if data.cells and of_cells and not data.clustered:
+        draws.update(resampling.draw_cells(data.cells, of_cells, resamples, rng))
+    moves: dict[str, Moves] = {}
+    spans: dict[str, tuple[float, float] | None] = {}
+    alone: dict[str, Scores] = {}
+    for spec in metrics:
+        name = spec.metric
+        if specs.is_table(spec):
+            spans[name] = (-1.0, 1.0) if name == statistics.MATTHEWS else scores.UNIT_SPAN
+            if data.members is not None and data.cells:
+                moves[name] = influence.table_moves(data.cells, data.members, name, spec.positive_label)
+            estimates[name] = _table_estimate(data, spec, moves.get(name), draws.get(name))
             continue
-        values = [
-            statistics.f1(table, positive) if name == statistics.F1 else statistics.matthews_correlation(table)
-            for table in (cells, *others)
-        ]
-        bounds = None if data.lost else (min(values), max(values))
-        estimates[name] = replace(_interval(values[0], n, draws[name], "dirichlet"), bounds=bounds)
+        found = data.scores_of(spec)
+        spans[name] = found.span
+        if len(found.clusters):
+            moves[name] = (found.clusters, found.influences())
+        elif name not in draws:
+            alone[name] = found
+        estimates[name] = scores.estimate(found, data.lost_of(spec, found.n), clustered=data.clustered)
+    if moves:
+        values = {name: estimates[name].value or 0.0 for name in moves}
+        draws.update(influence.joint_draws(values, moves, spans, resamples, rng))
+    for name, found in alone.items():
+        draws[name] = _draw_mean(found, estimates[name], resamples, rng)
+    for name in estimates:
+        draws.setdefault(name, np.zeros(resamples))
+
+
+def _table_estimate(data: TaskData, spec: MetricSpec, moves: Moves | None, drawn: Floats | None) -> Estimate:
+    n = round(sum(cell.count for cell in data.cells))
+    if n == 0:
+        return _NO_ITEMS
+    function = statistics.table_metric(spec.metric, spec.positive_label)
+    values = [function(table) for table in (data.cells, *statistics.answered_otherwise(data.cells))]
+    bounds = None if data.lost else (min(values), max(values))
+    if data.clustered and moves is not None:
+        span = (-1.0, 1.0) if spec.metric == statistics.MATTHEWS else scores.UNIT_SPAN
+        return scores.clustered_estimate(values[0], n, scores.clustered_stderr(moves[1]), len(moves[1]), span, bounds)
+    return replace(percentile_interval(values[0], n, drawn, "dirichlet"), bounds=bounds)
+
+
+def _draw_mean(found: Scores, estimate: Estimate, resamples: int, rng: np.random.Generator) -> Floats:
+    if estimate.value is None:
+        return np.zeros(resamples)
+    if found.binary:
+        return rng.beta(found.total + 0.5, found.n - found.total + 0.5, resamples)
+    drawn = rng.normal(estimate.value, estimate.stderr or 0.0, resamples)
+    return drawn if found.span is None else np.clip(drawn, *found.span)
 
 
 def _measure_pairs(
@@ -158,24 +179,24 @@ def _measure_pairs(
     estimates: dict[str, Estimate],
     draws: dict[str, Floats],
 ) -> None:
-    if data.pairs is None:
+    pairs = data.pairs
+    if pairs is None:
         for name in metrics:
-            estimates[name], draws[name] = Estimate(None, 0, undefined_reason="no items"), np.zeros(resamples)
+            estimates[name], draws[name] = _NO_ITEMS, np.zeros(resamples)
         return
-    values, targets = data.pairs.values, data.pairs.targets
     drawn: dict[str, Floats] = {}
-    reason = statistics.undefined_correlation(values, targets)
+    reason = statistics.undefined_correlation(pairs.values, pairs.targets)
     if not reason:
-        drawn = resampling.draw_pairs(values, targets, metrics, resamples, rng)
+        drawn = resampling.draw_pairs(pairs.values, pairs.targets, pairs.clusters, metrics, resamples, rng)
     for name in metrics:
         if reason:
-            estimate, draws[name] = Estimate(None, len(values), undefined_reason=reason), np.zeros(resamples)
+            estimate, draws[name] = Estimate(None, pairs.items, undefined_reason=reason), np.zeros(resamples)
         else:
-            series, value = drawn[name], _correlation(name, values, targets)
-            estimate = _interval(value, len(values), series[~np.isnan(series)], "bootstrap")
+            series, value = drawn[name], _correlation(name, pairs.values, pairs.targets)
+            estimate = percentile_interval(value, pairs.items, series[~np.isnan(series)], "bootstrap")
             # In an average an undefined correlation is 0; a shorter series is repeated to the common length.
             draws[name] = np.resize(np.nan_to_num(series), resamples)
-        estimates[name] = replace(estimate, bounds=_pair_bounds(name, data.pairs, data.lost))
+        estimates[name] = replace(estimate, bounds=_pair_bounds(name, pairs, data.lost))
 
 
 def _correlation(name: str, values: Floats, targets: Floats) -> float:
@@ -194,9 +215,9 @@ def _pair_bounds(name: str, pairs: Pairs, lost: int) -> tuple[float, float] | No
     return min(both), max(both)
 
 
-def _interval(value: float, n: int, drawn: Floats, method: str) -> Estimate:
+def percentile_interval(value: float, n: int, drawn: Floats | None, method: str) -> Estimate:
     """Percentile interval, stretched where needed to hold the value itself (at a perfect score, for one)."""
-    if len(drawn) < 2:
+    if drawn is None or len(drawn) < 2:
         return Estimate(value, n, method=method)
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Estimate(value, n, float(np.std(drawn)), min(float(low), value), max(float(high), value), method)

@@ -34,16 +34,27 @@ def write_mark(connection: Connection, mark: Mark) -> None:
     )
 
 
+def insert_items(connection: Connection, batches: Sequence[item_result_pb2.ItemResultBatch]) -> None:
+    """Stores item results of which none is stored yet, at half the cost of `store_items`.
+
+    Raises duckdb.ConstraintException when one is; the transaction is void then.
+    """
+    _write_items(connection, batches, "insert_items")
+
+
 def store_items(connection: Connection, batches: Sequence[item_result_pb2.ItemResultBatch]) -> None:
     """Stores item results; see queries/store_items.sql for what replaces what."""
+    _write_items(connection, batches, "store_items")
+
+
+def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemResultBatch], statement: str) -> None:
     table = rows.table(batches)
     if table.num_rows == 0:
         return
     connection.register("batch", table)
-    try:
-        connection.execute(query("store_items"))
-    finally:
-        connection.unregister("batch")
+    connection.execute(query(statement))
+    # Not after a failure: in a void transaction this fails, too, and would hide why. The next batch takes the name.
+    connection.unregister("batch")
 
 
 def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> None:

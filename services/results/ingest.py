@@ -8,7 +8,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
+import duckdb
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
@@ -17,21 +19,30 @@ from services.errors import UnavailableError
 from services.results import duckdb_store
 from services.results.database import Connection, Database
 from services.results.duckdb_store import Mark
-from services.results.stream import NATS_TROUBLE, OrderedStream
+from services.results.stream import BATCH, NATS_TROUBLE, OrderedStream
 from touchstone.v1 import item_result_pb2, job_pb2
 
 log = logging.getLogger(__name__)
 
 Store = Callable[[Connection, Sequence[Msg]], None]
 
-_LINGER_S = 0.05
-_FEW_MESSAGES = 16
+_LINGER_S = 0.1
+_FEW_MESSAGES = BATCH // 2
 """Fewer than so many are followed by a pause, so that small messages share the next commit."""
 _ROOM_CHECK_S = 1.0
 
 
 def store_items(connection: Connection, messages: Sequence[Msg]) -> None:
     """Stores item results; plans and faults on the same stream are the scheduler's."""
+    duckdb_store.store_items(connection, _batches(messages))
+
+
+def insert_items(connection: Connection, messages: Sequence[Msg]) -> None:
+    """The same, quicker, for items that are new. Raises duckdb.ConstraintException when one is not."""
+    duckdb_store.insert_items(connection, _batches(messages))
+
+
+def _batches(messages: Sequence[Msg]) -> list[item_result_pb2.ItemResultBatch]:
     batches = []
     for msg in messages:
         if (msg.headers or {}).get("Touchstone-Kind") == bus.KIND_ITEMS:
@@ -39,7 +50,7 @@ def store_items(connection: Connection, messages: Sequence[Msg]) -> None:
                 batches.append(item_result_pb2.ItemResultBatch.FromString(msg.data))
             except DecodeError:
                 log.error("skipped a message on %s that is no item result batch", msg.subject)
-    duckdb_store.store_items(connection, batches)
+    return batches
 
 
 def store_events(connection: Connection, messages: Sequence[Msg]) -> None:
@@ -53,14 +64,18 @@ def store_events(connection: Connection, messages: Sequence[Msg]) -> None:
 
 
 class Feed:
-    """One stream on its way into the database."""
+    """One stream on its way into the database.
 
-    def __init__(self, database: Database, stream: OrderedStream, store: Store) -> None:
+    `first` is a quicker way to store, tried first; where it meets a key that is stored already, `store` does it.
+    """
+
+    def __init__(self, database: Database, stream: OrderedStream, store: Store, first: Store | None = None) -> None:
         self.position = 0
         """Everything up to here is on disk."""
         self._database = database
         self._stream = stream
         self._store = store
+        self._first = first or store
         self._moved = asyncio.Condition()
         self._hurry = asyncio.Event()
         self._waiting = 0
@@ -97,11 +112,14 @@ class Feed:
                 self._hurry.clear()
 
     async def _commit(self, mark: Mark, messages: list[Msg]) -> None:
-        def change(connection: Connection) -> None:
-            self._store(connection, messages)
+        def change(connection: Connection, store: Store) -> None:
+            store(connection, messages)
             duckdb_store.write_mark(connection, mark)
 
-        await self._database.write(change)
+        try:
+            await self._database.write(partial(change, store=self._first))
+        except duckdb.ConstraintException:
+            await self._database.write(partial(change, store=self._store))
         await self._stream.acknowledge(messages)
 
 

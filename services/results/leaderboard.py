@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -70,6 +70,8 @@ def _metrics(connection: Connection, suite: str, announced: Iterable[suite_pb2.S
     names: list[str] = []
     for listed in announced or ():
         known.add(listed.suite)
+        if listed.open and suite.startswith(f"{listed.suite}:"):
+            known.add(suite)
         if listed.suite == suite:
             names += [spec.metric for task in listed.tasks for spec in task.metrics]
     if suite not in known:
@@ -102,6 +104,7 @@ def _entry(metric: str, row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
         run_count=runs,
         baseline=planned.baseline,
         tasks=result.tasks,
+        averages=result.averages,
         not_ranked_reason=result.not_ranked_reason,
         mode=planned.spec.mode or suite_pb2.MODE_GENERATE,
         state=job_pb2.Job.STATE_COMPLETED,
@@ -111,9 +114,6 @@ def _entry(metric: str, row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
     else:
         entry.completed_at.FromDatetime(sealed_at.replace(tzinfo=UTC))
     seconds = planned.progress.elapsed_s
-    entry.tokens_per_second = result.output_tokens / seconds if seconds > 0 else 0.0
+    # Answers from the store took no time here.
+    entry.tokens_per_second = result.output_tokens / seconds if seconds > 0 and not result.items_reused else 0.0
     return entry
-
-
-def _moment(timestamp: Timestamp) -> datetime:
-    return timestamp.ToDatetime(tzinfo=UTC)

@@ -12,8 +12,10 @@ UNPARSED_SHARE = 0.05
 """Above this share of items whose answer could not be read a score does not rank."""
 
 
-def not_ranked_reason(state: int, lost: int, tasks: Sequence[metric_pb2.OutcomeCounts]) -> str:
-    """Why a finished run does not rank, or "" when it does. `lost` items have no final outcome.
+def not_ranked_reason(
+    state: int, lost: int, tasks: Sequence[metric_pb2.OutcomeCounts], *, several_answers: bool = False
+) -> str:
+    """Why a finished run does not rank, or "" when it does. `lost` items, or answers, have no final outcome.
 
     Shares are means over tasks, weighed as the suite's score is: a large task must not hide small unreadable ones.
     """
@@ -21,6 +23,8 @@ def not_ranked_reason(state: int, lost: int, tasks: Sequence[metric_pb2.OutcomeC
         return "the job failed"
     if state == job_pb2.Job.STATE_CANCELLED:
         return "the job was cancelled"
+    if lost and several_answers:
+        return f"{lost:,} {'answer is' if lost == 1 else 'answers are'} missing"
     if lost:
         return f"{lost:,} {'item has' if lost == 1 else 'items have'} no answer"
     cut = _mean_share(tasks, lambda o: o.output_truncated + o.input_truncated)

@@ -6,14 +6,15 @@ bootstrap it has width at a perfect score. Pairs are drawn with replacement.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
 
 from services.results import statistics
-from services.results.statistics import Cell, Floats
+from services.results.statistics import Cell, Floats, Ints
 
 _CHUNK = 1_000_000
 """Numbers held at once, in each of a few arrays."""
@@ -27,46 +28,59 @@ _GRID_LABELS = 16
 def draw_cells(
     cells: Sequence[Cell], metrics: Mapping[str, str], resamples: int, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Joint resamples of accuracy, F1 and the Matthews correlation. `metrics` maps names to the positive label."""
+    """Joint resamples of accuracy and of metrics of the table. `metrics` maps names to the positive label."""
     grid = _grid(cells, metrics)
+    functions = {name: shares_metric(grid, name, positive) for name, positive in metrics.items()}
     alpha = np.array([cell.count + 0.5 for cell in grid])
     draws: dict[str, list[Floats]] = {name: [] for name in metrics}
     for size in _chunks(resamples, len(grid)):
         shares = rng.standard_gamma(alpha, (size, len(grid)))
         shares /= shares.sum(axis=1, keepdims=True)
-        for name, positive in metrics.items():
-            match name:
-                case statistics.ACCURACY:
-                    drawn = shares @ np.array([float(cell.correct) for cell in grid])
-                case statistics.F1:
-                    drawn = _f1(shares, grid, positive)
-                case _:
-                    drawn = _matthews(shares, grid)
-            draws[name].append(drawn)
+        for name, function in functions.items():
+            draws[name].append(function(shares))
     return {name: np.concatenate(parts) for name, parts in draws.items()}
 
 
 def draw_pairs(
-    values: Floats, targets: Floats, metrics: Sequence[str], resamples: int, rng: np.random.Generator
+    values: Floats,
+    targets: Floats,
+    clusters: Ints,
+    metrics: Sequence[str],
+    resamples: int,
+    rng: np.random.Generator,
 ) -> dict[str, Floats]:
-    """Joint bootstrap of Pearson and Spearman. A resample whose values are all equal is NaN.
+    """Joint bootstrap of Pearson and Spearman over clusters of pairs. A resample whose values are all equal is NaN.
 
-    Has `resamples` numbers per metric or, for large tasks, fewer.
+    `clusters` numbers the pairs' clusters from 0. Has `resamples` numbers per metric or, for large tasks, fewer.
     """
-    n = len(values)
+    n, groups = len(values), int(clusters.max()) + 1
     resamples = min(resamples, max(_FEWEST, _PAIR_DRAWS // n))
     x, y = ((column - column.mean()) / column.std() for column in (values, targets))
     x_ranks, y_ranks = _Midranks(values), _Midranks(targets)
     draws: dict[str, list[Floats]] = {name: [] for name in metrics}
     for size in _chunks(resamples, n):
-        picks = rng.integers(0, n, (size, n)) + np.arange(size)[:, None] * n
-        counts = np.bincount(picks.ravel(), minlength=size * n).reshape(size, n).astype(float)
+        picks = rng.integers(0, groups, (size, groups)) + np.arange(size)[:, None] * groups
+        counts = np.bincount(picks.ravel(), minlength=size * groups).reshape(size, groups)[:, clusters].astype(float)
         for name in metrics:
             if name == statistics.PEARSON:
                 draws[name].append(_weighted_pearson(counts, x, y))
             else:
                 draws[name].append(_weighted_pearson(counts, x_ranks.of(counts), y_ranks.of(counts)))
     return {name: np.concatenate(parts) for name, parts in draws.items()}
+
+
+def shares_metric(grid: Sequence[Cell], name: str, positive: str) -> Callable[[Floats], Floats]:
+    """Accuracy or a metric of the table as a function of (resamples, cells) shares that add up to 1 in each row."""
+    if name == statistics.ACCURACY:
+        correct = _mask(cell.correct for cell in grid)
+        return lambda shares: shares @ correct
+    if name == statistics.MATTHEWS:
+        return lambda shares: _matthews(shares, grid)
+    if name == statistics.MACRO_F1:
+        return lambda shares: _macro_f1(shares, grid)
+    wanted = np.array([cell.reference == positive for cell in grid])
+    said = np.array([statistics.said_positive(cell, positive) for cell in grid])
+    return partial(_f1, (wanted & said).astype(float), (wanted ^ said).astype(float))
 
 
 class _Midranks:
@@ -81,13 +95,13 @@ class _Midranks:
         """(resamples, n) ranks, centred, of items that occur `counts` times."""
         tied = np.add.reduceat(counts[:, self._order], self._starts, axis=1)
         ranks = np.cumsum(tied, axis=1) - (tied - 1) / 2
-        centred: Floats = (ranks - (counts.shape[1] + 1) / 2)[:, self._place]
+        centred: Floats = (ranks - (counts.sum(axis=1, keepdims=True) + 1) / 2)[:, self._place]
         return centred
 
 
 def _weighted_pearson(counts: Floats, x: Floats, y: Floats) -> Floats:
     """Correlation within each resample; x and y are centred columns (n,) or differ by resample (resamples, n)."""
-    n = counts.shape[1]
+    n = counts.sum(axis=1)
 
     def mean(column: Floats) -> Floats:
         total: Floats = counts @ column if column.ndim == 1 else np.einsum("ri,ri->r", counts, column)
@@ -102,22 +116,25 @@ def _weighted_pearson(counts: Floats, x: Floats, y: Floats) -> Floats:
     return clipped
 
 
-def _f1(shares: Floats, grid: Sequence[Cell], positive: str) -> Floats:
-    wanted = np.array([cell.reference == positive for cell in grid])
-    said = np.array(
-        [cell.reference != positive if cell.prediction is None else cell.prediction == positive for cell in grid]
-    )
-    tp = shares @ (wanted & said).astype(float)
-    wrong = shares @ (wanted ^ said).astype(float)
-    result: Floats = 2 * tp / (2 * tp + wrong)
+def _f1(hits: Floats, wrong: Floats, shares: Floats) -> Floats:
+    """F1 of one class; 0 where it neither occurs nor is predicted."""
+    tp = 2 * (shares @ hits)
+    result: Floats = tp / np.maximum(tp + shares @ wrong, 1e-300)
     return result
 
 
+def _macro_f1(shares: Floats, grid: Sequence[Cell]) -> Floats:
+    total = np.zeros(len(shares))
+    labels = statistics.labels_of(grid)
+    for label in labels:
+        hits = _mask(cell.reference == label == cell.prediction for cell in grid)
+        wrong = _mask((cell.reference == label) != (cell.prediction == label) for cell in grid)
+        total += _f1(hits, wrong, shares)
+    return total / len(labels)
+
+
 def _matthews(shares: Floats, grid: Sequence[Cell]) -> Floats:
-    labels = sorted(
-        {cell.reference for cell in grid} | {cell.prediction for cell in grid if cell.prediction is not None}
-    )
-    columns = [*labels, None]
+    columns = [*statistics.labels_of(grid), None]
     references = shares @ np.array([[float(cell.reference == label) for label in columns] for cell in grid])
     predictions = shares @ np.array([[float(cell.prediction == label) for label in columns] for cell in grid])
     agreed = shares @ np.array([float(cell.reference == cell.prediction) for cell in grid])
@@ -127,25 +144,29 @@ def _matthews(shares: Floats, grid: Sequence[Cell]) -> Floats:
     return np.where(spread > 1e-24, result, 0.0)
 
 
+def _mask(cells: Iterable[bool]) -> Floats:
+    return np.array([float(cell) for cell in cells])
+
+
 def _grid(cells: Sequence[Cell], metrics: Mapping[str, str]) -> list[Cell]:
     """The coarsest cells that the metrics tell apart, with those that could occur and did not."""
-    counts: Counter[tuple[str, str | None, bool]] = Counter()
-    if statistics.MATTHEWS in metrics:
-        labels = {c.reference for c in cells} | {c.prediction for c in cells if c.prediction is not None}
+    counts: dict[tuple[str, str | None, bool], float] = defaultdict(float)
+    positives = {positive for name, positive in metrics.items() if name in statistics.BINARY_F1}
+    if len(positives) > 1 or metrics.keys() & {statistics.MATTHEWS, statistics.MACRO_F1}:
+        labels = statistics.labels_of(cells)
         if len(labels) <= _GRID_LABELS:
-            counts.update({(r, p, r == p): 0 for r, p in product(labels, labels)})
+            counts.update({(r, p, r == p): 0.0 for r, p in product(labels, labels)})
         for cell in cells:
             counts[cell.reference, cell.prediction, cell.correct] += cell.count
-    elif statistics.F1 in metrics:
-        positive = metrics[statistics.F1]
+    elif positives:
+        (positive,) = positives
         sides = {True: positive, False: f"not {positive}"}
-        counts.update({(r, p, r == p): 0 for r, p in product(sides.values(), sides.values())})
+        counts.update({(r, p, r == p): 0.0 for r, p in product(sides.values(), sides.values())})
         for cell in cells:
-            wanted = cell.reference == positive
-            said = not wanted if cell.prediction is None else cell.prediction == positive
-            counts[sides[wanted], sides[said], cell.correct] += cell.count
+            said = statistics.said_positive(cell, positive)
+            counts[sides[cell.reference == positive], sides[said], cell.correct] += cell.count
     else:
-        counts.update({("", "", True): 0, ("", None, False): 0})
+        counts.update({("", "", True): 0.0, ("", None, False): 0.0})
         for cell in cells:
             counts["", "" if cell.correct else None, cell.correct] += cell.count
     # Sorted: the order of a set of strings differs from process to process, and draws would with it.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,9 @@ from touchstone.v1 import item_result_pb2, results_service_pb2
 
 ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
 
+_CONTINUATION = pa.struct(
+    [("text", pa.string()), ("loglikelihood", pa.float64()), ("tokens", pa.int32()), ("greedy", pa.bool_())]
+)
 SCHEMA = pa.schema(
     [
         ("job_id", pa.string()),
@@ -45,14 +50,24 @@ SCHEMA = pa.schema(
         ("extraction", pa.string()),
         ("served_model", pa.string()),
         ("evaluator", pa.string()),
+        ("continuations", pa.list_(_CONTINUATION)),
+        ("ttft_ms", pa.float64()),
+        ("reused", pa.bool_()),
+        ("parameters", pa.string()),
+        ("identity", pa.string()),
+        ("cost_usd", pa.float64()),
+        ("reasoning_tokens", pa.int32()),
     ]
 )
 KEY = ("job_id", "task", "item", "repeat")
 _STATISTICS = ("correct", "value", "target")
-_OWN = {"job_id", "task", "attempt", "unit", "evaluator", "other_statistics", *_STATISTICS}
-_RESULT_FIELDS = tuple(name for name in SCHEMA.names if name not in _OWN)
+_BATCH_FIELDS = ("job_id", "task", "attempt", "unit", "evaluator")
+_OWN = {*_BATCH_FIELDS, *_STATISTICS, "other_statistics", "continuations", "identity", "cost_usd"}
+_PLAIN_FIELDS = tuple(name for name in SCHEMA.names if name not in _OWN)
 
 COLUMNS = ", ".join(f'"{name}"' for name in SCHEMA.names)
+
+_Pair = tuple[item_result_pb2.ItemResultBatch, item_result_pb2.ItemResult]
 
 
 def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
@@ -60,18 +75,30 @@ def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
 
     Results without an outcome are not results and are left out: the seal then counts the item as missing.
     """
-    kept: dict[tuple[str, str, int, int], tuple[item_result_pb2.ItemResultBatch, item_result_pb2.ItemResult]] = {}
+    kept: dict[tuple[str, str, int, int], _Pair] = {}
     for batch in batches:
+        job_id, task, attempt = batch.job_id, batch.task, batch.attempt
         for result in batch.items:
-            if result.outcome == item_result_pb2.OUTCOME_UNSPECIFIED:
+            if not result.outcome:
                 continue
-            key = (batch.job_id, batch.task, result.item, result.repeat)
+            key = (job_id, task, result.item, result.repeat)
             old = kept.get(key)
-            if old is None or _replaces(batch.attempt, result, old[0].attempt, old[1]):
+            if old is None or _replaces(attempt, result, old[0].attempt, old[1]):
                 kept[key] = (batch, result)
-    rows = [_row(batch, result) for batch, result in kept.values()]
-    columns = zip(*rows, strict=True) if rows else ([] for _ in SCHEMA)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    results = [result for _, result in kept.values()]
+    columns = _statistics(results)
+    columns["continuations"] = _continuations(results)
+    columns["identity"] = [result.identity for result in results]
+    columns["cost_usd"] = [result.cost_usd if result.HasField("cost_usd") else None for result in results]
+    for name in _BATCH_FIELDS:
+        columns[name] = [getattr(batch, name) for batch, _ in kept.values()]
+    for name in _PLAIN_FIELDS:
+        columns[name] = list(map(attrgetter(name), results))
+    arrays = [columns[f.name] for f in SCHEMA]
+    return pa.table(
+        [a if isinstance(a, pa.Array) else pa.array(a, f.type) for a, f in zip(arrays, SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
 
 
 def _replaces(attempt: int, new: item_result_pb2.ItemResult, old_attempt: int, old: item_result_pb2.ItemResult) -> bool:
@@ -79,46 +106,44 @@ def _replaces(attempt: int, new: item_result_pb2.ItemResult, old_attempt: int, o
     return old.outcome == ERROR and (new.outcome != ERROR or attempt > old_attempt)
 
 
-def _row(batch: item_result_pb2.ItemResultBatch, result: item_result_pb2.ItemResult) -> tuple[Any, ...]:
-    statistics = result.statistics
-    others = {name: number for name, number in statistics.items() if name not in _STATISTICS}
-    return (
-        batch.job_id,
-        batch.task,
-        result.item,
-        result.repeat,
-        batch.attempt,
-        batch.unit,
-        result.position,
-        result.outcome,
-        result.prediction,
-        result.reference,
-        result.group,
-        result.custom_id,
-        result.item_hash,
-        result.prompt_hash,
-        result.prompt,
-        result.response,
-        result.reasoning,
-        result.scorer_version,
-        *(statistics.get(name) for name in _STATISTICS),
-        json.dumps(others, sort_keys=True) if others else None,
-        result.latency_ms,
-        result.input_tokens,
-        result.output_tokens,
-        result.finish_reason,
-        result.calls,
-        result.error,
-        result.extraction,
-        result.served_model,
-        batch.evaluator,
-    )
+def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: [] for name in _STATISTICS}
+    others: list[str | None] = []
+    for result in results:
+        left = dict(result.statistics)
+        for name in _STATISTICS:
+            columns[name].append(left.pop(name, None))
+        # JSON has no NaN, and one would make every other statistic of the job unreadable.
+        finite = {name: number for name, number in left.items() if isfinite(number)} if left else left
+        others.append(json.dumps(finite, sort_keys=True) if finite else None)
+    columns["other_statistics"] = others
+    return columns
+
+
+def _continuations(results: Sequence[item_result_pb2.ItemResult]) -> pa.Array:
+    """Built column by column: rows of dictionaries would take several times as long."""
+    every = [c for result in results for c in result.continuations]
+    if not every:
+        return pa.nulls(len(results), SCHEMA.field("continuations").type)
+    ends, total = [0], 0
+    for result in results:
+        total += len(result.continuations)
+        ends.append(total)
+    fields = [pa.array(list(map(attrgetter(f.name), every)), f.type) for f in _CONTINUATION]
+    empty = pa.array([not result.continuations for result in results])
+    values = pa.StructArray.from_arrays(fields, fields=list(_CONTINUATION))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values, mask=empty)
 
 
 def stored_item(values: Sequence[Any]) -> results_service_pb2.StoredItem:
     """The message for a row selected as COLUMNS."""
     row = dict(zip(SCHEMA.names, values, strict=True))
-    result = item_result_pb2.ItemResult(**{name: row[name] for name in _RESULT_FIELDS})
+    result = item_result_pb2.ItemResult(
+        **{name: row[name] for name in _PLAIN_FIELDS},
+        continuations=[item_result_pb2.Continuation(**c) for c in row["continuations"] or ()],
+        identity=row["identity"].hex if row["identity"] is not None else "",
+        cost_usd=row["cost_usd"],
+    )
     for name in _STATISTICS:
         if row[name] is not None:
             result.statistics[name] = row[name]

@@ -121,3 +121,17 @@ CREATE TABLE events (
     action VARCHAR NOT NULL,
     event BLOB NOT NULL
 );
+
+-- migration 2: continuations, time to the first token, reuse and cost of items
+
+-- `continuations` is NULL but in log-likelihood mode. `identity` is what a stored answer is found by: 32 hexadecimal
+-- digits kept in 16 bytes, NULL without one. `cost_usd` is NULL where no price is known. Parameters repeat from item to
+-- item and compress to almost nothing.
+ALTER TABLE items ADD COLUMN continuations
+    STRUCT("text" VARCHAR, loglikelihood DOUBLE, tokens INTEGER, greedy BOOLEAN)[];
+ALTER TABLE items ADD COLUMN ttft_ms DOUBLE DEFAULT 0;
+ALTER TABLE items ADD COLUMN reused BOOLEAN DEFAULT false;
+ALTER TABLE items ADD COLUMN parameters VARCHAR DEFAULT '';
+ALTER TABLE items ADD COLUMN identity UUID;
+ALTER TABLE items ADD COLUMN cost_usd DOUBLE;
+ALTER TABLE items ADD COLUMN reasoning_tokens INTEGER DEFAULT 0;

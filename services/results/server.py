@@ -37,7 +37,9 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _serve(settings: Settings, stop: asyncio.Event, database: Database, connection: bus.Bus) -> None:
-    items = Feed(database, OrderedStream(connection, bus.RESULTS, "results-items"), ingest.store_items)
+    items = Feed(
+        database, OrderedStream(connection, bus.RESULTS, "results-items"), ingest.store_items, ingest.insert_items
+    )
     events = Feed(database, OrderedStream(connection, bus.AUDIT, "results-events"), ingest.store_events)
     servicer = ResultsServicer(database, items, lambda: announced_suites(connection))
     lookup = connection.token if settings.rpc.auth == "token" else None

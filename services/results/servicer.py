@@ -8,7 +8,7 @@ from typing import Any
 
 from services import rpc
 from services.errors import InvalidRequestError
-from services.results import duckdb_store, item_reads, job_reads
+from services.results import duckdb_store, item_reads, job_reads, stored_responses
 from services.results.database import Database
 from services.results.ingest import Feed
 from services.results.job_result import compute
@@ -78,6 +78,10 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         rpc.require_admin()
         await self._reached(request.results_sequence, context)
         return await self._database.read(lambda c: item_reads.list_stored_items(c, request.job_id))
+
+    async def FindResponses(self, request: pb.FindResponsesRequest, context: Any) -> pb.FindResponsesResponse:
+        rpc.require_admin()
+        return await self._database.read(lambda c: stored_responses.find_responses(c, request))
 
     async def _reached(self, position: int, context: Any) -> None:
         left = context.time_remaining()

@@ -4,39 +4,43 @@ Written out here rather than taken from scikit-learn and scipy, which the tests 
 longer than this service's whole start.
 
 Items are counted in cells of (reference, prediction, correct). A prediction of None is an item that the model did not
-answer (unparsed, truncated, refused): wrong in accuracy; in F1 a false positive when the reference is negative and a
-false negative when it is positive; in the Matthews correlation a predicted class of its own. Infrastructure errors are
-no items here; they count only in bounds.
+answer (unparsed, truncated, refused): wrong in accuracy; in binary F1 a false positive when the reference is negative
+and a false negative when it is positive; in macro F1 a false negative of its reference and no label of its own; in the
+Matthews correlation a predicted class of its own. Infrastructure errors are no items here; they count only in bounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
-ACCURACY, F1, MATTHEWS, PEARSON, SPEARMAN = "accuracy", "f1", "matthews_correlation", "pearson", "spearman"
+ACCURACY, MACRO_F1, MATTHEWS, PEARSON, SPEARMAN = "accuracy", "macro_f1", "matthews_correlation", "pearson", "spearman"
+BINARY_F1 = frozenset({"f1", "f1a"})
 CORRELATIONS = frozenset({PEARSON, SPEARMAN})
-METRICS = CORRELATIONS | {ACCURACY, F1, MATTHEWS}
-
-Z95 = 1.959963984540054
-"""97.5 % point of the normal distribution."""
+TABLES = BINARY_F1 | {MACRO_F1, MATTHEWS}
+"""Metrics of the table of references and predictions that are no mean over items."""
+METRICS = CORRELATIONS | TABLES | {ACCURACY}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`count` items with this reference and prediction; None when the model did not answer."""
+    """`count` items with this reference and prediction; None when the model did not answer.
+
+    Of an item with several answers, each counts its share.
+    """
 
     reference: str
     prediction: str | None
     correct: bool
-    count: int
+    count: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,38 +60,47 @@ class Estimate:
     bounds: tuple[float, float] | None = None
 
 
-def wilson(correct: int, n: int) -> tuple[float, float]:
-    """95 % score interval of a proportion, n ≥ 1. Source: Wilson, JASA 22 (1927) 209."""
-    p = correct / n
-    centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 / (1 + Z95**2 / n) * math.sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
-    # Rounding must not leave the value outside its own interval.
-    return (centre - half if correct else 0.0), (centre + half if correct < n else 1.0)
+def table_metric(name: str, positive: str) -> Callable[[Sequence[Cell]], float]:
+    """One of `TABLES` as a function of cells."""
+    if name == MACRO_F1:
+        return macro_f1
+    if name == MATTHEWS:
+        return matthews_correlation
+    return lambda cells: f1(cells, positive)
 
 
-def accuracy(correct: int, unanswered: int, n: int, lost: int = 0) -> Estimate:
-    """Share of right answers among n items, with its Wilson interval and √(p(1−p)/n).
-
-    `lost` items were planned and have no final outcome: they count in the bounds only.
-    """
-    if n == 0:
-        return Estimate(None, 0, undefined_reason="no items")
-    p = correct / n
-    low, high = wilson(correct, n)
-    bounds = (correct / (n + lost), (correct + unanswered + lost) / (n + lost))
-    return Estimate(p, n, math.sqrt(p * (1 - p) / n), low, high, "wilson", bounds=bounds)
+def said_positive(cell: Cell, positive: str) -> bool:
+    """Whether a cell counts as predicted positive in binary F1: without an answer, whatever is wrong."""
+    return cell.reference != positive if cell.prediction is None else cell.prediction == positive
 
 
 def f1(cells: Iterable[Cell], positive: str) -> float:
     """Binary F1 = 2TP / (2TP + FP + FN); 0 when nothing is positive, as in scikit-learn."""
-    tp = fp = fn = 0
+    tp = wrong = 0.0
     for cell in cells:
-        wanted = cell.reference == positive
-        said = not wanted if cell.prediction is None else cell.prediction == positive
+        wanted, said = cell.reference == positive, said_positive(cell, positive)
         tp += cell.count * (wanted and said)
-        fp += cell.count * (said and not wanted)
-        fn += cell.count * (wanted and not said)
-    return 2 * tp / (2 * tp + fp + fn) if tp else 0.0
+        wrong += cell.count * (wanted != said)
+    return 2 * tp / (2 * tp + wrong) if tp else 0.0
+
+
+def macro_f1(cells: Sequence[Cell]) -> float:
+    """Unweighted mean of F1 over the labels that occur as references or predictions; a label never right has 0.
+
+    Equals scikit-learn's f1_score(average="macro") with these labels and no answer as a further prediction.
+    """
+    hits: dict[str, float] = defaultdict(float)
+    wrong: dict[str, float] = defaultdict(float)
+    for cell in cells:
+        if cell.prediction == cell.reference:
+            hits[cell.reference] += cell.count
+            continue
+        wrong[cell.reference] += cell.count
+        if cell.prediction is not None:
+            wrong[cell.prediction] += cell.count
+    labels = {label for side in (hits, wrong) for label, count in side.items() if count}
+    scores = [2 * hits[label] / (2 * hits[label] + wrong[label]) for label in sorted(labels)]
+    return sum(scores) / len(scores) if scores else 0.0
 
 
 def matthews_correlation(cells: Sequence[Cell]) -> float:
@@ -95,25 +108,31 @@ def matthews_correlation(cells: Sequence[Cell]) -> float:
 
     Source: Gorodkin, Computational Biology and Chemistry 28 (2004) 367.
     """
-    references: Counter[str | None] = Counter()
-    predictions: Counter[str | None] = Counter()
+    references: dict[str | None, float] = defaultdict(float)
+    predictions: dict[str | None, float] = defaultdict(float)
     for cell in cells:
         references[cell.reference] += cell.count
         predictions[cell.prediction] += cell.count
-    n = references.total()
+    n = sum(references.values())
     agreed = sum(cell.count for cell in cells if cell.prediction == cell.reference)
     product = sum(count * predictions[label] for label, count in references.items())
     spread = (n**2 - sum(c**2 for c in predictions.values())) * (n**2 - sum(c**2 for c in references.values()))
-    return (agreed * n - product) / math.sqrt(spread) if spread else 0.0
+    # Counts that are shares of items do not cancel to the last digit.
+    return (agreed * n - product) / math.sqrt(spread) if spread > 1e-24 * n**4 else 0.0
+
+
+def labels_of(cells: Iterable[Cell]) -> list[str]:
+    """Every label that occurs, in order."""
+    return sorted({label for cell in cells for label in (cell.reference, cell.prediction) if label is not None})
 
 
 def answered_otherwise(cells: Sequence[Cell]) -> list[list[Cell]]:
     """The same items had every unanswered one been right, and, with two labels, had each been the other label."""
     right = [replace(c, prediction=c.reference, correct=True) if c.prediction is None else c for c in cells]
-    labels = {c.reference for c in cells} | {c.prediction for c in cells if c.prediction is not None}
+    labels = labels_of(cells)
     if len(labels) != 2:
         return [right]
-    other = {label: next(iter(labels - {label})) for label in labels}
+    other = dict(zip(labels, labels[::-1], strict=True))
     return [right, [replace(c, prediction=other[c.reference]) if c.prediction is None else c for c in cells]]
 
 

@@ -388,6 +388,9 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
     async def ListStoredItems(self, request: Any, context: Any) -> Any:
         return results_service_pb2.ListStoredItemsResponse()
 
+    async def FindResponses(self, request: Any, context: Any) -> Any:
+        return results_service_pb2.FindResponsesResponse()
+
 
 @asynccontextmanager
 async def serve_scheduler(world: World, address: str, service_token: str = "") -> AsyncIterator[None]:

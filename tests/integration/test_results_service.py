@@ -22,7 +22,7 @@ import pytest
 from deploy.local.ports import free_port
 from services import bus, rpc
 from tests.nats_server import NatsServer
-from tests.unit.results.builders import answer, batch, event, job, plan
+from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, plan
 from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -211,8 +211,7 @@ async def test_random_kills_of_the_service_lose_and_double_nothing(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
     items = await crash_loop(service, connection, MAIN, kills=8)
-    position = (await connection.js.stream_info(bus.RESULTS)).state.last_seq
-    await drained(service, stub, position, items)
+    await drained(service, stub, (await connection.js.stream_info(bus.RESULTS)).state.last_seq, items)
     assert items > 1000
     assert service.rows("SELECT count(*), count(DISTINCT item), max(item) FROM items") == [(items, items, items - 1)]
 
@@ -352,7 +351,7 @@ async def test_a_second_service_on_the_same_file_is_refused_with_a_sentence(
     assert "no other results service" in second.log.read_text()
 
 
-async def test_sealing_and_stored_items_need_an_admin(service: Service, connection: bus.Bus) -> None:
+async def test_sealing_stored_items_and_stored_answers_need_an_admin(service: Service, connection: bus.Bus) -> None:
     service.environment |= {"TOUCHSTONE_AUTH": "token", "TOUCHSTONE_SERVICE_TOKEN": "s3cret"}
     service.start()
     user = rpc.metadata("s3cret", rpc.Identity("ann", 1))  # type: ignore[arg-type]
@@ -361,6 +360,7 @@ async def test_sealing_and_stored_items_need_an_admin(service: Service, connecti
         calls = (
             stub.SealJob(pb.SealJobRequest(), metadata=user),
             stub.ListStoredItems(pb.ListStoredItemsRequest(), metadata=user),
+            stub.FindResponses(pb.FindResponsesRequest(), metadata=user),
         )
         for call in calls:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -371,6 +371,15 @@ async def test_sealing_and_stored_items_need_an_admin(service: Service, connecti
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.GetJob(pb.ResultsServiceGetJobRequest(job_id="x"))
         assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_items_that_replace_errors_are_stored(service: Service, connection: bus.Bus, stub: Stub) -> None:
+    service.start()
+    for attempt, outcome in ((1, ERROR), (2, ANSWERED)):
+        items = batch("j", "t", [answer(i, outcome=outcome) for i in range(9)], attempt)
+        position = await connection.publish_items(items, delivery=1, done=True)
+        left = await seal(stub, job("j", plan("t", 9), attempt=attempt), position)
+        assert (left.missing, left.infrastructure_errors) == (0, 9 * (outcome == ERROR))
 
 
 async def test_a_message_that_is_no_batch_is_skipped(service: Service, connection: bus.Bus, stub: Stub) -> None:

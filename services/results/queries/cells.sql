@@ -1,9 +1,10 @@
 -- Items of class tasks by what was right and what was said; an item that was not answered (outcome other than 1) said
--- nothing and is wrong. Infrastructure errors (6) are not scored.
+-- nothing and is wrong. Infrastructure errors (6) are not scored. References and predictions are told apart only where a
+-- metric needs it.
 SELECT
     task,
-    reference,
-    CASE WHEN outcome = 1 THEN prediction END AS prediction,
+    CASE WHEN list_contains($detailed, task) THEN reference ELSE '' END AS reference,
+    CASE WHEN outcome <> 1 THEN NULL WHEN list_contains($detailed, task) THEN prediction ELSE '' END AS prediction,
     outcome = 1 AND coalesce(correct, 0) >= 0.5 AS correct,
     count(*)
 FROM items

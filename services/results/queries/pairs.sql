@@ -1,5 +1,11 @@
--- Predicted and right numbers of a correlation task, in item order.
-SELECT value, target, outcome = 1 AS answered
-FROM items
+-- Predicted and right numbers of a correlation task, in item order, with the passage's first item or the item itself.
+SELECT value, target, outcome = 1 AS answered, item, coalesce(first_item, item) AS cluster
+FROM items i
+LEFT JOIN (
+    SELECT "group", min(item) AS first_item
+    FROM items
+    WHERE job_id = $job_id AND task = $task AND outcome <> 6 AND "group" <> ''
+    GROUP BY "group"
+) p ON i."group" <> '' AND p."group" = i."group"
 WHERE job_id = $job_id AND task = $task AND outcome <> 6 AND isfinite(value) AND isfinite(target)
 ORDER BY item, repeat

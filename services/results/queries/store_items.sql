@@ -1,6 +1,6 @@
 -- A duplicate changes nothing. Only an infrastructure error (6) gives way: to a final outcome or to a later attempt.
 INSERT INTO items
-SELECT * FROM batch
+SELECT * REPLACE (try_cast(identity AS UUID) AS identity) FROM batch
 ON CONFLICT (job_id, task, item, repeat) DO UPDATE SET
     attempt = excluded.attempt,
     unit = excluded.unit,
@@ -28,5 +28,12 @@ ON CONFLICT (job_id, task, item, repeat) DO UPDATE SET
     error = excluded.error,
     extraction = excluded.extraction,
     served_model = excluded.served_model,
-    evaluator = excluded.evaluator
+    evaluator = excluded.evaluator,
+    continuations = excluded.continuations,
+    ttft_ms = excluded.ttft_ms,
+    reused = excluded.reused,
+    parameters = excluded.parameters,
+    identity = excluded.identity,
+    cost_usd = excluded.cost_usd,
+    reasoning_tokens = excluded.reasoning_tokens
 WHERE items.outcome = 6 AND (excluded.outcome <> 6 OR excluded.attempt > items.attempt)

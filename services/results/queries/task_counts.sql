@@ -1,5 +1,17 @@
--- Items by task and outcome, with what they used.
-SELECT task, outcome, count(*), sum(input_tokens), sum(output_tokens)
+-- Items by task and outcome, with what they used. Answers taken from the store cost nothing here; `unpriced` counts
+-- answers that were called and whose price is not known.
+SELECT
+    task,
+    outcome,
+    count(*) AS items,
+    count(*) FILTER (outcome = 1 AND correct >= 0.5) AS correct,
+    sum(input_tokens)::BIGINT AS input_tokens,
+    sum(output_tokens)::BIGINT AS output_tokens,
+    sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
+    count(*) FILTER (reused) AS reused,
+    sum(cost_usd) FILTER (NOT reused) AS cost_usd,
+    count(*) FILTER (NOT reused AND cost_usd IS NULL AND outcome <> 6) AS unpriced,
+    bool_or("group" <> '') AS grouped
 FROM items
 WHERE job_id = $job_id
 GROUP BY task, outcome

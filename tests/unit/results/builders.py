@@ -73,9 +73,9 @@ def job(
 def answer(
     item: int, prediction: str = "yes", reference: str = "yes", outcome: int = ANSWERED, **fields: object
 ) -> item_result_pb2.ItemResult:
+    fields.setdefault("position", item)
     result = item_result_pb2.ItemResult(
         item=item,
-        position=item,
         outcome=item_result_pb2.Outcome.Name(outcome),
         prediction=prediction if outcome == ANSWERED else "",
         reference=reference,
@@ -102,6 +102,13 @@ def batch(
 
 def event(event_id: str, job: job_pb2.Job, action: str = "running") -> job_pb2.JobEvent:
     return job_pb2.JobEvent(event_id=event_id, occurred_at=START, actor="ann", action=action, job=job)
+
+
+def known(connection: Connection, *plans: job_pb2.TaskPlan, state: int = job_pb2.Job.STATE_RUNNING) -> job_pb2.Job:
+    """Job "j", as its event tells."""
+    made = job("j", *plans, state=state)
+    duckdb_store.store_events(connection, [event(f"{state:04d}", made)])
+    return made
 
 
 def seal(connection: Connection, job: job_pb2.Job, minute: int = 0) -> results_service_pb2.SealJobResponse:

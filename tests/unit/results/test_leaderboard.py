@@ -171,3 +171,22 @@ def test_small_unreadable_tasks_do_not_hide_behind_a_large_one() -> None:
     # A few unreadable answers in a small task are a small share of the score.
     few = metric_pb2.OutcomeCounts(answered=67, unparsed=4)
     assert not_ranked_reason(job_pb2.Job.STATE_COMPLETED, 0, [*[large] * 8, few]) == ""
+
+
+def test_a_suite_of_an_open_kind_has_an_empty_leaderboard_until_it_runs(connection: Connection) -> None:
+    announced = [suite_pb2.Suite(suite="lm_eval", open=True)]
+    response = board(connection, suite="lm_eval:hellaswag", announced=announced)
+    assert (list(response.entries), list(response.metrics)) == ([], ["score"])
+    with pytest.raises(InvalidRequestError, match="lm_eval"):
+        board(connection, suite="helm:hellaswag", announced=announced)
+
+
+def test_metrics_by_rule_rank_by_their_names(connection: Connection) -> None:
+    for model, right in (("a", 6), ("b", 9)):
+        planned = plan("t", 10)
+        planned.metrics.add(metric="pass@1", rule=suite_pb2.MetricSpec.RULE_ANY, statistic="correct", beside=True)
+        run(connection, job(model, planned, model=model), right=right, wrong=10 - right, minute=right)
+    response = board(connection, metric="pass@1")
+    assert ranks(response) == [(1, "b"), (2, "a")]
+    assert response.entries[0].score.mean == 0.9
+    assert list(response.metrics) == ["score", "accuracy", "pass@1"]

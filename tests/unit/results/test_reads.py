@@ -10,7 +10,7 @@ import pytest
 from services.errors import InvalidRequestError, NotFoundError
 from services.results import duckdb_store, item_reads, job_reads, paging
 from services.results.database import Connection
-from tests.unit.results.builders import CUT, ERROR, START, UNPARSED, answer, batch, event, job, plan, run, seal
+from tests.unit.results.builders import CUT, ERROR, START, UNPARSED, answer, batch, event, job, known, plan, run, seal
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import ListItemsRequest
@@ -26,12 +26,6 @@ def items_pages(connection: Connection, **request: object) -> Iterator[pb.ListIt
         token = page.next_page_token
         if not token:
             return
-
-
-def known(connection: Connection, *plans: job_pb2.TaskPlan, state: int = job_pb2.Job.STATE_RUNNING) -> job_pb2.Job:
-    made = job("j", *plans, state=state)
-    duckdb_store.store_events(connection, [event(f"{state:04d}", made)])
-    return made
 
 
 def test_item_pages_walk_every_row_once_in_order(connection: Connection) -> None:

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as sk
 
-from services.results import aggregation, resampling, statistics
+from services.results import aggregation, resampling, scores, statistics
 from services.results.aggregation import Pairs, TaskData
-from services.results.statistics import Cell
+from services.results.averages import average
+from services.results.intervals import score_interval
+from services.results.scores import Lost
+from services.results.statistics import Cell, Floats
+from touchstone.v1.suite_pb2 import MetricSpec
 
 LABELS = ("no", "yes", "maybe")
 NONE = "(no answer)"
@@ -34,7 +38,13 @@ def cells(pairs: Sequence[tuple[str, str | None]]) -> list[Cell]:
 
 
 def measure(data: TaskData, *names: str, positive: str = "yes", resamples: int = 200) -> aggregation.Measured:
-    return aggregation.measure(data, dict.fromkeys(names, positive), resamples)
+    return aggregation.measure(data, [MetricSpec(metric=n, positive_label=positive) for n in names], resamples)
+
+
+def plain_pairs(values: Floats, targets: Floats) -> Pairs:
+    """One answered pair per item."""
+    n = len(values)
+    return Pairs(values, targets, np.ones(n, bool), np.arange(n), n)
 
 
 @given(answers)
@@ -67,6 +77,16 @@ def test_an_unparsed_negative_is_a_false_positive_and_an_unparsed_positive_a_fal
 
 
 @given(answers)
+@settings(max_examples=150, deadline=None)
+def test_macro_f1_equals_scikit_learn_over_the_labels_that_occur(pairs: list[tuple[str, str | None]]) -> None:
+    references = [r for r, _ in pairs]
+    predictions = [NONE if p is None else p for _, p in pairs]
+    labels = sorted({*references, *predictions} - {NONE})
+    expected = sk.f1_score(references, predictions, labels=labels, average="macro", zero_division=0)
+    assert statistics.macro_f1(cells(pairs)) == pytest.approx(expected, abs=1e-9)
+
+
+@given(answers)
 @settings(max_examples=100, deadline=None)
 def test_accuracy_equals_scikit_learn_with_unanswered_items_wrong(pairs: list[tuple[str, str | None]]) -> None:
     found = measure(TaskData("t", cells(pairs)), "accuracy").estimates["accuracy"]
@@ -79,7 +99,7 @@ def test_accuracy_equals_scikit_learn_with_unanswered_items_wrong(pairs: list[tu
 @settings(max_examples=100, deadline=None)
 def test_correlations_equal_scipy_or_say_why_there_is_none(pairs: list[tuple[float, float]]) -> None:
     values, targets = (np.array(column) for column in zip(*pairs, strict=True))
-    data = TaskData("t", pairs=Pairs(values, targets, np.ones(len(values), bool)))
+    data = TaskData("t", pairs=plain_pairs(values, targets))
     found = measure(data, "pearson", "spearman").estimates
     if np.ptp(values) == 0 or np.ptp(targets) == 0:
         assert found["pearson"].value is None
@@ -95,7 +115,7 @@ def test_resampled_correlations_equal_scipy_on_the_resample_itself() -> None:
     """The weighted form with counted midranks is the same number as correlating the drawn rows."""
     rng = np.random.default_rng(5)
     values, targets = rng.integers(0, 6, 40).astype(float), rng.integers(0, 5, 40).astype(float)
-    drawn = resampling.draw_pairs(values, targets, ["pearson", "spearman"], 50, np.random.default_rng(9))
+    drawn = resampling.draw_pairs(values, targets, np.arange(40), ["pearson", "spearman"], 50, np.random.default_rng(9))
     picks = np.random.default_rng(9).integers(0, 40, (50, 40))
     pearson = [stats.pearsonr(values[rows], targets[rows]).statistic for rows in picks]
     spearman = [stats.spearmanr(values[rows], targets[rows]).statistic for rows in picks]
@@ -112,7 +132,10 @@ def test_resampled_cells_follow_the_point_formulas() -> None:
         Cell("no", None, False, 3),
     ]
     drawn = resampling.draw_cells(
-        table, {"matthews_correlation": "", "f1": "yes", "accuracy": ""}, 40, np.random.default_rng(1)
+        table,
+        {"matthews_correlation": "", "f1": "yes", "accuracy": "", "macro_f1": ""},
+        40,
+        np.random.default_rng(1),
     )
     grid = [
         Cell("no", "no", True, 20),
@@ -126,6 +149,7 @@ def test_resampled_cells_follow_the_point_formulas() -> None:
         scaled = [Cell(c.reference, c.prediction, c.correct, round(1e9 * s)) for c, s in zip(grid, row, strict=True)]
         assert drawn["matthews_correlation"][i] == pytest.approx(statistics.matthews_correlation(scaled), abs=1e-6)
         assert drawn["f1"][i] == pytest.approx(statistics.f1(scaled, "yes"), abs=1e-6)
+        assert drawn["macro_f1"][i] == pytest.approx(statistics.macro_f1(scaled), abs=1e-6)
 
 
 def test_wilson_intervals_cover_close_to_95_percent_on_average_over_p() -> None:
@@ -133,7 +157,7 @@ def test_wilson_intervals_cover_close_to_95_percent_on_average_over_p() -> None:
     for n in (30, 71, 277):
         for p in np.linspace(0.05, 0.95, 19):
             counts = np.arange(n + 1)
-            inside = np.array([low <= p <= high for low, high in (statistics.wilson(int(k), n) for k in counts)])
+            inside = np.array([low <= p <= high for low, high in (score_interval(k / n, n) for k in counts)])
             coverage.append(float(stats.binom.pmf(counts, n, p)[inside].sum()))
     assert 0.94 <= np.mean(coverage) <= 0.96
     assert min(coverage) > 0.90
@@ -176,8 +200,9 @@ def test_the_same_items_give_the_same_interval_in_any_order_of_cells() -> None:
 
 def test_bounds_move_unanswered_and_lost_items_from_all_wrong_to_all_right() -> None:
     table = [Cell("yes", "yes", True, 60), Cell("no", "yes", False, 20), Cell("no", None, False, 20)]
-    assert statistics.accuracy(60, 20, 100).bounds == (0.6, 0.8)
-    assert statistics.accuracy(60, 20, 100, lost=100).bounds == (0.3, 0.9)
+    accuracy = scores.of_cells(table)
+    assert scores.estimate(accuracy, Lost(), clustered=False).bounds == (0.6, 0.8)
+    assert scores.estimate(accuracy, Lost(units=100), clustered=False).bounds == (0.3, 0.9)
     whole = measure(TaskData("t", table), "f1", "matthews_correlation").estimates
     assert whole["f1"].bounds == pytest.approx((0.75, 120 / 140))
     low, high = whole["matthews_correlation"].bounds or (0, 0)
@@ -189,7 +214,7 @@ def test_bounds_equal_the_value_when_every_item_was_answered() -> None:
     table = [Cell("yes", "yes", True, 60), Cell("no", "yes", False, 20)]
     for estimate in measure(TaskData("t", table), "accuracy", "f1", "matthews_correlation").estimates.values():
         assert estimate.bounds == (estimate.value, estimate.value)
-    pairs = Pairs(np.array([1.0, 2, 4]), np.array([1.0, 3, 3.5]), np.ones(3, bool))
+    pairs = plain_pairs(np.array([1.0, 2, 4]), np.array([1.0, 3, 3.5]))
     estimate = measure(TaskData("t", pairs=pairs), "pearson").estimates["pearson"]
     assert estimate.bounds == (estimate.value, estimate.value)
 
@@ -200,19 +225,19 @@ def test_the_suite_score_averages_metrics_within_a_task_and_counts_a_group_once(
         TaskData("b", [Cell("y", "y", True, 100), Cell("n", "n", True, 100)]), "accuracy", "f1", positive="y"
     )
     none = measure(TaskData("c", [Cell("y", "n", False, 10)]), "accuracy", positive="y")
-    grouped = aggregation.average([[full], [half, none]])
+    grouped = average([[full], [half, none]])
     assert grouped is not None
     assert grouped.value == pytest.approx((1 + (0.5 + 0) / 2) / 2)
     assert grouped.n == 310
-    alone = aggregation.average([[full], [half, none]], "f1")
+    alone = average([[full], [half, none]], "f1")
     assert alone is not None
     assert alone.value == 1.0
 
 
 def test_an_undefined_correlation_counts_as_zero_in_the_average_with_its_reason() -> None:
-    flat = measure(TaskData("a", pairs=Pairs(np.ones(5), np.arange(5.0), np.ones(5, bool))), "pearson", "spearman")
+    flat = measure(TaskData("a", pairs=plain_pairs(np.ones(5), np.arange(5.0))), "pearson", "spearman")
     full = measure(TaskData("b", [Cell("y", "y", True, 100)]), "accuracy")
-    found = aggregation.average([[flat], [full]])
+    found = average([[flat], [full]])
     assert found is not None
     assert found.value == 0.5
     assert found.undefined_reason == "all predictions are equal"
@@ -220,8 +245,8 @@ def test_an_undefined_correlation_counts_as_zero_in_the_average_with_its_reason(
 
 def test_there_is_no_suite_score_while_a_task_has_no_items() -> None:
     full = measure(TaskData("b", [Cell("y", "y", True, 100)]), "accuracy")
-    assert aggregation.average([[full], [measure(TaskData("a"), "accuracy")]]) is None
-    assert aggregation.average([[full], [measure(TaskData("a"), "pearson")]]) is None
+    assert average([[full], [measure(TaskData("a"), "accuracy")]]) is None
+    assert average([[full], [measure(TaskData("a"), "pearson")]]) is None
 
 
 def test_the_suite_interval_has_the_spread_of_independent_tasks() -> None:
@@ -229,7 +254,7 @@ def test_the_suite_interval_has_the_spread_of_independent_tasks() -> None:
         measure(TaskData(f"t{i}", [Cell("y", "y", True, 300), Cell("y", "n", False, 100)]), "accuracy", resamples=4000)
         for i in range(4)
     ]
-    found = aggregation.average([[task] for task in tasks])
+    found = average([[task] for task in tasks])
     assert found is not None
     assert found.stderr == pytest.approx(np.sqrt(0.75 * 0.25 / 400 / 4), rel=0.1)
 
@@ -243,7 +268,7 @@ def test_bootstrap_of_a_large_task_stays_within_memory_and_time() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=58_000)
     targets = values + rng.normal(size=58_000)
-    found = measure(TaskData("t", pairs=Pairs(values, targets, np.ones(58_000, bool))), "pearson", resamples=40)
+    found = measure(TaskData("t", pairs=plain_pairs(values, targets)), "pearson", resamples=40)
     estimate = found.estimates["pearson"]
     assert estimate.low is not None
     assert estimate.low < 0.7071 < (estimate.high or 0)

@@ -58,11 +58,45 @@ def test_an_item_result_comes_back_as_it_went_in(connection: Connection) -> None
         scorer_version="s1",
         served_model="m-1",
         position=5,
+        continuations=[
+            item_result_pb2.Continuation(text=" A", loglikelihood=-0.1234567890123, tokens=2, greedy=True),
+            item_result_pb2.Continuation(text="", loglikelihood=float("-inf"), tokens=0),
+        ],
+        ttft_ms=3.25,
+        reused=True,
+        parameters='{"temperature":0}',
+        identity="0123456789abcdef" * 2,
+        cost_usd=0.0,
+        reasoning_tokens=11,
     )
     duckdb_store.store_items(connection, [batch("j", "t", [sent], attempt=3)])
     found = item_reads.get_item(connection, results_service_pb2.GetItemRequest(job_id="j", task="t", item=7, repeat=2))
     assert found.result == sent
     assert (found.job_id, found.task, found.attempt, found.evaluator) == ("j", "t", 3, "e1")
+
+
+def test_continuations_of_items_in_one_batch_stay_apart(connection: Connection) -> None:
+    results = [answer(i) for i in range(3)]
+    results[0].continuations.add(text="a", loglikelihood=-1)
+    results[2].continuations.add(text="b", loglikelihood=-2)
+    results[2].continuations.add(text="c", loglikelihood=-3)
+    store(connection, *results)
+    assert [[c.text for c in stored(connection, i).result.continuations] for i in range(3)] == [["a"], [], ["b", "c"]]
+
+
+def test_new_items_are_inserted_at_once_and_stored_ones_void_the_insertion(connection: Connection) -> None:
+    duckdb_store.insert_items(connection, [batch("j", "t", [answer(0), answer(1)])])
+    connection.begin()
+    with pytest.raises(duckdb.ConstraintException):
+        duckdb_store.insert_items(connection, [batch("j", "t", [answer(2), answer(1, "no")])])
+    connection.rollback()
+    assert connection.execute("SELECT item FROM items ORDER BY item").fetchall() == [(0,), (1,)]
+    duckdb_store.store_items(connection, [batch("j", "t", [answer(2), answer(1, "no")])])
+    assert connection.execute("SELECT item, prediction FROM items ORDER BY item").fetchall() == [
+        (0, "yes"),
+        (1, "yes"),
+        (2, "yes"),
+    ]
 
 
 def test_a_duplicate_changes_nothing(connection: Connection) -> None:
@@ -237,7 +271,7 @@ def test_opening_again_applies_no_migration_twice_and_keeps_the_rows(tmp_path: P
     first.close()
     second = open_file(path)
     assert second.execute("SELECT count(*) FROM items").fetchone() == (1,)
-    assert second.execute("SELECT number FROM migrations").fetchall() == [(1,)]
+    assert second.execute("SELECT number FROM migrations").fetchall() == [(1,), (2,)]
     second.close()
 
 

@@ -1,0 +1,40 @@
+-- Scored answers of some tasks, each with the statistic that a metric reads ('' for accuracy: answered and right), with
+-- the part by which items are gathered, and with its cluster: the passage's first item, or the item itself.
+WITH passages AS (
+    SELECT task, "group", min(item) AS first_item
+    FROM items
+    WHERE job_id = $job_id AND outcome <> 6 AND "group" <> '' AND list_contains($tasks, task)
+    GROUP BY task, "group"
+),
+named AS (
+    SELECT
+        task,
+        item,
+        repeat,
+        "group",
+        outcome = 1 AS answered,
+        prediction,
+        CASE $statistic
+            WHEN '' THEN (outcome = 1 AND coalesce(correct, 0) >= 0.5)::DOUBLE
+            WHEN 'correct' THEN correct
+            WHEN 'value' THEN value
+            WHEN 'target' THEN target
+            ELSE (other_statistics ->> $statistic_path)::DOUBLE
+        END AS number,
+        (other_statistics ->> $over_path)::DOUBLE AS part
+    FROM items
+    WHERE job_id = $job_id AND outcome <> 6 AND list_contains($tasks, task)
+),
+answers AS (
+    SELECT
+        named.task,
+        item,
+        repeat,
+        answered,
+        prediction,
+        CASE WHEN isfinite(number) THEN number ELSE 0 END AS score,
+        part,
+        coalesce(first_item, item) AS cluster
+    FROM named
+    LEFT JOIN passages ON named."group" <> '' AND passages.task = named.task AND passages."group" = named."group"
+)

@@ -1,0 +1,9 @@
+-- Share of the most frequent reference among the scored items of each task.
+SELECT task, max(times) / sum(times)
+FROM (
+    SELECT task, count(*) AS times
+    FROM items
+    WHERE job_id = $job_id AND outcome <> 6 AND list_contains($tasks, task)
+    GROUP BY task, reference
+)
+GROUP BY task

@@ -1,0 +1,15 @@
+-- Groups of items, with whether every item has the statistic; with several answers per item, the share of the repeats.
+SELECT task, min(cluster) AS cluster, avg(score) AS score, avg(low) AS low, avg(high) AS high
+FROM (
+    SELECT
+        task,
+        part,
+        min(cluster) AS cluster,
+        bool_and(score >= 1)::DOUBLE AS score,
+        bool_and(answered AND score >= 1)::DOUBLE AS low,
+        bool_and(NOT answered OR score >= 1)::DOUBLE AS high
+    FROM answers
+    WHERE part IS NOT NULL
+    GROUP BY task, part, repeat
+)
+GROUP BY task, part

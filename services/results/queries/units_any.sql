@@ -1,0 +1,9 @@
+-- Items, with whether any answer has the statistic.
+SELECT
+    task,
+    cluster,
+    bool_or(score >= 1)::DOUBLE AS score,
+    bool_or(answered AND score >= 1)::DOUBLE AS low,
+    bool_or(NOT answered OR score >= 1)::DOUBLE AS high
+FROM answers
+GROUP BY task, item, cluster

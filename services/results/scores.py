@@ -1,0 +1,155 @@
+"""Metrics that are the mean of a score: over items, over their answers' means, or over groups of items. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from services.results.intervals import clustered_interval, score_interval, t95
+from services.results.statistics import Cell, Estimate, Floats, Ints
+
+UNIT_SPAN = (0.0, 1.0)
+NO_SPREAD = 1e-9
+"""Standard errors below this are rounding."""
+
+
+def _no_ints() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _no_floats() -> Floats:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of `n` units, added up. A unit is an item or a group of items.
+
+    `low` and `high` are the totals had every unanswered item been wrong, or right. `variance` is the sample variance of
+    the scores, 0 for fewer than two. `clusters`, where they are told apart, are the distinct numbers of the clusters
+    that units belong to, with the units (`sizes`) and the total score (`sums`) of each.
+    """
+
+    n: int = 0
+    total: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    least: float = 0.0
+    most: float = 1.0
+    variance: float = 0.0
+    binary: bool = True
+    clusters: Ints = field(default_factory=_no_ints)
+    sizes: Floats = field(default_factory=_no_floats)
+    sums: Floats = field(default_factory=_no_floats)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.n
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Where the mean lies for certain; None when scores leave [0, 1]."""
+        return UNIT_SPAN if self.least >= 0 and self.most <= 1 else None
+
+    def influences(self) -> Floats:
+        """What each cluster moves the mean by."""
+        return (self.sums - self.sizes * self.mean) / self.n
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What was planned and has no final outcome: whole units, and how far other lost answers could move the total."""
+
+    units: int = 0
+    moved: float = 0.0
+
+
+def of_cells(cells: Sequence[Cell]) -> Scores:
+    """Accuracy's scores."""
+    n = sum(cell.count for cell in cells)
+    correct = sum(cell.count for cell in cells if cell.correct)
+    unanswered = sum(cell.count for cell in cells if cell.prediction is None)
+    return Scores(round(n), correct, correct, correct + unanswered)
+
+
+def estimate(scores: Scores, lost: Lost, *, clustered: bool) -> Estimate:
+    """The mean of the scores. `clustered`: units of one cluster hang together, answers to one item do.
+
+    Else the interval is Wilson's for scores of 0 and 1, with √(p(1−p)/n), and Student's for others, with s/√n. So is
+    that of scores of 0 and 1 that turn out to have a cluster each.
+    """
+    n = scores.n
+    if n == 0:
+        return Estimate(None, 0, undefined_reason="no items")
+    mean, bounds = scores.mean, _bounds(scores, lost)
+    if clustered and not (scores.binary and len(scores.clusters) == n):
+        stderr = clustered_stderr(scores.influences())
+        return clustered_estimate(mean, n, stderr, len(scores.clusters), scores.span, bounds)
+    if scores.binary:
+        low, high = score_interval(mean, n)
+        return Estimate(mean, n, math.sqrt(mean * (1 - mean) / n), low, high, "wilson", bounds=bounds)
+    if n < 2:
+        return Estimate(mean, n, method="t", bounds=bounds)
+    stderr = math.sqrt(scores.variance / n)
+    low, high = mean - t95(n - 1) * stderr, mean + t95(n - 1) * stderr
+    if scores.span is not None:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Estimate(mean, n, stderr, low, high, "t", bounds=bounds)
+
+
+def clustered_stderr(influences: Floats) -> float:
+    """√Σ_c ψ_c², ψ_c being what cluster c moves a value by: for a mean √[Σ_c(Σ_{i∈c}(s_i−s̄))²]/n.
+
+    Source: Liang and Zeger, Biometrika 73 (1986) 13.
+    """
+    stderr = math.sqrt(float(influences @ influences))
+    # Shares such as thirds, and derivatives, leave last digits where there is no spread.
+    return 0.0 if stderr < NO_SPREAD else stderr
+
+
+def clustered_estimate(
+    value: float,
+    n: int,
+    stderr: float,
+    clusters: int,
+    span: tuple[float, float] | None,
+    bounds: tuple[float, float] | None,
+) -> Estimate:
+    """A value with its clustered standard error; with fewer than two clusters nothing is known of its spread."""
+    if clusters < 2:
+        return Estimate(value, n, method="clustered", bounds=bounds)
+    low, high = clustered_interval(value, stderr, clusters, span)
+    return Estimate(value, n, stderr, low, high, "clustered", bounds=bounds)
+
+
+def pooled(parts: Sequence[tuple[Scores, Lost, bool]]) -> Estimate:
+    """The mean over the units of several tasks together, given as for `estimate`. Tasks are independent."""
+    n = sum(found.n for found, _, _ in parts)
+    lost = Lost(sum(gone.units for _, gone, _ in parts), sum(gone.moved for _, gone, _ in parts))
+    whole = Scores(
+        n,
+        total=sum(found.total for found, _, _ in parts),
+        low=sum(found.low for found, _, _ in parts),
+        high=sum(found.high for found, _, _ in parts),
+    )
+    if n == 0 or not any(clustered for _, _, clustered in parts):
+        return estimate(whole, lost, clustered=False)
+    square, clusters = 0.0, 0
+    for found, gone, clustered in parts:
+        if found.n:
+            square += (found.n / n * (estimate(found, gone, clustered=clustered).stderr or 0.0)) ** 2
+            clusters += len(found.clusters) if clustered else found.n
+    return clustered_estimate(whole.mean, n, math.sqrt(square), clusters, UNIT_SPAN, _bounds(whole, lost))
+
+
+def _bounds(scores: Scores, lost: Lost) -> tuple[float, float] | None:
+    doubt = lost.units or lost.moved or scores.low != scores.high
+    if doubt and scores.span is None:
+        return None
+    if not doubt:
+        return scores.mean, scores.mean
+    n = scores.n + lost.units
+    return max(0.0, scores.low - lost.moved) / n, min(float(n), scores.high + lost.units + lost.moved) / n

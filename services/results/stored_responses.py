@@ -1,0 +1,64 @@
+"""Stored answers that stand in for calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from services.errors import InvalidRequestError
+from services.results.database import Connection, query
+from services.results.paging import MAX_PAGE_BYTES
+from services.results.rows import COLUMNS, stored_item
+from touchstone.v1 import item_result_pb2, results_service_pb2
+
+MOST = 1000
+"""Positions or identities in one request."""
+
+_CHUNK = 64
+"""Rows read at once; a row's texts may take 384 KB."""
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
+_COLUMNS = COLUMNS.replace('"prompt"', "'' AS prompt")
+
+
+def find_responses(
+    connection: Connection, request: results_service_pb2.FindResponsesRequest
+) -> results_service_pb2.FindResponsesResponse:
+    """Final outcomes by place in a job or by identity; at least one where there is one, and then what fits one message.
+
+    Raises InvalidRequestError.
+    """
+    if request.job_id:
+        if request.identities:
+            raise InvalidRequestError("Ask for a job's positions or for identities, not for both.", "identities")
+        if not request.task:
+            raise InvalidRequestError("Positions are those of a task. Set task.", "task")
+        _check_number(len(request.positions), "positions")
+        name = "find_by_position"
+        where = {"job_id": request.job_id, "task": request.task, "positions": list(request.positions)}
+    else:
+        _check_number(len(request.identities), "identities")
+        for identity in request.identities:
+            if not _IDENTITY.fullmatch(identity):
+                raise InvalidRequestError(f"{identity!r} is no identity of 32 hexadecimal digits.", "identities")
+        name, where = "find_by_identity", {"identities": list(request.identities)}
+    rows = [row for (row,) in connection.execute(query(name), where).fetchall()]
+    response = results_service_pb2.FindResponsesResponse()
+    used = 0
+    for result in _read(connection, rows):
+        used += result.ByteSize()
+        if used > MAX_PAGE_BYTES and response.results:
+            break
+        response.results.append(result)
+    return response
+
+
+def _check_number(asked: int, field: str) -> None:
+    if asked > MOST:
+        raise InvalidRequestError(f"{asked:,} {field} were asked for; it may be {MOST:,} at most.", field)
+
+
+def _read(connection: Connection, rows: list[int]) -> Iterator[item_result_pb2.ItemResult]:
+    text = f"SELECT {_COLUMNS} FROM items WHERE rowid IN (SELECT unnest($rows::BIGINT[])) ORDER BY rowid"
+    for start in range(0, len(rows), _CHUNK):
+        for values in connection.execute(text, {"rows": rows[start : start + _CHUNK]}).fetchall():
+            yield stored_item(values).result

@@ -1,0 +1,167 @@
+"""What makes up a suite's score, which further averages there are, and how it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.results import duckdb_store, job_result
+from services.results.database import Connection
+from services.results.suite_score import score_rule
+from tests.unit.results.builders import ANSWERED, UNPARSED, answer, batch, job, known, plan, run
+from touchstone.v1 import job_pb2, metric_pb2
+from touchstone.v1.suite_pb2 import MetricSpec
+
+
+def planned(
+    task: str, items: int = 4, *metrics: str, category: str = "", beside: bool = False, title: str = "", group: str = ""
+) -> job_pb2.TaskPlan:
+    made = plan(task, items, *metrics, group=group)
+    made.category, made.beside, made.title = category, beside, title or task
+    return made
+
+
+def measured(connection: Connection, right: dict[str, int], *plans: job_pb2.TaskPlan) -> metric_pb2.JobResult:
+    """Each task's first items are right, the others wrong."""
+    known(connection, *plans)
+    for task in plans:
+        results = [answer(i, "yes" if i < right[task.task] else "no") for i in range(task.items)]
+        duckdb_store.store_items(connection, [batch("j", task.task, results)])
+    return job_result.compute(connection, job("j", *plans), seal=True).result
+
+
+def figures(result: metric_pb2.JobResult) -> dict[tuple[str, str, str], tuple[float, int]]:
+    return {(a.category, a.metric.metric, a.rule): (round(a.metric.mean, 9), a.tasks) for a in result.averages}
+
+
+def test_categories_are_averaged_over_tasks_and_over_items(connection: Connection) -> None:
+    plans = [
+        planned("algebra", 4, category="STEM"),
+        planned("physics", 16, category="STEM"),
+        planned("law", 10, category="humanities"),
+    ]
+    result = measured(connection, {"algebra": 1, "physics": 12, "law": 5}, *plans)
+    assert figures(result) == {
+        ("STEM", "score", "macro"): (0.5, 2),
+        ("STEM", "accuracy", "micro"): (0.65, 2),
+        ("humanities", "score", "macro"): (0.5, 1),
+        ("", "accuracy", "micro"): (0.6, 3),
+    }
+    micro = result.averages[-1].metric
+    assert (micro.method, micro.n) == ("wilson", 30)
+    assert result.suite_score.mean == pytest.approx((0.25 + 0.75 + 0.5) / 3)
+    assert [task.category for task in result.tasks] == ["STEM", "STEM", "humanities"]
+
+
+def test_there_is_no_accuracy_over_all_items_where_a_task_has_none(connection: Connection) -> None:
+    plans = [planned("a"), planned("b", 4, "f1"), planned("c")]
+    assert figures(measured(connection, {"a": 1, "b": 2, "c": 3}, *plans)) == {}
+
+
+def test_the_accuracy_over_all_items_is_clustered_where_a_task_is(connection: Connection) -> None:
+    plans = [planned("a", 40), planned("b", 40)]
+    known(connection, *plans)
+    for task, group in (("a", ""), ("b", "p")):
+        results = [answer(i, "yes" if i % 8 < 4 else "no", group=group and f"{group}{i // 4}") for i in range(40)]
+        duckdb_store.store_items(connection, [batch("j", task, results)])
+    result = job_result.compute(connection, job("j", *plans), seal=True).result
+    (micro,) = [a.metric for a in result.averages]
+    # Passages of four equal answers: 10 observations, not 40.
+    expected = (0.25 * 0.25 / 40 + 0.25 * 0.25 / 10) ** 0.5
+    assert (micro.method, micro.mean) == ("clustered", 0.5)
+    assert micro.stderr == pytest.approx(expected)
+    assert result.accuracy_so_far == micro
+
+
+def test_metrics_and_tasks_beside_are_no_part_of_the_score(connection: Connection) -> None:
+    first = planned("hellaswag", 10)
+    first.metrics.append(MetricSpec(metric="norm", rule=MetricSpec.RULE_MEAN, statistic="correct", beside=True))
+    diagnostic = planned("axg", 10, "accuracy", beside=True)
+    diagnostic.metrics.append(MetricSpec(metric="parity", rule=MetricSpec.RULE_MEAN, statistic="correct", beside=False))
+    other = planned("copa", 10)
+    result = measured(connection, {"hellaswag": 8, "copa": 6, "axg": 1}, first, other, diagnostic)
+    assert result.suite_score.mean == pytest.approx(0.7)
+    assert [m.beside for m in result.tasks[0].metrics] == [False, True]
+    assert [task.beside for task in result.tasks] == [False, False, True]
+    averages = job_result.compute(connection, job("j", first, other, diagnostic), seal=True).averages
+    assert {m.metric: (round(m.mean, 9), tasks) for m, tasks in averages} == {
+        "score": (0.7, 2),
+        "accuracy": (0.7, 2),
+        "norm": (0.8, 1),
+        # Only a task beside has it: it stands for itself.
+        "parity": (0.1, 1),
+    }
+
+
+def test_averages_wait_until_every_task_of_theirs_has_items(connection: Connection) -> None:
+    plans = [planned("a", 2, category="x"), planned("b", 2, category="x"), planned("c", 2, category="y")]
+    known(connection, *plans)
+    duckdb_store.store_items(connection, [batch("j", "a", [answer(0)]), batch("j", "c", [answer(0), answer(1)])])
+    result = job_result.compute(connection, job("j", *plans), seal=False).result
+    assert ("y", "score", "macro") in figures(result)
+    assert ("x", "score", "macro") not in figures(result)
+    assert not result.HasField("suite_score")
+
+
+def test_a_failed_job_has_no_averages(connection: Connection) -> None:
+    plans = [planned("a", 2, category="x"), planned("b", 3, category="x")]
+    known(connection, *plans)
+    duckdb_store.store_items(connection, [batch("j", t, [answer(0), answer(1)]) for t in "ab"])
+    failed = job("j", *plans, state=job_pb2.Job.STATE_FAILED)
+    assert not job_result.compute(connection, failed, seal=False).result.averages
+
+
+@pytest.mark.parametrize(
+    ("plans", "rule"),
+    [
+        ([], ""),
+        ([planned("sst2")], "The accuracy."),
+        ([planned("mrpc", 4, "f1", "accuracy")], "Mean of the task's metrics."),
+        ([planned("a"), planned("b")], "Mean accuracy over 2 tasks."),
+        ([planned("a"), planned("b", 4, "f1")], "Mean over 2 tasks of each task's metric."),
+        (
+            [
+                planned("cola", 4, "matthews_correlation", "accuracy"),
+                planned("m", title="MNLI matched", group="mnli"),
+                planned("mm", title="MNLI mismatched", group="mnli"),
+            ],
+            "Mean over 2 tasks of the mean of each task's metrics; MNLI matched and mismatched count once.",
+        ),
+        (
+            [
+                planned("a"),
+                planned("b"),
+                planned("x", title="AX-b", beside=True),
+                planned("y", title="AX-g", beside=True),
+            ],
+            "Mean accuracy over 2 tasks; AX-b and AX-g are shown beside it.",
+        ),
+        ([planned("a"), planned("x", title="AX-b", beside=True)], "The accuracy; AX-b is shown beside it."),
+    ],
+)
+def test_the_rule_of_a_score_is_one_sentence(plans: list[job_pb2.TaskPlan], rule: str) -> None:
+    assert score_rule(plans) == rule
+
+
+def test_a_sealed_job_keeps_its_rule_and_averages(connection: Connection) -> None:
+    plans = [planned("a", 10, category="x"), planned("b", 10, category="x")]
+    sealed = run(connection, job("j", *plans), right=7, wrong=3).result
+    assert sealed.score_rule == "Mean accuracy over 2 tasks."
+    assert [average.metric.mean for average in sealed.averages] == pytest.approx([0.7] * 3)
+
+
+def test_several_answers_per_item_are_planned_counted_and_missed_as_answers(connection: Connection) -> None:
+    several = planned("t", 5)
+    several.repeats = 4
+    results = [
+        answer(p // 4, repeat=p % 4, position=p, outcome=UNPARSED if p == 3 else ANSWERED) for p in range(18) if p != 7
+    ]
+    duckdb_store.store_items(connection, [batch("j", "t", results)])
+    computed = job_result.compute(connection, job("j", several), seal=True)
+    (task,) = computed.result.tasks
+    assert (computed.missing, computed.errors) == (3, 0)
+    assert (task.items, task.items_planned, task.correct) == (17, 20, 16)
+    assert (task.outcomes.answered, task.outcomes.unparsed) == (16, 1)
+    assert computed.result.not_ranked_reason == "3 answers are missing"
+    (accuracy,) = task.metrics
+    assert (accuracy.n, round(accuracy.mean, 9)) == (5, 0.95)
+    assert (round(accuracy.bound_low, 9), accuracy.bound_high) == (0.8, 1.0)

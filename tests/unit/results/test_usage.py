@@ -1,0 +1,84 @@
+"""What a job's answers took: time, tokens, money, and what came from the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.results import duckdb_store, job_result
+from services.results.database import Connection
+from services.results.leaderboard import leaderboard
+from tests.unit.results.builders import ERROR, answer, batch, job, known, plan, run
+from touchstone.v1 import item_result_pb2, metric_pb2, results_service_pb2
+
+
+def measured(
+    connection: Connection, *results: item_result_pb2.ItemResult, baseline: bool = False
+) -> metric_pb2.JobResult:
+    planned = plan("t", len(results))
+    known(connection, planned)
+    duckdb_store.store_items(connection, [batch("j", "t", results)])
+    return job_result.compute(connection, job("j", planned, baseline=baseline), seal=True).result
+
+
+def test_reused_answers_are_counted_and_cost_nothing_and_take_no_time(connection: Connection) -> None:
+    result = measured(
+        connection,
+        answer(0, cost_usd=0.25, ttft_ms=4.0),
+        answer(1, cost_usd=0.5, ttft_ms=8.0),
+        answer(500, cost_usd=9.0, reused=True, ttft_ms=900.0),
+    )
+    assert result.items_reused == 1
+    assert result.cost_usd == pytest.approx(0.75)
+    assert (result.latency_p50_ms, result.ttft_p50_ms) == (10.5, 6.0)
+    assert result.latency_p95_ms <= 11
+    assert result.ttft_p95_ms <= 8
+
+
+def test_a_cost_is_told_only_when_every_paid_answer_has_one(connection: Connection) -> None:
+    unpriced = measured(connection, answer(0, cost_usd=0.25), answer(1))
+    assert not unpriced.HasField("cost_usd")
+
+
+def test_answers_that_failed_or_were_reused_need_no_price(connection: Connection) -> None:
+    result = measured(connection, answer(0, cost_usd=0.25), answer(1, reused=True), answer(2, outcome=ERROR))
+    assert result.cost_usd == 0.25
+
+
+def test_a_job_whose_every_answer_was_reused_cost_nothing(connection: Connection) -> None:
+    result = measured(connection, answer(0, reused=True))
+    assert result.HasField("cost_usd")
+    assert (result.cost_usd, result.latency_p50_ms, result.ttft_p50_ms) == (0, 0, 0)
+
+
+def test_a_job_without_answers_has_no_cost(connection: Connection) -> None:
+    assert not measured(connection, answer(0, outcome=ERROR)).HasField("cost_usd")
+
+
+def test_versions_that_answered_are_listed_once_in_order_and_at_most_eight(connection: Connection) -> None:
+    served = ["gpt-4o-2024-11-20", "gpt-4o-2024-08-06", "gpt-4o-2024-11-20", ""]
+    result = measured(connection, *(answer(i, served_model=name) for i, name in enumerate(served)))
+    assert list(result.served_models) == ["gpt-4o-2024-08-06", "gpt-4o-2024-11-20"]
+    assert result.not_ranked_reason == "", "a change is shown, and the run ranks"
+    many = [answer(10 + i, served_model=f"m{i}") for i in range(12)]
+    duckdb_store.store_items(connection, [batch("j", "t", many)])
+    again = job_result.compute(connection, job("j", plan("t", 16)), seal=True).result
+    assert len(again.served_models) == 8
+
+
+def test_a_baselines_fits_are_no_versions(connection: Connection) -> None:
+    result = measured(
+        connection, *(answer(i, served_model=f"majority, fitted on {i} rows") for i in range(2)), baseline=True
+    )
+    assert list(result.served_models) == []
+
+
+def test_tokens_of_reasoning_are_added_up(connection: Connection) -> None:
+    assert measured(connection, *(answer(i, reasoning_tokens=7) for i in range(3))).reasoning_tokens == 21
+
+
+def test_a_run_with_reused_answers_has_no_speed_on_the_leaderboard(connection: Connection) -> None:
+    planned = job("j", plan("t", 2))
+    duckdb_store.store_items(connection, [batch("j", "t", [answer(0), answer(1, reused=True)])])
+    run(connection, planned, right=0)
+    (entry,) = leaderboard(connection, results_service_pb2.GetLeaderboardRequest(suite="glue")).entries
+    assert entry.tokens_per_second == 0
