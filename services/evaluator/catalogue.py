@@ -1,4 +1,4 @@
-"""The shipped suites, and what a job over one of them comes to: which tasks, which items, from which data."""
+"""The suites, and what a job over one of them comes to: which tasks, which items, from which data."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
 
 from services.errors import InvalidRequestError
 from services.evaluator.data import DataMissingError, Reader
-from services.evaluator.tasks import demo, glue
+from services.evaluator.suites import ShippedSuite, shipped
 from services.evaluator.tasks.base import Task
-from services.evaluator.tasks.text import Classification, Regression
+from services.evaluator.tasks.definition import Definition
+from services.evaluator.tasks.metrics import repeated
+from services.evaluator.tasks.open_suite import OpenSuite
 from touchstone.v1 import job_pb2, suite_pb2
 
-_SUITES: dict[str, ModuleType] = {suite.SUITE: suite for suite in (demo, glue)}
+MAX_REPEATS = 64
 
 
 class TaskNotFoundError(InvalidRequestError):
@@ -35,38 +36,32 @@ class Selection:
 class Catalogue:
     """The suites over one mirror directory (None: the Hub). Safe to use from several threads.
 
-    Tasks and selections are kept, so that a process reads each split once.
+    Tasks and selections are kept, so that a process reads each split once. `open_suites` name their tasks themselves.
     """
 
-    def __init__(self, data_dir: Path | None = None) -> None:
+    def __init__(self, data_dir: Path | None = None, open_suites: Sequence[OpenSuite] = ()) -> None:
         self._reader = Reader(data_dir)
-        self._tasks: dict[tuple[str, str, suite_pb2.Mode], Task] = {}
+        self._shipped = shipped()
+        self._open = {suite.announced().suite: suite for suite in open_suites}
+        self._tasks: dict[tuple[str, str, suite_pb2.Mode, int], Task] = {}
         self._lock = threading.Lock()
         self._selection = lru_cache(maxsize=64)(_selection)
 
     def suites(self) -> list[suite_pb2.Suite]:
         """Every suite with its tasks; reads no data."""
-        return [
-            suite_pb2.Suite(
-                suite=suite.SUITE,
-                title=suite.TITLE,
-                description=suite.DESCRIPTION,
-                tasks=[definition.info() for definition in suite.TASKS],
-            )
-            for suite in _SUITES.values()
-        ]
+        shipped_suites = [suite.announced() for suite in self._shipped.values()]
+        return [*shipped_suites, *(suite.announced() for suite in self._open.values())]
 
-    def task(self, suite: str, name: str, mode: suite_pb2.Mode = suite_pb2.MODE_GENERATE) -> Task:
+    def task(self, suite: str, name: str, mode: suite_pb2.Mode = suite_pb2.MODE_GENERATE, shots: int = 0) -> Task:
         """The task, the same object at each call. Reads no data yet.
 
-        Raises TaskNotFoundError; InvalidRequestError where it does not run in this mode.
+        Raises TaskNotFoundError; InvalidRequestError where it does not run in this mode, or not with so many examples.
         """
         mode = mode or suite_pb2.MODE_GENERATE
-        definition = _definitions(suite, [name])[0]
+        key = (suite, name, mode, shots)
         with self._lock:
-            key = (suite, name, mode)
             if key not in self._tasks:
-                self._tasks[key] = definition.task_on(self._reader, mode)
+                self._tasks[key] = self._made(suite, name, mode, shots)
             return self._tasks[key]
 
     def selection(self, task: Task, limit: int, seed: int) -> Selection:
@@ -76,31 +71,54 @@ class Catalogue:
     def plan(self, work: job_pb2.SuiteWork, mode: suite_pb2.Mode, unit_size: int) -> list[job_pb2.TaskPlan]:
         """The tasks of a job with their items counted and hashed. Reads the data; blocking.
 
-        A task marked optional is left out where its data is absent and other tasks remain; the job then is a subset.
-        Raises TaskNotFoundError, InvalidRequestError (limit, shots, repeats), DataError.
+        Left out, where other tasks remain: tasks that do not run in this mode or with so many examples, and tasks
+        marked optional whose data is absent. The job then is a subset. Raises TaskNotFoundError, InvalidRequestError
+        (limit, shots, repeats, mode), DataError.
         """
-        _check(work)
+        mode = mode or suite_pb2.MODE_GENERATE
+        _check(work, mode)
         plans: list[job_pb2.TaskPlan] = []
-        absent: DataMissingError | None = None
-        for definition in _definitions(work.suite, work.tasks):
-            task = self.task(work.suite, definition.task, mode)
-            if work.shots > task.info.max_shots:
-                raise InvalidRequestError(
-                    f"Task {definition.task} takes at most {task.info.max_shots} few-shot examples; "
-                    f"{work.shots} were asked for.",
-                    "suite.shots",
-                )
+        left_out: InvalidRequestError | DataMissingError | None = None
+        for name, optional in self._planned(work, mode):
+            task = self.task(work.suite, name, mode, work.shots)
             try:
-                selection = self.selection(task, work.limit, work.seed)
+                plans.append(_task_plan(task, self.selection(task, work.limit, work.seed), work, unit_size))
             except DataMissingError as error:
-                if not definition.optional:
+                if not optional:
                     raise
-                absent = error
-            else:
-                plans.append(_task_plan(task, selection, unit_size))
-        if absent is not None and not plans:
-            raise absent
+                left_out = error
+        if left_out is not None and not plans:
+            raise left_out
         return plans
+
+    def _planned(self, work: job_pb2.SuiteWork, mode: suite_pb2.Mode) -> list[tuple[str, bool]]:
+        """Names of the job's tasks in the suite's order, and whether each is optional."""
+        if opened := self._open_suite(work.suite):
+            return [(name, False) for name in opened.tasks(work.suite.partition(":")[2])]
+        suite = self._suite(work.suite)
+        wanted = [_definition(suite, name) for name in work.tasks] or suite.definitions
+        fit = [found for found in wanted if mode in found.modes and work.shots <= found.most_shots]
+        # With none left, the first one says why.
+        chosen = {definition.task for definition in fit or wanted}
+        return [(found.task, found.optional) for found in suite.definitions if found.task in chosen]
+
+    def _made(self, suite: str, name: str, mode: suite_pb2.Mode, shots: int) -> Task:
+        if opened := self._open_suite(suite):
+            return opened.task(name, mode, shots)
+        return _definition(self._suite(suite), name).task_on(self._reader, mode, shots)
+
+    def _open_suite(self, suite: str) -> OpenSuite | None:
+        """The open suite of a name such as "lm_eval:hellaswag"."""
+        opened, _, task = suite.partition(":")
+        return self._open.get(opened) if task else None
+
+    def _suite(self, suite: str) -> ShippedSuite:
+        if suite in self._shipped:
+            return self._shipped[suite]
+        if suite in self._open:
+            raise TaskNotFoundError(f"Name a task of {suite}, as in {suite}:<task>.", "suite")
+        known = [*self._shipped, *(f"{name}:<task>" for name in self._open)]
+        raise TaskNotFoundError(f"There is no suite {suite!r}. Suites: {', '.join(known)}.", "suite")
 
 
 def select(task: Task, limit: int, seed: int) -> Sequence[int]:
@@ -119,15 +137,17 @@ def select(task: Task, limit: int, seed: int) -> Sequence[int]:
 def _selection(task: Task, limit: int, seed: int) -> Selection:
     indexes = select(task, limit, seed)
     digest = hashlib.sha256()
-    for item in task.items(indexes):
-        digest.update(item.hash.encode())
+    for item_hash in task.hashes(indexes):
+        digest.update(item_hash.encode())
     return Selection(indexes, digest.hexdigest())
 
 
-def _task_plan(task: Task, selection: Selection, unit_size: int) -> job_pb2.TaskPlan:
+def _task_plan(task: Task, selection: Selection, work: job_pb2.SuiteWork, unit_size: int) -> job_pb2.TaskPlan:
     data = suite_pb2.DataSource()
     data.CopyFrom(task.info.data)
     data.revision = task.revision()
+    repeats = max(1, work.repeats)
+    has_right = task.scale is None
     return job_pb2.TaskPlan(
         task=task.info.task,
         title=task.info.title,
@@ -137,29 +157,34 @@ def _task_plan(task: Task, selection: Selection, unit_size: int) -> job_pb2.Task
         published_items=task.info.published_items,
         data=data,
         item_set=selection.item_set,
-        metrics=task.info.metrics,
+        metrics=[*task.metrics, *(repeated(repeats) if repeats > 1 and has_right else ())],
         unit_size=unit_size,
         score_group=task.info.score_group,
         prompt_hash=task.prompt_hash(),
+        repeats=repeats,
+        category=task.info.category,
+        beside=task.info.beside,
     )
 
 
-def _definitions(suite: str, names: Sequence[str]) -> list[Classification | Regression]:
-    """The suite's definitions in its own order: those named, or all."""
-    if suite not in _SUITES:
-        raise TaskNotFoundError(f"There is no suite {suite!r}. Suites: {', '.join(_SUITES)}.", "suite")
-    tasks: tuple[Classification | Regression, ...] = _SUITES[suite].TASKS
-    known = [definition.task for definition in tasks]
-    for name in names:
-        if name not in known:
-            raise TaskNotFoundError(f"Suite {suite} has no task {name!r}. Tasks: {', '.join(known)}.", "suite.tasks")
-    return [definition for definition in tasks if not names or definition.task in names]
+def _definition(suite: ShippedSuite, name: str) -> Definition:
+    for definition in suite.definitions:
+        if definition.task == name:
+            return definition
+    known = ", ".join(definition.task for definition in suite.definitions)
+    raise TaskNotFoundError(f"Suite {suite.name} has no task {name!r}. Tasks: {known}.", "suite.tasks")
 
 
-def _check(work: job_pb2.SuiteWork) -> None:
+def _check(work: job_pb2.SuiteWork, mode: suite_pb2.Mode) -> None:
     if work.limit < 0:
         raise InvalidRequestError(f"The limit is {work.limit}; it may be 0 (all items) or more.", "suite.limit")
     if work.shots < 0:
         raise InvalidRequestError(f"The number of few-shot examples is {work.shots}; it may be 0.", "suite.shots")
-    if work.repeats not in (0, 1):
-        raise InvalidRequestError(f"{work.repeats} answers per item were asked for; one is possible.", "suite.repeats")
+    if not 0 <= work.repeats <= MAX_REPEATS:
+        raise InvalidRequestError(
+            f"{work.repeats} answers per item were asked for; 1 to {MAX_REPEATS} are possible.", "suite.repeats"
+        )
+    if work.repeats > 1 and mode == suite_pb2.MODE_LOGLIKELIHOOD:
+        raise InvalidRequestError(
+            "Log-likelihoods are the same each time; ask for one answer per item.", "suite.repeats"
+        )

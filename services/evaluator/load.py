@@ -13,13 +13,16 @@ from services.evaluator.hand import FaultError
 from services.evaluator.tasks.base import Item, Task
 from touchstone.v1 import job_pb2, suite_pb2, unit_pb2
 
+_REMEMBERED = 64
+_Key = tuple[Task, int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A unit's items with their positions in the job's selection, in order."""
+    """A unit's items in order, each with its position among the job's answers and the repeat that it stands for."""
 
     task: Task
-    items: Sequence[tuple[int, Item]]
+    items: Sequence[tuple[int, int, Item]]
 
 
 class Loader:
@@ -27,16 +30,16 @@ class Loader:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._reading: defaultdict[tuple[Task, int, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._reading: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._selections: dict[_Key, Selection] = {}
 
     async def load(self, unit: unit_pb2.Unit) -> Loaded:
         """Raises FaultError when the data is missing or differs from the plan's."""
         work = unit.spec.suite
         mode = unit.spec.mode or suite_pb2.MODE_GENERATE
         try:
-            task = self._catalogue.task(work.suite, unit.task, mode)
-            async with self._reading[task, work.limit, work.seed]:
-                selection = await asyncio.to_thread(self._catalogue.selection, task, work.limit, work.seed)
+            task = self._catalogue.task(work.suite, unit.task, mode, work.shots)
+            selection = await self._selection(task, work.limit, work.seed)
             if unit.item_set and unit.item_set != selection.item_set:
                 raise FaultError(
                     f"Failed to load {self.title(work.suite)} dataset: the rows of {unit.task} differ from those that "
@@ -45,6 +48,17 @@ class Loader:
             return await asyncio.to_thread(_read, task, unit, selection)
         except TouchstoneError as error:
             raise FaultError(self.data_error(work, error)) from error
+
+    async def _selection(self, task: Task, limit: int, seed: int) -> Selection:
+        key = (task, limit, seed)
+        if key not in self._selections:
+            async with self._reading[key]:
+                if key not in self._selections:
+                    self._selections[key] = await asyncio.to_thread(self._catalogue.selection, task, limit, seed)
+            self._reading.pop(key, None)
+            while len(self._selections) > _REMEMBERED:
+                self._selections.pop(next(iter(self._selections)))
+        return self._selections[key]
 
     def data_error(self, work: job_pb2.SuiteWork, error: TouchstoneError) -> str:
         """The sentence for data that cannot be read."""
@@ -56,5 +70,7 @@ class Loader:
 
 def _read(task: Task, unit: unit_pb2.Unit, selection: Selection) -> Loaded:
     positions = list(unit.positions) or range(unit.start, unit.stop)
-    indexes = [selection.indexes[position] for position in positions]
-    return Loaded(task, list(zip(positions, task.items(indexes), strict=True)))
+    repeats = max(1, unit.spec.suite.repeats)
+    indexes = [selection.indexes[position // repeats] for position in positions]
+    items = zip(positions, task.items(indexes), strict=True)
+    return Loaded(task, [(position, position % repeats, item) for position, item in items])

@@ -30,8 +30,10 @@ NO_LABEL = "none: “answer: …” does not begin with an answer"
 AMBIGUOUS = "none: “answer: …” names several answers"
 OUT_OF_RANGE = "none: the number is outside the scale"
 
-_TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-"""Finish reasons, in lower case, by which providers say that the token limit ended the text."""
+_TRUNCATED = frozenset(
+    {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "continuation"}
+)
+"""Finish reasons, in lower case, by which providers say that a token limit ended the text."""
 
 _REASONING = re.compile(
     r"<(?P<xml>/?)(?:think|thinking|thought|reasoning|seed:think)>|\[(?P<square>/?)think\]|◁(?P<arrow>/?)think▷",
@@ -50,7 +52,7 @@ _MARKERS = (
     r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b[\s\u00a0*_`\"']{0,6})?[:：]",
     r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}is\b",
 )
-_ANY_MARKER = re.compile("|".join(_MARKERS), _FLAGS)
+ANY_MARKER = re.compile("|".join(_MARKERS), _FLAGS)
 _WRAPPING = " \t\r\n\f\v\0\u00a0*_`\"'“”‘’«»<>()[]{}$#"
 _STRIPPED = _WRAPPING + ".,;:!?…-–—"
 
@@ -77,21 +79,21 @@ class LabelExtractor:
         ordered = sorted(labels, key=len, reverse=True)
         names = "|".join("[\\s_-]?".join(re.escape(word) for word in re.split(r"[\s_-]+", name)) for name in ordered)
         self._label = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?!_?[A-Za-z0-9])", _FLAGS)
-        self._anchored = _anchored(rf"(?P<answer>{self._label.pattern})")
-        self._parts = _parts_pattern(captions)
+        self._anchored = anchored(rf"(?P<answer>{self._label.pattern})")
+        self._parts = parts_pattern(captions)
 
     def __call__(self, text: str) -> Extraction:
         parts = self._parts.split(strip_reasoning(text))
-        if (found := _find(self._anchored, parts)) is not None:
+        if (found := find_last(self._anchored, parts)) is not None:
             return self._unless_ambiguous(*found)
-        if any(_ANY_MARKER.search(part) for part in parts):
+        if any(ANY_MARKER.search(part) for part in parts):
             return Extraction("", NO_LABEL)
         whole = self._labels.get(_plain(parts[0]))
         return Extraction(whole, WHOLE_RESPONSE) if whole else Extraction("", NO_MARKER)
 
     def _unless_ambiguous(self, part: str, match: re.Match[str]) -> Extraction:
         label = self._labels[_plain(match["answer"])]
-        rest = _line_after(part, match.end())
+        rest = line_after(part, match.end())
         if any(self._labels[_plain(other)] != label for other in self._label.findall(rest)):
             return Extraction("", AMBIGUOUS)
         return Extraction(label, BY_MARKER)
@@ -102,16 +104,16 @@ class NumberExtractor:
 
     def __init__(self, low: float, high: float, captions: Sequence[str] = ()) -> None:
         self._low, self._high = low, high
-        self._anchored = _anchored(rf"(?={_DECIMAL})")
-        self._parts = _parts_pattern(captions)
+        self._anchored = anchored(rf"(?={_DECIMAL})")
+        self._parts = parts_pattern(captions)
 
     def __call__(self, text: str, *, cut: bool = False) -> Extraction:
         """`cut`: the token limit ended the text, so a number at its very end may lack digits and does not count."""
         parts = self._parts.split(strip_reasoning(text))
-        if (found := _find(self._anchored, parts)) is not None:
+        if (found := find_last(self._anchored, parts)) is not None:
             part, match = found
             return self._read(part, match.end(), BY_MARKER, cut and part is parts[-1])
-        if any(_ANY_MARKER.search(part) for part in parts):
+        if any(ANY_MARKER.search(part) for part in parts):
             return Extraction("", NO_LABEL)
         whole = parts[0].strip(_WRAPPING).rstrip(_STRIPPED)
         if len(whole) <= 40 and _VALUE.fullmatch(whole):
@@ -183,16 +185,20 @@ def scored(response: Response, extraction: Extraction, statistics: Mapping[str, 
     return Scored(outcome, extraction.answer, statistics, extraction.how)
 
 
-def _parts_pattern(captions: Sequence[str]) -> re.Pattern[str]:
+def parts_pattern(captions: Sequence[str]) -> re.Pattern[str]:
+    """Where a model goes on to invent a next question, or repeats the prompt's lines with these captions."""
     lines = "".join(rf"|^[ \t#*]{{0,8}}{re.escape(caption)}[ \t*]{{0,4}}:" for caption in captions)
     return re.compile(_NEXT_QUESTION + lines, re.IGNORECASE | re.MULTILINE)
 
 
-def _anchored(answer: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(f"{marker}{_DECORATION}{answer}", _FLAGS) for marker in _MARKERS)
+def anchored(answer: str, *, decorated: bool = True) -> tuple[re.Pattern[str], ...]:
+    """Patterns for `answer` after a marker, the stated form first. `decorated`: quotes, brackets and the like may stand
+    between."""
+    between = _DECORATION if decorated else ""
+    return tuple(re.compile(f"{marker}{between}{answer}", _FLAGS) for marker in _MARKERS)
 
 
-def _find(patterns: Sequence[re.Pattern[str]], parts: Sequence[str]) -> tuple[str, re.Match[str]] | None:
+def find_last(patterns: Sequence[re.Pattern[str]], parts: Sequence[str]) -> tuple[str, re.Match[str]] | None:
     """The last match in the first part that has one, by the first pattern that any part matches."""
     for pattern in patterns:
         for part in parts:
@@ -202,7 +208,8 @@ def _find(patterns: Sequence[re.Pattern[str]], parts: Sequence[str]) -> tuple[st
     return None
 
 
-def _line_after(text: str, position: int) -> str:
+def line_after(text: str, position: int) -> str:
+    """The rest of the line."""
     end = text.find("\n", position)
     return text[position:] if end < 0 else text[position:end]
 

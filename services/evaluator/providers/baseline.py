@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from services.evaluator.data import DataError
-from services.evaluator.providers.base import Listing, ProviderError
+from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.tasks.base import Item, Response, Task
-from touchstone.v1 import endpoint_pb2, job_pb2
+from touchstone.v1 import endpoint_pb2
 
 MAJORITY = "majority"
 RANDOM = "random"
@@ -31,9 +31,12 @@ _DESCRIPTIONS = {
     RANDOM: "Baseline, not a language model: a seeded guess, every label equally likely.",
     BAG_OF_WORDS: (
         "Baseline, not a language model: logistic regression on word and bigram counts (ridge regression for "
-        f"ratings), fitted on the task's train split of up to {MOST_ROWS:,} rows."
+        f"ratings), fitted on the task's train split of up to {MOST_ROWS:,} rows. Where answers are letters of options "
+        "or texts of their own, the most frequent answer."
     ),
 }
+NO_ANSWER = "not known"
+"""Where a task has neither labels to guess among nor a train split: no right answer, and a floor of 0."""
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
@@ -59,15 +62,18 @@ class BaselineProvider:
             )
         )
 
-    async def generate(self, model: str, sampling: job_pb2.Sampling, task: Task, item: Item) -> Response:
+    async def generate(self, request: Request) -> Response:
         """Raises a fatal ProviderError for an unknown baseline, and where the train split it needs is missing."""
+        model, task, item = request.model, request.task, request.item
         if model == RANDOM:
             started = time.perf_counter()
-            label, served = _guess(task, item, sampling.seed), ""
+            label, served = _guess(task, item, request.sampling.seed + request.repeat), ""
         else:
             fitted = await self._fitted(model, task)
             started = time.perf_counter()
             label, served = fitted.predict(item.fields), f"{model}, fitted on {fitted.rows:,} train rows"
+            if item.labels and label not in item.labels:
+                label = item.labels[0]  # the usual answer is none of those that this item offers
         text = task.answer(label)
         return Response(
             text,
@@ -75,6 +81,9 @@ class BaselineProvider:
             latency_ms=(time.perf_counter() - started) * 1000,
             served_model=served,
         )
+
+    async def loglikelihoods(self, request: Request) -> Response:
+        raise no_loglikelihood("baseline")
 
     async def close(self) -> None:
         for fit in self._fits.values():
@@ -122,26 +131,23 @@ def _guess(task: Task, item: Item, seed: int) -> str:
     digest = hashlib.sha256(f"{seed}:{item.hash}".encode()).digest()
     draw = int.from_bytes(digest[:6], "big") / 2**48
     if task.scale is None:
-        return task.labels[int(draw * len(task.labels))]
+        labels = item.labels or task.labels
+        return labels[int(draw * len(labels))] if labels else NO_ANSWER
     low, high = task.scale
     return f"{low + draw * (high - low):.2f}"
 
 
-def _train(task: Task) -> Sequence[Item]:
-    items = task.train()
-    if not items:
-        raise DataError(f"Task {task.info.title} has none. Choose the {RANDOM} baseline.")
-    return items
-
-
 def _fit_majority(task: Task) -> Fitted:
-    items = _train(task)
+    items = task.train()
     counts = Counter(item.reference for item in items)
-    if task.scale is None:
-        usual = max(task.labels, key=lambda label: counts[label])
-    else:
+    if task.scale is not None:
         mean = math.fsum(float(value) * count for value, count in counts.items()) / len(items)
         usual = f"{mean:.4f}"
+    elif task.labels:
+        # Without a train split all are equally frequent, and the first one is chosen.
+        usual = max(task.labels, key=lambda label: counts[label])
+    else:
+        usual = max(counts, key=lambda answer: counts[answer], default=NO_ANSWER)
     return Fitted(lambda texts: usual, len(items))
 
 
@@ -150,7 +156,9 @@ def _fit_words(task: Task) -> Fitted:
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    items = _train(task)
+    items = task.train()
+    if task.scale is None and not _has_classes(task, items):
+        return _fit_majority(task)
     rows = min(len(items), MOST_ROWS)
     sample = [items[index * len(items) // rows] for index in range(rows)]
     references = [item.reference for item in sample]
@@ -169,6 +177,11 @@ def _fit_words(task: Task) -> Fitted:
         return f"{min(max(value, low), high):.4f}"
 
     return Fitted(rate, rows)
+
+
+def _has_classes(task: Task, items: Sequence[Item]) -> bool:
+    """Whether the labels mean the same in every item. Letters of options do not: they stand beside their texts."""
+    return len(items) > 0 and len(task.labels) > 0 and task.labels[0] not in items[0].fields
 
 
 _FITS: dict[str, Callable[[Task], Fitted]] = {MAJORITY: _fit_majority, BAG_OF_WORDS: _fit_words}

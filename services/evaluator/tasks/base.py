@@ -25,7 +25,11 @@ class Item:
 
     `index` is the row in the published split and the item's key. `reference` has the form that extraction yields:
     a label's text for classes, a decimal number for regression. `fields` are the row's texts by column, for
-    baselines that look at words and not at a prompt. `choices` are the continuations scored in log-likelihood mode.
+    baselines that look at words and not at a prompt. `group` gathers items that share a passage. In log-likelihood mode
+    the `choices` are scored as continuations of `context`, and `messages` is empty. `stop` ends a generated answer.
+    `labels` are the answers that this item offers where they differ from the task's. `answers` are all right ones where
+    there are several; `reference` is the first. `statistics` are numbers of the row that every result carries, such as
+    the question that answers belong to.
     """
 
     index: int
@@ -37,14 +41,33 @@ class Item:
     group: str = ""
     context: str = ""
     choices: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    statistics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A scored choice: natural logarithm of its probability after the context, summed over its `tokens`.
+
+    `greedy`: every token was the most probable one.
+    """
+
+    text: str
+    loglikelihood: float
+    tokens: int
+    greedy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back for an item. Token counts are the provider's, 0 when it does not tell; latency in ms.
+    """What came back for an item. Token counts are the provider's, 0 when it does not tell; times in ms.
 
-    `refused` and `input_truncated` are facts of the provider's answer, not of its text. `loglikelihoods` has one
-    sum per continuation in log-likelihood mode.
+    `refused` and `input_truncated` are facts of the provider's answer, not of its text. `continuations` has one entry
+    per choice, in their order, in log-likelihood mode. `parameters` is what the request carried beside the prompt, as
+    JSON. `cost_usd` is None where no price is known. `ttft_ms` is 0 for an answer that was not streamed.
+    `reasoning_tokens` are part of `output_tokens`.
     """
 
     text: str
@@ -56,7 +79,11 @@ class Response:
     served_model: str = ""
     refused: bool = False
     input_truncated: bool = False
-    loglikelihoods: tuple[float, ...] = ()
+    continuations: tuple[Continuation, ...] = ()
+    parameters: str = ""
+    ttft_ms: float = 0.0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +99,14 @@ class Scored:
 class Task(Hashable, Protocol):
     """One task of a suite, in one mode, with its data loaded lazily and once per process.
 
-    `labels` are a classification task's classes in the order of the data's integers, empty for regression;
-    `scale` is the lowest and highest value of a regression task, None for classification.
+    `labels` are a classification task's classes in the order of the data's integers, empty for other tasks;
+    `scale` is the lowest and highest value of a regression task, None for other tasks. `metrics` are those of this
+    mode, the primary one first.
     """
 
     info: suite_pb2.TaskInfo
+    metrics: tuple[suite_pb2.MetricSpec, ...]
+    shots: int
     labels: tuple[str, ...]
     scale: tuple[float, float] | None
     version: str
@@ -92,7 +122,11 @@ class Task(Hashable, Protocol):
         ...
 
     def prompt_hash(self) -> str:
-        """Hash of the prompt template, equal for all items."""
+        """Hash of the prompt template with its fixed few-shot examples, equal for all items."""
+        ...
+
+    def hashes(self, indexes: Sequence[int]) -> Iterator[str]:
+        """`Item.hash` of the items with these row numbers, without rendering prompts: some microseconds an item."""
         ...
 
     def items(self, indexes: Sequence[int]) -> Iterator[Item]:

@@ -22,6 +22,8 @@ TASKS: tuple[Classification, ...] = (
         texts={"sentence": "Review"},
         instruction="Decide whether the writer of this review is, on the whole, content: positive or negative.",
         labels=("negative", "positive"),
+        context="{sentence}\nQuestion: Is this review positive or negative?\nAnswer:",
+        continuations=("negative", "positive"),
         metrics=(ACCURACY,),
         published_items=demo.VALIDATION_ROWS,
     ),
@@ -33,6 +35,8 @@ TASKS: tuple[Classification, ...] = (
         texts={"sentence": "Sentence"},
         instruction="Decide whether this is a grammatically acceptable English sentence.",
         labels=("unacceptable", "acceptable"),
+        context="{sentence}\nQuestion: Does this sentence make sense?\nAnswer:",
+        continuations=("no", "yes"),
         metrics=(ACCURACY, MATTHEWS),
         published_items=demo.VALIDATION_ROWS,
     ),
@@ -44,6 +48,8 @@ TASKS: tuple[Classification, ...] = (
         texts={"sentence1": "Text", "sentence2": "Hypothesis"},
         instruction="Decide whether the hypothesis follows from the text.",
         labels=("entailment", "not_entailment"),
+        context="{sentence1}\nQuestion: {sentence2} True or False?\nAnswer:",
+        continuations=("True", "False"),
         metrics=(ACCURACY,),
         published_items=demo.VALIDATION_ROWS,
     ),
@@ -55,6 +61,11 @@ TASKS: tuple[Classification, ...] = (
         texts=_PAIR,
         instruction="Decide whether these two sentences say the same thing.",
         labels=("not_equivalent", "equivalent"),
+        context=(
+            "Sentence 1: {sentence1}\nSentence 2: {sentence2}\n"
+            "Question: Do both sentences mean the same thing?\nAnswer:"
+        ),
+        continuations=("no", "yes"),
         metrics=(ACCURACY, f1("equivalent")),
         published_items=demo.VALIDATION_ROWS,
     ),

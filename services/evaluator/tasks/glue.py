@@ -1,11 +1,13 @@
 """GLUE (Wang et al. 2018) as published on the Hub, evaluated on its validation splits: the test labels are not public.
 
-The diagnostic set `ax` is left out: its labels on the Hub are all −1.
+The diagnostic set `ax` is left out: its labels on the Hub are all −1. Contexts and continuations of log-likelihood mode
+are those of lm_eval 0.4.13, which has no STS-B.
 """
 
 from __future__ import annotations
 
 from services.evaluator.data import Source
+from services.evaluator.tasks.definition import Row
 from services.evaluator.tasks.metrics import ACCURACY, MATTHEWS, PEARSON, SPEARMAN, f1
 from services.evaluator.tasks.text import Classification, Regression
 
@@ -21,6 +23,16 @@ _INFERENCE = (
 )
 
 
+_INFERENCE_CONTEXT = "{premise}\nQuestion: {claim} True, False or Neither?\nAnswer:"
+_NO_YES = ("no", "yes")
+
+
+def _with_claim(row: Row) -> Row:
+    """Adds the hypothesis as a sentence: lm_eval ends it with a full stop where it has none."""
+    claim = row["hypothesis"].strip()
+    return {**row, "claim": claim if claim.endswith(".") else f"{claim}."}
+
+
 def _source(config: str) -> Source:
     return Source("nyu-mll/glue", config, _REVISION)
 
@@ -34,6 +46,8 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"sentence": "Sentence"},
         instruction="Decide whether this is a grammatically acceptable English sentence.",
         labels=("unacceptable", "acceptable"),
+        context="{sentence}\nQuestion: Does this sentence make sense?\nAnswer:",
+        continuations=_NO_YES,
         metrics=(MATTHEWS, ACCURACY),
         published_items=1043,
     ),
@@ -45,6 +59,8 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"sentence": "Review"},
         instruction="Decide whether this piece of a film review is positive or negative about the film.",
         labels=("negative", "positive"),
+        context="{sentence}\nQuestion: Is this sentence positive or negative?\nAnswer:",
+        continuations=("negative", "positive"),
         metrics=(ACCURACY,),
         published_items=872,
     ),
@@ -56,6 +72,11 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"sentence1": "Sentence 1", "sentence2": "Sentence 2"},
         instruction="Decide whether these two sentences from the news say the same thing.",
         labels=("not_equivalent", "equivalent"),
+        context=(
+            "Sentence 1: {sentence1}\nSentence 2: {sentence2}\n"
+            "Question: Do both sentences mean the same thing?\nAnswer:"
+        ),
+        continuations=_NO_YES,
         metrics=(f1("equivalent"), ACCURACY),
         published_items=408,
     ),
@@ -67,6 +88,10 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"question1": "Question 1", "question2": "Question 2"},
         instruction="Decide whether these two questions ask the same thing, so that one answer would serve both.",
         labels=("not_duplicate", "duplicate"),
+        context=(
+            "Question 1: {question1}\nQuestion 2: {question2}\nQuestion: Do both questions ask the same thing?\nAnswer:"
+        ),
+        continuations=_NO_YES,
         metrics=(f1("duplicate"), ACCURACY),
         published_items=40430,
     ),
@@ -89,6 +114,9 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"premise": "Premise", "hypothesis": "Hypothesis"},
         instruction=_INFERENCE,
         labels=("entailment", "neutral", "contradiction"),
+        prepare=_with_claim,
+        context=_INFERENCE_CONTEXT,
+        continuations=("True", "Neither", "False"),
         metrics=(ACCURACY,),
         published_items=9815,
         score_group="mnli",
@@ -102,6 +130,9 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"premise": "Premise", "hypothesis": "Hypothesis"},
         instruction=_INFERENCE,
         labels=("entailment", "neutral", "contradiction"),
+        prepare=_with_claim,
+        context=_INFERENCE_CONTEXT,
+        continuations=("True", "Neither", "False"),
         metrics=(ACCURACY,),
         published_items=9832,
         score_group="mnli",
@@ -115,6 +146,8 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"question": "Question", "sentence": "Sentence"},
         instruction=("Decide whether the sentence answers the question: entailment if it does, not_entailment if not."),
         labels=_ENTAILMENT,
+        context="{question}\n{sentence}\nQuestion: Does this response answer the question?\nAnswer:",
+        continuations=("yes", "no"),
         metrics=(ACCURACY,),
         published_items=5463,
     ),
@@ -126,6 +159,8 @@ TASKS: tuple[Classification | Regression, ...] = (
         texts={"sentence1": "Text", "sentence2": "Hypothesis"},
         instruction="Decide whether the hypothesis follows from the text.",
         labels=_ENTAILMENT,
+        context="{sentence1}\nQuestion: {sentence2} True or False?\nAnswer:",
+        continuations=("True", "False"),
         metrics=(ACCURACY,),
         published_items=277,
     ),
@@ -138,6 +173,8 @@ TASKS: tuple[Classification | Regression, ...] = (
         instruction="The hypothesis spells out a pronoun of the text. Decide whether it follows from the text.",
         # The reverse of RTE's order.
         labels=("not_entailment", "entailment"),
+        context="{sentence1}\nQuestion: {sentence2} True or False?\nAnswer:",
+        continuations=("False", "True"),
         metrics=(ACCURACY,),
         published_items=71,
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.baseline import BAG_OF_WORDS, MAJORITY, RANDOM, BaselineProvider, features
 from services.evaluator.tasks.base import Item, Task
 from tests.unit.evaluator import glue_rows
@@ -29,7 +29,7 @@ async def _predictions(model: str, task: Task, seed: int = 0) -> list[str]:
     provider = BaselineProvider()
     predictions = []
     for item in task.items(range(task.size())):
-        response = await provider.generate(model, job_pb2.Sampling(seed=seed), task, item)
+        response = await provider.generate(Request(model, job_pb2.Sampling(seed=seed), task, item))
         scored = task.score(item, response)
         assert scored.outcome == item_result_pb2.OUTCOME_ANSWERED
         assert (response.input_tokens, response.output_tokens, response.finish_reason) == (0, 0, "stop")
@@ -82,7 +82,7 @@ async def test_random_does_not_depend_on_the_order_of_items() -> None:
     task, provider = Catalogue().task("demo", "paraphrase"), BaselineProvider()
 
     async def answers(items: list[Item]) -> dict[int, str]:
-        return {i.index: (await provider.generate(RANDOM, job_pb2.Sampling(), task, i)).text for i in items}
+        return {i.index: (await provider.generate(Request(RANDOM, job_pb2.Sampling(), task, i))).text for i in items}
 
     items = list(task.items(range(50)))
     assert await answers(items) == await answers(items[::-1])
@@ -99,21 +99,23 @@ async def test_random_rates_over_the_whole_scale(tmp_path: Path) -> None:
 async def test_bag_of_words_says_how_many_rows_it_saw(catalogue: Catalogue) -> None:
     task = catalogue.task("glue", "sst2")
     (item,) = task.items([0])
-    response = await BaselineProvider().generate(BAG_OF_WORDS, job_pb2.Sampling(), task, item)
+    response = await BaselineProvider().generate(Request(BAG_OF_WORDS, job_pb2.Sampling(), task, item))
     assert response.served_model == "bag-of-words, fitted on 12 train rows"
 
 
 async def test_bag_of_words_learns_its_train_rows(catalogue: Catalogue) -> None:
     task, provider = catalogue.task("glue", "sst2"), BaselineProvider()
     for item in task.train():
-        response = await provider.generate(BAG_OF_WORDS, job_pb2.Sampling(), task, item)
+        response = await provider.generate(Request(BAG_OF_WORDS, job_pb2.Sampling(), task, item))
         assert response.text == task.answer(item.reference)
 
 
 async def test_calls_at_once_share_one_fit(tmp_path: Path) -> None:
     task, provider = Catalogue(glue_rows.write(tmp_path)).task("glue", "rte"), BaselineProvider()
     items = list(task.items(range(task.size())))
-    calls = [asyncio.create_task(provider.generate(BAG_OF_WORDS, job_pb2.Sampling(), task, item)) for item in items]
+    calls = [
+        asyncio.create_task(provider.generate(Request(BAG_OF_WORDS, job_pb2.Sampling(), task, item))) for item in items
+    ]
     await asyncio.sleep(0)
     calls[0].cancel()
     answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -121,7 +123,7 @@ async def test_calls_at_once_share_one_fit(tmp_path: Path) -> None:
     assert not any(isinstance(answer, BaseException) for answer in answers[1:])
     # The train split is no longer needed.
     (tmp_path / "nyu-mll/glue/rte/train.jsonl").unlink()
-    await provider.generate(BAG_OF_WORDS, job_pb2.Sampling(), task, items[0])
+    await provider.generate(Request(BAG_OF_WORDS, job_pb2.Sampling(), task, items[0]))
 
 
 @pytest.mark.parametrize("model", [MAJORITY, BAG_OF_WORDS])
@@ -133,12 +135,12 @@ async def test_missing_train_split_fails_the_job_with_its_name(tmp_path: Path, m
     train.unlink()
     provider = BaselineProvider()
     with pytest.raises(ProviderError) as error:
-        await provider.generate(model, job_pb2.Sampling(), task, item)
+        await provider.generate(Request(model, job_pb2.Sampling(), task, item))
     assert error.value.fatal
     assert f"The {model} baseline learns from a train split." in error.value.message
     assert "nyu-mll/glue (rte, train)" in error.value.message
     train.write_text(content)
-    await provider.generate(model, job_pb2.Sampling(), task, item)
+    await provider.generate(Request(model, job_pb2.Sampling(), task, item))
 
 
 async def test_random_needs_no_train_split(tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ async def test_unknown_baseline_is_refused(catalogue: Catalogue) -> None:
     task = catalogue.task("glue", "rte")
     (item,) = task.items([0])
     with pytest.raises(ProviderError, match="There is no baseline 'bert'") as error:
-        await BaselineProvider().generate("bert", job_pb2.Sampling(), task, item)
+        await BaselineProvider().generate(Request("bert", job_pb2.Sampling(), task, item))
     assert error.value.fatal
 
 
@@ -170,10 +172,14 @@ def test_pairs_get_features_of_both_sides_and_their_overlap() -> None:
     assert "shared of all" not in features({"sentence": "The dog barked"})
 
 
-def test_scikit_learn_is_not_loaded_before_something_is_fitted() -> None:
+def test_heavy_libraries_are_not_loaded_before_they_are_needed() -> None:
     code = (
         "import sys; from services.evaluator.providers.baseline import BaselineProvider; "
         "from services.evaluator.catalogue import Catalogue; "
-        "Catalogue().task('demo', 'sentiment').size(); sys.exit('sklearn' in sys.modules or 'datasets' in sys.modules)"
+        "catalogue = Catalogue(); task = catalogue.task('demo', 'sentiment', 0, 2); catalogue.selection(task, 9, 1); "
+        "list(task.items([7, 5])); sys.exit(', '.join({'sklearn', 'datasets', 'pandas'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=60).returncode == 0
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=60, capture_output=True, text=True
+    )
+    assert done.stderr.strip() == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue, TaskNotFoundError, select
 from services.evaluator.data import DataMissingError
 from services.evaluator.tasks.base import Task
-from tests.unit.evaluator import glue_rows
+from tests.unit.evaluator import every_task, glue_rows
 from touchstone.v1 import job_pb2, suite_pb2
 
 GENERATE = suite_pb2.MODE_GENERATE
@@ -29,7 +30,8 @@ def _plan(catalogue: Catalogue, work: job_pb2.SuiteWork) -> dict[str, job_pb2.Ta
 
 def test_suites_are_listed_without_reading_data() -> None:
     suites = {suite.suite: suite for suite in Catalogue(None).suites()}
-    assert list(suites) == ["demo", "glue"]
+    assert list(suites)[:5] == ["demo", "glue", "superglue", "mmlu", "medical"]
+    assert list(suites)[5:] == sorted(list(suites)[5:])
     assert [task.task for task in suites["demo"].tasks] == ["sentiment", "acceptability", "entailment", "paraphrase"]
     for suite in suites.values():
         assert suite.title
@@ -37,7 +39,7 @@ def test_suites_are_listed_without_reading_data() -> None:
         for task in suite.tasks:
             assert task.title
             assert task.metrics
-            assert list(task.modes) == [GENERATE]
+            assert task.modes[0] == GENERATE
             assert task.data.dataset
             assert task.data.revision == ""
 
@@ -48,7 +50,7 @@ def test_task_is_made_once(catalogue: Catalogue) -> None:
 
 
 def test_unknown_names_are_answered_with_the_known_ones(catalogue: Catalogue) -> None:
-    with pytest.raises(TaskNotFoundError, match=r"There is no suite 'gleu'\. Suites: demo, glue\.") as suite:
+    with pytest.raises(TaskNotFoundError, match=r"There is no suite 'gleu'\. Suites: demo, glue, ") as suite:
         catalogue.task("gleu", "rte")
     with pytest.raises(TaskNotFoundError, match=r"Suite glue has no task 'ax'\. Tasks: cola, sst2,") as task:
         catalogue.plan(job_pb2.SuiteWork(suite="glue", tasks=["rte", "ax"]), GENERATE, 32)
@@ -106,14 +108,97 @@ def test_missing_task_fails_the_plan_with_its_name_and_the_remedy(tmp_path: Path
     [
         (job_pb2.SuiteWork(suite="glue", limit=-1), "suite.limit"),
         (job_pb2.SuiteWork(suite="glue", shots=-1), "suite.shots"),
-        (job_pb2.SuiteWork(suite="glue", shots=2), "suite.shots"),
-        (job_pb2.SuiteWork(suite="glue", repeats=3), "suite.repeats"),
+        (job_pb2.SuiteWork(suite="glue", shots=33), "suite.shots"),
+        (job_pb2.SuiteWork(suite="glue", repeats=-1), "suite.repeats"),
+        (job_pb2.SuiteWork(suite="glue", repeats=65), "suite.repeats"),
     ],
 )
 def test_impossible_work_is_refused(catalogue: Catalogue, work: job_pb2.SuiteWork, field: str) -> None:
     with pytest.raises(InvalidRequestError) as error:
         catalogue.plan(work, GENERATE, 32)
     assert error.value.field == field
+
+
+def test_several_answers_per_item_are_planned_with_their_metrics(catalogue: Catalogue) -> None:
+    plans = _plan(catalogue, job_pb2.SuiteWork(suite="glue", tasks=["rte", "stsb"], repeats=4))
+    assert (plans["rte"].items, plans["rte"].repeats) == (12, 4)
+    rules = {spec.metric: (spec.rule, spec.statistic, spec.beside) for spec in plans["rte"].metrics[1:]}
+    assert rules == {
+        "pass@4": (suite_pb2.MetricSpec.RULE_ANY, "correct", True),
+        "maj@4": (suite_pb2.MetricSpec.RULE_MAJORITY, "correct", True),
+    }
+    # A rating is not right or wrong.
+    assert [spec.metric for spec in plans["stsb"].metrics] == ["pearson", "spearman"]
+    once = _plan(catalogue, job_pb2.SuiteWork(suite="glue", tasks=["rte"]))["rte"]
+    assert (once.repeats, len(once.metrics), once.item_set) == (1, 1, plans["rte"].item_set)
+
+
+def test_log_likelihoods_are_asked_for_once_per_item(catalogue: Catalogue) -> None:
+    with pytest.raises(InvalidRequestError, match="the same each time") as error:
+        catalogue.plan(job_pb2.SuiteWork(suite="glue", repeats=2), suite_pb2.MODE_LOGLIKELIHOOD, 32)
+    assert error.value.field == "suite.repeats"
+
+
+def test_task_that_does_not_run_in_the_mode_is_left_out_unless_nothing_else_is(catalogue: Catalogue) -> None:
+    mode = suite_pb2.MODE_LOGLIKELIHOOD
+    plans = catalogue.plan(job_pb2.SuiteWork(suite="glue"), mode, 32)
+    assert "stsb" not in [plan.task for plan in plans]
+    assert len(plans) == 9
+    with pytest.raises(InvalidRequestError, match="Task stsb runs in generate mode only"):
+        catalogue.plan(job_pb2.SuiteWork(suite="glue", tasks=["stsb"]), mode, 32)
+
+
+def test_texts_of_unequal_length_are_ranked_by_log_probability_per_character(tmp_path: Path) -> None:
+    catalogue = Catalogue(every_task.write_mirror(tmp_path))
+    for mode, metrics in (
+        (GENERATE, [("accuracy", False)]),
+        (suite_pb2.MODE_LOGLIKELIHOOD, [("acc_norm", False), ("accuracy", True), ("acc_bytes", True)]),
+    ):
+        (plan,) = catalogue.plan(job_pb2.SuiteWork(suite="hellaswag"), mode, 32)
+        assert [(spec.metric, spec.beside) for spec in plan.metrics] == metrics
+
+
+def test_plan_with_examples_is_another_configuration_over_the_same_items(catalogue: Catalogue) -> None:
+    plain = _plan(catalogue, job_pb2.SuiteWork(suite="glue", tasks=["rte"]))["rte"]
+    shown = _plan(catalogue, job_pb2.SuiteWork(suite="glue", tasks=["rte"], shots=2))["rte"]
+    assert (shown.item_set, shown.version) == (plain.item_set, plain.version)
+    assert shown.prompt_hash != plain.prompt_hash
+
+
+def test_missing_train_split_fails_a_plan_with_examples_by_name(tmp_path: Path) -> None:
+    catalogue = Catalogue(glue_rows.write(tmp_path))
+    (tmp_path / "nyu-mll/glue/rte/train.jsonl").unlink()
+    assert len(_plan(catalogue, job_pb2.SuiteWork(suite="glue", tasks=["rte"]))) == 1
+    with pytest.raises(DataMissingError, match=r"nyu-mll/glue \(rte, train\) is not in TOUCHSTONE_DATA_DIR"):
+        catalogue.plan(job_pb2.SuiteWork(suite="glue", tasks=["rte"], shots=1), GENERATE, 32)
+
+
+class _Library:
+    """An open suite of one group over demo's tasks."""
+
+    def __init__(self) -> None:
+        self._demo = Catalogue()
+
+    def announced(self) -> suite_pb2.Suite:
+        return suite_pb2.Suite(suite="library", title="Library", description="Tasks of a library.", open=True)
+
+    def tasks(self, name: str) -> list[str]:
+        return ["sentiment", "entailment"] if name == "both" else [name]
+
+    def task(self, name: str, mode: suite_pb2.Mode, shots: int) -> Task:
+        return self._demo.task("demo", name, mode, shots)
+
+
+def test_tasks_of_an_open_suite_are_planned_by_name() -> None:
+    catalogue = Catalogue(None, [_Library()])
+    assert catalogue.suites()[-1].open
+    plans = _plan(catalogue, job_pb2.SuiteWork(suite="library:both"))
+    assert list(plans) == ["sentiment", "entailment"]
+    assert catalogue.task("library:both", "entailment") is catalogue.task("library:both", "entailment")
+    with pytest.raises(TaskNotFoundError, match=r"Name a task of library, as in library:<task>\."):
+        catalogue.plan(job_pb2.SuiteWork(suite="library"), GENERATE, 32)
+    with pytest.raises(TaskNotFoundError, match=r"There is no suite 'other:x'\. Suites: demo, .*, library:<task>\."):
+        catalogue.plan(job_pb2.SuiteWork(suite="other:x"), GENERATE, 32)
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +236,20 @@ def test_item_set_tells_samples_apart_and_whole_runs_alike(catalogue: Catalogue)
     task = catalogue.task("glue", "rte")
     assert catalogue.selection(task, 5, 1).item_set == item_set(5, 1)
     assert len(catalogue.selection(task, 5, 1).indexes) == 5
+
+
+def test_hundred_thousand_questions_are_planned_in_under_three_seconds(tmp_path: Path) -> None:
+    folder = tmp_path / "cais" / "mmlu" / "anatomy"
+    folder.mkdir(parents=True)
+    with (folder / "test.jsonl").open("w") as file:
+        for n in range(100_000):
+            options = [f"The {n}th bone", f"{n} of the nerves", "Both of them", f"Neither, but {n % 7} others"]
+            question = f"Which of these does a surgeon meet first at place {n}, coming from the left?"
+            file.write(json.dumps({"question": question, "choices": options, "answer": n % 4}) + "\n")
+    started = time.process_time()
+    (plan,) = Catalogue(tmp_path).plan(job_pb2.SuiteWork(suite="mmlu", tasks=["anatomy"]), GENERATE, 32)
+    assert time.process_time() - started < 3.0
+    assert plan.items == 100_000
 
 
 def test_forty_thousand_items_are_selected_and_hashed_in_under_two_seconds(tmp_path: Path) -> None:

@@ -22,16 +22,20 @@ from tests.unit.evaluator import hub_stub
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SOURCE = Source("ours/lamps", "cola", COMMIT)
+COLUMNS = pa.schema([("sentence", pa.string()), ("label", pa.int64())])
 ROWS = [{"sentence": "One lamp.", "label": 1, "idx": 0}, {"sentence": "Two lamp.", "label": 0, "idx": None}]
 
 # Reads splits of the Hub in a process of its own: its address and offline switch are read at import only.
 _READ = """
 import sys, pyarrow
 from services.evaluator.data import DataMissingError, Reader, Source
-reader, source = Reader(None, probe_s=2), Source("ours/lamps", "cola", sys.argv[1])
+reader = Reader(None, probe_s=2)
+columns = pyarrow.schema([("sentence", pyarrow.string()), ("label", pyarrow.int64())])
 for split in sys.argv[2:]:
+    # "@" after a split: at whatever commit the Hub has now.
+    source = Source("ours/lamps", "cola", "" if split.endswith("@") else sys.argv[1])
     try:
-        rows = reader.read(source, split, ("sentence",), pyarrow.int64())
+        rows = reader.read(source, split.rstrip("@"), columns)
         print(len(rows), rows.revision, rows.take([1])[0]["sentence"])
     except DataMissingError as error:
         print(error.message)
@@ -45,7 +49,7 @@ def _folder(root: Path) -> Path:
 
 
 def _read(root: Path | None) -> Rows:
-    return Reader(root).read(SOURCE, "validation", ("sentence",), pa.int64())
+    return Reader(root).read(SOURCE, "validation", COLUMNS)
 
 
 def _from_hub(home: Path, *splits: str, **environment: str) -> list[str]:
@@ -78,6 +82,64 @@ def test_missing_text_reads_as_empty_and_blank_lines_are_skipped(tmp_path: Path)
     assert _read(tmp_path).take([0]) == [{"sentence": "", "label": 1}]
 
 
+def test_missing_number_reads_as_null(tmp_path: Path) -> None:
+    (_folder(tmp_path) / "validation.jsonl").write_text('{"sentence": "a", "label": null}\n')
+    assert _read(tmp_path).take([0]) == [{"sentence": "a", "label": None}]
+
+
+NESTED = pa.schema(
+    [
+        ("choices", pa.list_(pa.string())),
+        ("options", pa.struct([("A", pa.string()), ("B", pa.string())])),
+        ("context", pa.struct([("contexts", pa.list_(pa.string()))])),
+    ]
+)
+NESTED_ROWS = [
+    {
+        "choices": ["one", None],
+        "options": {"A": "a", "B": None, "C": "c"},
+        "context": {"contexts": ["x"], "meshes": []},
+    },
+    {"choices": None, "options": {"A": "b", "B": "d", "C": "e"}, "context": {"contexts": None, "meshes": ["m"]}},
+]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_lists_and_structures_are_read_without_missing_texts(tmp_path: Path, suffix: str) -> None:
+    path = _folder(tmp_path) / f"validation.{suffix}"
+    if suffix == "jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in NESTED_ROWS))
+    else:
+        pq.write_table(pa.Table.from_pylist(NESTED_ROWS), path)
+    assert Reader(tmp_path).read(SOURCE, "validation", NESTED).take([0, 1]) == [
+        {"choices": ["one", ""], "options": {"A": "a", "B": ""}, "context": {"contexts": ["x"]}},
+        {"choices": [], "options": {"A": "b", "B": "d"}, "context": {"contexts": []}},
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_first_rows_are_those_of_the_whole_split(tmp_path: Path, suffix: str) -> None:
+    path, table = _folder(tmp_path) / f"validation.{suffix}", pa.table({"sentence": list("abcde"), "label": range(5)})
+    if suffix == "jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    else:
+        pq.write_table(table, path, row_group_size=2)
+    reader = Reader(tmp_path)
+    assert len(reader.read(SOURCE, "validation", COLUMNS, 9)) == 5
+    assert [row["sentence"] for row in reader.read(SOURCE, "validation", COLUMNS, 2).take([0, 1])] == ["a", "b"]
+
+
+def test_rows_are_kept_once_while_a_task_holds_them(tmp_path: Path) -> None:
+    path = _folder(tmp_path) / "validation.jsonl"
+    path.write_text('{"sentence": "a", "label": 1}\n')
+    reader = Reader(tmp_path)
+    rows = reader.read(SOURCE, "validation", COLUMNS)
+    assert reader.read(SOURCE, "validation", COLUMNS) is rows
+    path.write_text('{"sentence": "b", "label": 1}\n')
+    del rows
+    assert reader.read(SOURCE, "validation", COLUMNS).take([0])[0]["sentence"] == "b"
+
+
 def test_text_that_looks_like_a_date_stays_text(tmp_path: Path) -> None:
     (_folder(tmp_path) / "validation.jsonl").write_text('{"sentence": "2026-01-01", "label": 1}\n')
     assert _read(tmp_path).take([0])[0]["sentence"] == "2026-01-01"
@@ -94,7 +156,8 @@ def test_text_that_looks_like_a_date_stays_text(tmp_path: Path) -> None:
         (b'{"sentence": "a", "label": "yes"}\n', "a column has the wrong type"),
         (b'{"sentence": 7, "label": 1}\n', "a column has the wrong type"),
         (b'{"sentence": "\\ud800", "label": 1}\n', "a column has the wrong type"),
-        (b'{"sentence": "a", "label": 1}\n{"sentence": "b", "label": null}\n', "row 1 has no label"),
+        (b'{"sentence": "a", "label": 1.5}\n', "a column has the wrong type"),
+        (b'{"sentence": "a", "label": 99999999999999999999}\n', "a column has the wrong type"),
         (b"", "it has no rows"),
     ],
 )
@@ -144,13 +207,15 @@ def test_data_dir_must_be_a_directory(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_hub_rows_come_with_their_commit_and_offline_only_with_that_commit(tmp_path: Path) -> None:
     with hub_stub.serving("ours/lamps", COMMIT) as address:
-        validation, test = _from_hub(tmp_path, "validation", "test", HF_ENDPOINT=address)
+        validation, test, unpinned = _from_hub(tmp_path, "validation", "test", "train@", HF_ENDPOINT=address)
     assert validation == f"5 {COMMIT} There are 1 lamps."
+    assert unpinned == f"8 {COMMIT} There are 1 lamps."
     assert "(cola, test) is missing: the Hugging Face Hub does not give it (Unknown split" in test
     assert _from_hub(tmp_path, "train", HF_HUB_OFFLINE="1") == [f"8 {COMMIT} There are 1 lamps."]
     cached = tmp_path / "datasets" / "ours___lamps" / "cola" / "0.0.0" / COMMIT
     cached.rename(cached.with_name("f" * 40))
-    (message,) = _from_hub(tmp_path, "train", HF_HUB_OFFLINE="1")
+    message, unpinned = _from_hub(tmp_path, "train", "train@", HF_HUB_OFFLINE="1")
+    assert unpinned == f"8 {'f' * 40} There are 1 lamps."
     assert f"the local cache holds revision {'f' * 40}, not {COMMIT}" in message
 
 

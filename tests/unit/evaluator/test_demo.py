@@ -11,6 +11,7 @@ import pytest
 
 from services.evaluator import demo
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.providers.base import Request
 from services.evaluator.providers.baseline import BAG_OF_WORDS, MAJORITY, RANDOM, BaselineProvider
 from services.evaluator.tasks.base import Task
 from touchstone.v1 import item_result_pb2, job_pb2
@@ -89,7 +90,7 @@ async def _accuracy(model: str, task: Task) -> float:
     provider = BaselineProvider()
     correct = 0.0
     for item in task.items(range(task.size())):
-        scored = task.score(item, await provider.generate(model, job_pb2.Sampling(seed=1), task, item))
+        scored = task.score(item, await provider.generate(Request(model, job_pb2.Sampling(seed=1), task, item)))
         assert scored.outcome == item_result_pb2.OUTCOME_ANSWERED
         correct += scored.statistics["correct"]
     return correct / task.size()

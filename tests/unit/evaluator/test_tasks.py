@@ -1,15 +1,11 @@
-"""Every task of every suite: prompts, label order, scores, and independence of how it is cut."""
+"""GLUE and the demo suite: prompts, label order, metrics, ratings. What holds everywhere is in test_every_task.py."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
@@ -68,43 +64,6 @@ def _items(task: Task) -> list[Item]:
     return list(task.items(range(task.size())))
 
 
-def _wrong(task: Task, item: Item) -> Iterator[str]:
-    return (label for label in task.labels if label != item.reference)
-
-
-def test_perfect_oracle_is_always_right(task: Task) -> None:
-    for item in _items(task):
-        scored = task.score(item, Response(task.answer(item.reference)))
-        assert scored.outcome == item_result_pb2.OUTCOME_ANSWERED
-        assert scored.prediction == item.reference
-        if task.labels:
-            assert scored.statistics == {"correct": 1.0}
-        else:
-            assert scored.statistics == {"value": float(item.reference), "target": float(item.reference)}
-
-
-def test_inverted_oracle_is_never_right(task: Task) -> None:
-    for item in _items(task):
-        for label in _wrong(task, item):
-            scored = task.score(item, Response(task.answer(label)))
-            assert scored.outcome == item_result_pb2.OUTCOME_ANSWERED
-            assert scored.statistics == {"correct": 0.0}
-
-
-@pytest.mark.parametrize("text", ["", "Bananas.", "It depends on the context.", "\0\0", "42 bananas", "<think>"])
-def test_nonsense_is_always_unparsed(task: Task, text: str) -> None:
-    for item in _items(task)[:50]:
-        scored = task.score(item, Response(text))
-        assert (scored.outcome, scored.prediction) == (item_result_pb2.OUTCOME_UNPARSED, "")
-        assert scored.statistics.get("correct", 0.0) == 0.0
-
-
-def test_prompt_sent_back_as_the_answer_is_unparsed(task: Task) -> None:
-    for item in _items(task)[:50]:
-        scored = task.score(item, Response(item.messages[-1].content))
-        assert scored.outcome == item_result_pb2.OUTCOME_UNPARSED
-
-
 @pytest.mark.parametrize(
     ("response", "outcome"),
     [
@@ -137,20 +96,6 @@ def test_answer_given_before_the_token_limit_counts(task: Task) -> None:
     assert task.score(item, Response(text, finish_reason="length")).outcome == item_result_pb2.OUTCOME_ANSWERED
 
 
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-@pytest.mark.parametrize(("suite", "name"), EVERY)
-def test_any_cut_into_units_gives_the_same_items(
-    catalogue: Catalogue, suite: str, name: str, data: st.DataObject
-) -> None:
-    task = catalogue.task(suite, name)
-    size = task.size()
-    cuts = sorted(data.draw(st.sets(st.integers(0, size), max_size=8)) | {0, size})
-    parts: Sequence[Item] = [item for start, stop in pairwise(cuts) for item in task.items(range(start, stop))]
-    assert list(parts) == _items(task)
-    assert [item.index for item in parts] == list(range(size))
-
-
 def test_items_are_alike_in_another_process_and_distinct(task: Task, catalogue: Catalogue, tmp_path: Path) -> None:
     again = Catalogue(glue_rows.write(tmp_path / "copy"))
     suite = "demo" if task.info.task in DEMO else "glue"
@@ -160,11 +105,6 @@ def test_items_are_alike_in_another_process_and_distinct(task: Task, catalogue: 
     assert len({item.hash for item in _items(task)}) == task.size()
 
 
-def test_item_may_be_taken_out_of_order(task: Task) -> None:
-    whole = _items(task)
-    assert list(task.items([7, 2, 11])) == [whole[7], whole[2], whole[11]]
-
-
 def test_prompt_holds_the_texts_the_labels_and_the_answer_form(task: Task) -> None:
     for item in _items(task)[:12]:
         (message,) = item.messages
@@ -172,12 +112,6 @@ def test_prompt_holds_the_texts_the_labels_and_the_answer_form(task: Task) -> No
         assert all(text and text in message.content for text in item.fields.values())
         assert all(label in message.content for label in task.labels)
         assert "\nAnswer: <" in message.content
-
-
-def test_loglikelihood_choices_follow_the_context_in_label_order(task: Task) -> None:
-    item = _items(task)[0]
-    assert item.context.endswith("\nAnswer:")
-    assert tuple(choice.strip() for choice in item.choices) == task.labels
 
 
 def test_prompts_change_only_with_their_version(task: Task) -> None:
@@ -268,9 +202,42 @@ def test_unpublished_labels_are_refused(tmp_path: Path) -> None:
         Catalogue(tmp_path).task("glue", "rte").size()
 
 
-def test_loglikelihood_mode_is_refused_until_tasks_have_it(catalogue: Catalogue) -> None:
-    with pytest.raises(InvalidRequestError, match="Task sst2 runs in generate mode only"):
-        catalogue.task("glue", "sst2", suite_pb2.MODE_LOGLIKELIHOOD)
+def test_row_without_a_label_is_refused_with_its_number(tmp_path: Path) -> None:
+    folder = tmp_path / "nyu-mll" / "glue" / "sst2"
+    folder.mkdir(parents=True)
+    rows = '{"sentence": "a", "label": 1}\n{"sentence": "b", "label": null}\n'
+    (folder / "validation.jsonl").write_text(rows)
+    with pytest.raises(DataError) as error:
+        Catalogue(tmp_path).task("glue", "sst2").size()
+    assert error.value.message == (
+        "nyu-mll/glue (sst2, validation) cannot be used: row 1 has no label. Use a split whose answers are published."
+    )
+
+
+LOGLIKELIHOOD = {
+    "cola": ("Question: Does this sentence make sense?", (" no", " yes")),
+    "sst2": ("Question: Is this sentence positive or negative?", (" negative", " positive")),
+    "mrpc": ("Question: Do both sentences mean the same thing?", (" no", " yes")),
+    "qqp": ("Question: Do both questions ask the same thing?", (" no", " yes")),
+    "mnli": ("Question: At noon the ferry leaves. True, False or Neither?", (" True", " Neither", " False")),
+    "qnli": ("Question: Does this response answer the question?", (" yes", " no")),
+    "rte": ("Question: At noon the ferry leaves. True or False?", (" True", " False")),
+    "wnli": ("Question: At noon the ferry leaves. True or False?", (" False", " True")),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LOGLIKELIHOOD))
+def test_glue_is_continued_as_in_lm_eval(catalogue: Catalogue, name: str) -> None:
+    item = next(catalogue.task("glue", name, suite_pb2.MODE_LOGLIKELIHOOD).items([0]))
+    question, choices = LOGLIKELIHOOD[name]
+    assert item.context.endswith(f"\n{question}\nAnswer:")
+    assert item.choices == choices
+
+
+def test_rating_is_asked_for_in_generate_mode_only(catalogue: Catalogue) -> None:
+    with pytest.raises(InvalidRequestError, match="Task stsb runs in generate mode only") as error:
+        catalogue.task("glue", "stsb", suite_pb2.MODE_LOGLIKELIHOOD)
+    assert error.value.field == "mode"
 
 
 @pytest.mark.skipif(not glue_rows.REAL.is_dir(), reason=glue_rows.NO_REAL)

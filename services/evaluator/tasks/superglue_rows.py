@@ -1,0 +1,122 @@
+"""What SuperGLUE's rows say that its columns do not: spans marked, connectives chosen, groups named, answers judged.
+
+The words of log-likelihood mode are lm_eval's (0.4.13).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+
+_CONNECTIVES = {"cause": "because", "effect": "therefore"}
+_ASKED = {"cause": "what caused this", "effect": "what followed from this"}
+_HIGHLIGHT = "\n@highlight\n"
+_PLACEHOLDER = "@placeholder"
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+# WSC's texts part words and marks by blanks. What stands here first is replaced first.
+_TOKENISED = ((" n't", "n't"), (" )", ")"), ("( ", "("), ('" ', '"'), (' "', '"'))
+_MARKS = string.punctuation
+_BEFORE_MARK = re.compile(r" (?=['.,])")
+
+
+def copa(row: Row) -> Row:
+    """The premise without its full stop and with a connective, and each choice as it goes on."""
+    kind = row["question"]
+    return {
+        **row,
+        "asked": _ASKED[kind],
+        "begun": f"{row['premise'].strip()[:-1]} {_CONNECTIVES[kind]}",
+        "continued1": _continued(row["choice1"]),
+        "continued2": _continued(row["choice2"]),
+    }
+
+
+def multirc(row: Row) -> Row:
+    """Answers are gathered by question, questions by passage."""
+    return {**row, "passage_id": str(row["idx"]["paragraph"]), "question_id": row["idx"]["question"]}
+
+
+def record(row: Row) -> Row:
+    """The passage without its markup, in two shapes, and the statement parted at its placeholder.
+
+    An answer that is among the entities comes first, for few-shot examples.
+    """
+    entities = sorted(set(row["entities"]))
+    text, *highlights = row["passage"].strip().split(_HIGHLIGHT)
+    before, _, after = row["query"].partition(_PLACEHOLDER)
+    return {
+        "read": "\n".join((text, *(f"- {highlight}" for highlight in highlights))),
+        "told": f"{text}\n\n" + "".join(f"  - {highlight}.\n" for highlight in highlights),
+        "query": row["query"],
+        "before": before,
+        "after": after,
+        "entities": entities,
+        "listed": "; ".join(entities),
+        "answers": sorted(set(row["answers"]), key=lambda answer: (answer not in entities, answer)),
+        "passage_id": str(row["idx"]["passage"]),
+    }
+
+
+def wic(row: Row) -> Row:
+    """The word in the shape in which the first sentence has it."""
+    return {**row, "shape": row["sentence1"][row["start1"] : row["end1"]]}
+
+
+def wsc(row: Row) -> Row:
+    """The text with asterisks around the pronoun, which is given by its place among the words.
+
+    A row or two give a wrong place. `marked` is lm_eval's, which trusts it; `shown` marks the nearest such word.
+    """
+    text, pronoun, place = row["text"], row["span2_text"], row["span2_index"]
+    before = " ".join(text.split()[:place])
+    after = text[len(before) + len(pronoun) + 1 :]
+    words = text.split()
+    alike = [at for at, word in enumerate(words) if word.strip(_MARKS) == pronoun]
+    found = min(alike, key=lambda at: abs(at - place), default=None)
+    if found is not None:
+        words[found] = words[found].replace(pronoun, f"*{pronoun}*")
+    return {**row, "marked": _detokenised(f"{before} *{pronoun}*{after}"), "shown": _detokenised(" ".join(words))}
+
+
+def axg(row: Row) -> Row:
+    """Neighbours are a pair that differs in the pronoun's gender."""
+    return {**row, "pair": row["idx"] // 2}
+
+
+def entity_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
+    """ "correct" and "f1" (of words), each the best over the right answers. Case, articles and punctuation do not
+    count, as in SQuAD's evaluation (Rajpurkar et al. 2016), which ReCoRD's is."""
+    given = _plain(answer)
+    expected = [_plain(right) for right in answers]
+    return {
+        "correct": float(given in expected),
+        "f1": max((_word_f1(given.split(), right.split()) for right in expected), default=0.0),
+    }
+
+
+def _continued(choice: str) -> str:
+    # The blank is lm_eval's, which puts another one between context and continuation.
+    return f" {choice[:1].lower()}{choice[1:]}"
+
+
+def _detokenised(text: str) -> str:
+    for old, new in _TOKENISED:
+        text = text.replace(old, new)
+    return _BEFORE_MARK.sub("", text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def _word_f1(given: Sequence[str], expected: Sequence[str]) -> float:
+    if not given or not expected:
+        return float(list(given) == list(expected))
+    shared = (Counter(given) & Counter(expected)).total()
+    return 2 * shared / (len(given) + len(expected))

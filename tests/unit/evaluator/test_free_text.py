@@ -1,0 +1,100 @@
+"""Numbers and texts that are answers of their own."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from services.evaluator import scoring
+from services.evaluator.free_text import FinalNumberExtractor, TextExtractor, canonical_number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1,234", "1234"),
+        ("$1,234.50", "1234.5"),
+        ("-3.0", "-3"),
+        ("−7", "-7"),
+        ("0.10", "0.1"),
+        ("1000000000000000000000", "1000000000000000000000"),
+        ("-0", "0"),
+        ("seven", ""),
+        ("", ""),
+        ("NaN", ""),
+    ],
+)
+def test_numbers_have_one_form(text: str, number: str) -> None:
+    assert canonical_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("She has 3 + 4 = 7.\nAnswer: 7", "7"),
+        ("Answer: 7 apples", "7"),
+        ("Answer: $1,234.50", "1234.5"),
+        ("**Answer:** 18.", "18"),
+        ("Answer: $\\boxed{42}$", "42"),
+        ("Answer: -3", "-3"),
+        ("Answer: 3\nNo, 4.\nAnswer: 4", "4"),
+        ("The answer is 12.", "12"),
+        ("42", "42"),
+        ("Answer: 5\n\nQuestion: and then?\nAnswer: 6", "5"),
+    ],
+)
+def test_number_after_the_marker_is_the_answer(text: str, number: str) -> None:
+    assert FinalNumberExtractor(["Question"])(text).answer == number
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("", scoring.NO_MARKER),
+        ("It makes 7 in all.", scoring.NO_MARKER),
+        ("Answer: seven", scoring.NO_LABEL),
+        ("Answer: <number>", scoring.NO_LABEL),
+        ("Answer: 3 or 4", scoring.AMBIGUOUS),
+        ("Answer: 3/4", scoring.AMBIGUOUS),
+        ("Answer: 1.2.3", scoring.NO_LABEL),
+        ("Answer: 12,34", scoring.NO_LABEL),
+    ],
+)
+def test_other_numbers_are_no_answer(text: str, how: str) -> None:
+    found = FinalNumberExtractor()(text)
+    assert (found.answer, found.how) == ("", how)
+
+
+def test_number_or_text_at_the_cut_may_lack_its_end_and_does_not_count() -> None:
+    assert FinalNumberExtractor()("Answer: 1", cut=True).answer == ""
+    assert FinalNumberExtractor()("Answer: 1\nThat is", cut=True).answer == "1"
+    assert TextExtractor()("Answer: apple an", cut=True).answer == ""
+    assert TextExtractor()("Answer: apple and pear\nThat", cut=True).answer == "apple and pear"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Answer: anvil kettle violin", "anvil kettle violin"),
+        ("**Answer:** `] ) }`", "] ) }"),
+        ("Answer: (B)", "(B)"),
+        ('Answer: "the Society".', "the Society"),
+        ("Answer:\n\nGorän", "Gorän"),
+        ("Answer: one\nAnswer: two", "two"),
+        ("Answer: <text>", ""),
+        ("Answer:", ""),
+        ("the Society", ""),
+    ],
+)
+def test_rest_of_the_line_after_the_marker_is_the_answer(text: str, answer: str) -> None:
+    assert TextExtractor(["Question"])(text).answer == answer
+
+
+@pytest.mark.parametrize("unit", ["1", "1,", "answer: 1", "answer: ", "answer:", "\n", " ", "1.", "-", "$", "<", '"'])
+def test_hostile_megabyte_is_read_within_two_seconds(unit: str) -> None:
+    text = unit * ((1 << 20) // len(unit))
+    started = time.process_time()
+    FinalNumberExtractor()(text)
+    TextExtractor()(text)
+    assert time.process_time() - started < 2.0
