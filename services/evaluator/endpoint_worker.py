@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from nats.aio.msg import Msg
@@ -14,33 +15,58 @@ from services.bus import Bus
 from services.evaluator import result
 from services.evaluator.endpoints import Endpoint
 from services.evaluator.hand import FaultError, Hand, Held, JobKey, Stop
+from services.evaluator.limiter import Limiter
 from services.evaluator.load import Loader
 from services.evaluator.pace import Pace
 from services.evaluator.packer import Packer
-from services.evaluator.providers.base import Provider, ProviderError
+from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError, Request
 from services.evaluator.puller import Puller
-from services.evaluator.retry import Outage, Tries, delay_s
+from services.evaluator.rate import Rate
+from services.evaluator.responses import Identify, KnownAnswers
+from services.evaluator.retry import Budget, Outage, Tries, delay_s
 from services.evaluator.settings import Settings
-from services.evaluator.storing import TRANSIENT, heed_cancel, until_stored
-from services.evaluator.tasks.base import Item, Task
-from touchstone.v1 import item_result_pb2
+from services.evaluator.shares import Flow
+from services.evaluator.storing import TRANSIENT, until_stored
+from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.turns import Turns
+from touchstone.v1 import item_result_pb2, suite_pb2
 
 log = logging.getLogger(__name__)
 
 _JOBS_REMEMBERED = 256
 _FLUSH_S = 5.0
+_ON_THE_WAY_S = 0.25
+_MOST_AHEAD = 4
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """What one job has met at the endpoint in this process."""
+
+    outage: Outage
+    budget: Budget = field(default_factory=Budget)
+
+
+@dataclass(slots=True, eq=False)
+class _Unit:
+    """What the calls of one unit share."""
+
+    held: Held
+    flow: Flow
+    task: Task
+    packer: Packer
+    trouble: _Trouble
+    identify: Identify
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
     """One item waiting for a slot or in one."""
 
-    held: Held
-    task: Task
+    unit: _Unit
     position: int
+    repeat: int
     item: Item
-    packer: Packer
-    outage: Outage
     tries: Tries = field(default_factory=Tries)
 
 
@@ -48,22 +74,36 @@ class EndpointWorker:
     """One endpoint's slots. The next unit is pulled as soon as fewer items wait than there are slots."""
 
     def __init__(
-        self, endpoint: Endpoint, provider: Provider, bus: Bus, hand: Hand, loader: Loader, settings: Settings
+        self,
+        endpoint: Endpoint,
+        provider: Provider,
+        bus: Bus,
+        hand: Hand,
+        loader: Loader,
+        answers: KnownAnswers,
+        settings: Settings,
     ) -> None:
         self.endpoint = endpoint
         self.provider = provider
-        self.pace = Pace(endpoint.requests_per_minute)
+        self._loading = provider if isinstance(provider, LoadingProvider) else None
+        self.pace = Pace(endpoint.concurrency)
         self._bus = bus
         self._hand = hand
         self._loader = loader
+        self._answers = answers
         self._settings = settings
-        self._waiting: deque[_Call] = deque()
+        limit = endpoint.requests_per_minute
+        self._limiter = Limiter(bus, endpoint.name, limit, self._fill) if limit else None
+        self._resume: asyncio.TimerHandle | None = None
+        self._turns: Turns[_Call] = Turns()
         self._running: dict[asyncio.Task[None], _Call] = {}
         self._coming: dict[Held, int] = {}
-        self._outages: OrderedDict[JobKey, Outage] = OrderedDict()
+        self._jobs: OrderedDict[JobKey, _Trouble] = OrderedDict()
         self._room = asyncio.Event()
         self._room.set()
-        self._puller = Puller(bus, endpoint.name, settings.ack_wait_s, self._room)
+        self._unit_items = settings.unit_size
+        self._rate = Rate()
+        self._puller = Puller(bus, endpoint.name, settings.ack_wait_s, self._room, self._units_wanted)
 
     @property
     def slots_busy(self) -> int:
@@ -76,25 +116,44 @@ class EndpointWorker:
         """Pulls and runs units until cancelled; units in hand go on."""
         await self._puller.run(self._receive)
 
+    async def permit(self) -> None:
+        """Keeps the endpoint's limit until cancelled, which must not be before the units in hand have ended."""
+        if self._limiter is not None:
+            await self._limiter.run()
+
+    # -- units -------------------------------------------------------------------------------------------------
+
     def _receive(self, msg: Msg) -> None:
         held = self._hand.take(self.endpoint.name, msg, self._run, self._ended)
         if held is not None:
             unit = held.unit
             self._coming[held] = len(unit.positions) or unit.stop - unit.start
+            self._unit_items = max(1, self._coming[held])
             self._look_for_room()
 
     def _ended(self, held: Held) -> None:
         self._coming.pop(held, None)
         self._look_for_room()
 
+    def _units_wanted(self) -> int:
+        """Units to ask for, taking the next ones to be as large as the last."""
+        return -(-self._items_missing() // self._unit_items)
+
+    def _items_missing(self) -> int:
+        # Beside one call for every slot, what the slots take up while a unit is on its way.
+        ahead = min(int(self._rate.per_second * _ON_THE_WAY_S), _MOST_AHEAD * self.endpoint.concurrency)
+        return self.endpoint.concurrency + ahead - len(self._turns) - sum(self._coming.values())
+
     def _look_for_room(self) -> None:
-        if len(self._waiting) + sum(self._coming.values()) < self.endpoint.concurrency:
+        if self._items_missing() > 0:
             self._room.set()
         else:
             self._room.clear()
 
     async def _run(self, held: Held) -> None:
         loaded = await self._loader.load(held.unit)
+        identify = self._answers.identity(held.unit)
+        known = await self._answers.of(held, loaded, identify)
 
         async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
             batch = item_result_pb2.ItemResultBatch(
@@ -110,23 +169,32 @@ class EndpointWorker:
             )
 
         packer = Packer(len(loaded.items), store)
-        outage = self._outage(held.job)
-        calls = [_Call(held, loaded.task, position, item, packer, outage) for position, item in loaded.items]
-        self._waiting.extend(calls)
+        for stored in known.results.values():
+            packer.add(stored)
+        flow = Flow(held.unit.owner, held.unit.job_id)
+        unit = _Unit(held, flow, loaded.task, packer, self._trouble(held.job), identify)
+        self._turns.add(
+            flow,
+            [
+                _Call(unit, position, repeat, item)
+                for position, repeat, item in loaded.items
+                if position not in known.results
+            ],
+        )
         self._coming.pop(held, None)
         self._fill()
         try:
             await packer.run()
-        finally:
-            await self._drop(held)
+        except BaseException:
+            await self._drop(unit)
             if held.stopped.done() and held.stopped.result() is Stop.JOB_FAULTY:
                 await self._keep_answers(packer)
+            raise
 
-    async def _drop(self, held: Held) -> None:
+    async def _drop(self, unit: _Unit) -> None:
         """Takes the unit's items out of the queue and ends its calls, which closes their connections."""
-        if any(call.held is held for call in self._waiting):
-            self._waiting = deque(call for call in self._waiting if call.held is not held)
-        ended = {task for task, call in self._running.items() if call.held is held}
+        self._turns.drop(unit.flow, lambda call: call.unit is unit)
+        ended = {task for task, call in self._running.items() if call.unit is unit}
         for task in ended:
             task.cancel()
         self._fill()
@@ -141,22 +209,66 @@ class EndpointWorker:
         except TRANSIENT:
             log.warning("answers of a failed job could not be stored")
 
-    def _outage(self, job: JobKey) -> Outage:
-        if job not in self._outages:
-            self._outages[job] = Outage(self._settings.first_outage_s, self._settings.outage_s)
-            while len(self._outages) > _JOBS_REMEMBERED:
-                self._outages.popitem(last=False)
-        self._outages.move_to_end(job)
-        return self._outages[job]
+    def _trouble(self, job: JobKey) -> _Trouble:
+        if job not in self._jobs:
+            self._jobs[job] = _Trouble(Outage(self._settings.first_outage_s, self._settings.outage_s))
+            while len(self._jobs) > _JOBS_REMEMBERED:
+                self._jobs.popitem(last=False)
+        self._jobs.move_to_end(job)
+        return self._jobs[job]
+
+    # -- slots -------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        while self._waiting and len(self._running) < self.endpoint.concurrency:
-            call = self._waiting.popleft()
-            call.held.started = True
-            task = asyncio.create_task(self._answer(call))
+        """Gives free slots the calls whose turn it is."""
+        while (call := self._next(len(self._running))) is not None:
+            task = asyncio.create_task(self._slot(call))
             self._running[task] = call
             task.add_done_callback(self._free)
+        if self._limiter is not None:
+            self._limiter.want(self._turns.waiting(), self.pace.slots - len(self._running))
         self._look_for_room()
+
+    def _next(self, busy: int) -> _Call | None:
+        """The call that goes out now beside `busy` others, taken from the queue."""
+        if not self._turns or busy >= self.pace.slots or self._paused():
+            return None
+        flow: Flow | None = None
+        if self._limiter is not None:
+            flow = self._limiter.next(self._turns.waiting())
+            if flow is None:
+                return None
+        call = self._turns.take(flow)
+        call.unit.held.started = True
+        return call
+
+    def _paused(self) -> bool:
+        """Whether the endpoint asked for a pause; slots are filled at its end."""
+        if self._resume is not None:
+            return True
+        left = self.pace.limited_s(time.monotonic())
+        if left > 0:
+            self._resume = asyncio.get_running_loop().call_later(left, self._go_on)
+        return left > 0
+
+    def _go_on(self) -> None:
+        self._resume = None
+        self._fill()
+
+    async def _slot(self, call: _Call | None) -> None:
+        """Makes one call after the other: a task for each would cost a twentieth of the evaluator's time."""
+        task = asyncio.current_task()
+        assert task is not None
+        while call is not None:
+            self._running[task] = call
+            await self._attempt(call)
+            if task.cancelling():
+                return  # A cancellation that came together with the answer.
+            call = self._next(len(self._running) - 1)
+            if len(self._running) < self.pace.slots:
+                self._fill()
+            elif not self._room.is_set():
+                self._look_for_room()
 
     def _free(self, task: asyncio.Task[None]) -> None:
         call = self._running.pop(task)
@@ -164,50 +276,75 @@ class EndpointWorker:
         if task.cancelled():
             return
         error = task.exception()
+        held, item = call.unit.held, call.item
         if isinstance(error, FaultError):
-            self._hand.fail(call.held, error)
+            self._hand.fail(held, error)
         elif error is not None:
-            log.error("item %d of %s failed", call.item.index, call.held.unit.task, exc_info=error)
+            log.error("item %d of %s failed", item.index, held.unit.task, exc_info=error)
             self._hand.fail(
-                call.held,
+                held,
                 FaultError(
-                    f"The evaluator failed on item {call.item.index} of {call.held.unit.task} with "
-                    f"{type(error).__name__}. Its log has the details."
+                    f"The evaluator failed on item {item.index} of {held.unit.task} with {type(error).__name__}. "
+                    "Its log has the details."
                 ),
             )
 
-    async def _answer(self, call: _Call) -> None:
-        """Calls until there is an answer or the item is given up. Raises FaultError when the job must fail."""
-        spec = call.held.unit.spec
-        tries = call.tries
-        while True:
-            heed_cancel()
-            await self.pace.turn()
-            tries.calls += 1
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    async def _attempt(self, call: _Call) -> None:
+        """Calls once. Then the item has its result, or waits again. Raises FaultError when the job must fail."""
+        unit, tries = call.unit, call.tries
+        tries.calls += 1
+        sent = math.inf
+        try:
+            if self._loading is not None:
+                await self._loading.ready(unit.held.unit.spec.model)
             sent = time.monotonic()
-            try:
-                response = await self.provider.generate(spec.model, spec.sampling, call.task, call.item)
-            except ProviderError as error:
-                await self._failed(call, error, sent)
-                if tries.given_up:
-                    item = result.failed(call.task, call.item, call.position, error.message, tries.calls)
-                    call.packer.add(item)
-                    return
-            else:
-                call.outage.success(time.monotonic())
-                call.packer.add(result.answered(call.task, call.item, call.position, response, tries.calls))
-                return
+            response = await self._ask(call)
+        except ProviderError as error:
+            # Loading is no call: however long it took, an outage begins when it fails.
+            await self._failed(call, error, min(sent, time.monotonic()))
+            return
+        unit.trouble.outage.success(time.monotonic())
+        unit.trouble.budget.answered += 1
+        self.pace.succeeded()
+        identity = unit.identify(call.item, call.repeat)
+        unit.packer.add(
+            result.answered(unit.task, call.item, call.position, call.repeat, response, tries.calls, identity)
+        )
+
+    async def _ask(self, call: _Call) -> Response:
+        spec, task = call.unit.held.unit.spec, call.unit.task
+        request = Request(
+            spec.model,
+            spec.sampling,
+            task,
+            call.item,
+            repeat=call.repeat,
+            stream=spec.stream,
+            repeats=max(1, spec.suite.repeats),
+        )
+        if task.mode == suite_pb2.MODE_LOGLIKELIHOOD:
+            return await self.provider.loglikelihoods(request)
+        return await self.provider.generate(request)
 
     async def _failed(self, call: _Call, error: ProviderError, sent: float) -> None:
-        """Decides after a failed call: raises FaultError, gives the item up, or waits for the next try."""
+        """Decides after a failed call: raises FaultError, gives the item up, or puts it back after a wait."""
         now = time.monotonic()
-        if error.fatal or call.outage.failure(error, sent, now):
-            raise FaultError(error.message)
-        if call.tries.failed(error, call.outage, now):
-            return
-        wait = delay_s(error, call.tries.failures, call.tries.jitter)
+        unit, tries = call.unit, call.tries
+        outage, budget = unit.trouble.outage, unit.trouble.budget
         if error.rate_limited:
-            self.pace.limit(wait)
+            self.pace.refused(sent, now)
+        if error.fatal or outage.failure(error, sent, now):
+            raise FaultError(error.message, error.detail)
+        if tries.failed(error, outage, budget, now):
+            message = f"{error.message} {tries.note}".rstrip()
+            unit.packer.add(result.failed(unit.task, call.item, call.position, call.repeat, message, tries.calls))
+            return
+        wait = delay_s(error, tries.failures)
+        if error.rate_limited:
+            self.pace.pause(wait, now)
         else:
-            wait = min(wait, call.outage.left_s(now))
-        await asyncio.sleep(wait)
+            # In its slot: an endpoint in trouble is called less.
+            await asyncio.sleep(min(wait, outage.left_s(now)))
+        self._turns.put_back(unit.flow, call)

@@ -11,7 +11,7 @@ from nats.js.errors import APIError
 
 from deploy.local.ports import free_port
 from services.bus import JOBS, KIND_FAULT, KIND_ITEMS, JobHeaders, job_key, kv_subject
-from services.evaluator.endpoints import OPENAI_URL
+from services.evaluator.endpoint_kinds import OPENAI_URL
 from tests.integration.evaluator_rig import Link, open_rig, prompt_answers, running, settings, stub_endpoint, until
 from tests.nats_server import NatsServer
 from tests.servers.ollama_server import OllamaServer
@@ -147,7 +147,9 @@ async def test_a_provider_that_only_fails_fails_the_job(nats: NatsServer) -> Non
         running(nats, [stub_endpoint(stub.url)]),
     ):
         await rig.release_items(await rig.job(), 32)
-        assert (await rig.fault(10)).reason == "stub failed with status 500: out of memory."
+        assert (await rig.fault(10)).reason == (
+            "stub failed with status 500: out of memory. Look at its log or status page, then retry."
+        )
         assert await rig.items() == []
 
 
@@ -212,7 +214,10 @@ async def test_an_item_that_never_works_becomes_an_error_and_is_not_scored(nats:
         await rig.until_acknowledged()
         wrong = [item for item in await rig.items() if item.outcome == INFRASTRUCTURE]
         assert [item.position for item in wrong] == [5]
-        assert wrong[0].error == "stub refused a call with status 400: the prompt holds a strange character."
+        assert wrong[0].error == (
+            "stub refused a call with status 400: the prompt holds a strange character. "
+            "Change what it names, then retry."
+        )
         assert not wrong[0].statistics
         assert prompt in wrong[0].prompt
         assert sum(stored.headers.errors for stored in await rig.stored(KIND_ITEMS)) == 1
@@ -222,7 +227,9 @@ async def test_calls_that_are_all_refused_fail_the_job(nats: NatsServer) -> None
     behaviour = Behaviour(always=Fault("400", message="temperature is not supported"))
     async with open_rig(nats) as rig, OpenAIServer(behaviour) as stub, running(nats, [stub_endpoint(stub.url)]):
         await rig.release_items(await rig.job(), 64)
-        assert (await rig.fault()).reason == "stub refused a call with status 400: temperature is not supported."
+        assert (await rig.fault()).reason == (
+            "stub refused a call with status 400: temperature is not supported. Change what it names, then retry."
+        )
         assert len(stub.records) <= 24
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from aiohttp import web
@@ -10,7 +11,12 @@ from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
 
 
 class OllamaServer(StubServer):
-    """`window` is the loaded model's context; `cuts` cuts longer prompts silently, as versions before 0.12.6 do."""
+    """`window` is the loaded model's context; `cuts` cuts longer prompts silently, as versions before 0.12.6 do.
+
+    `in_memory` is whether models are loaded; `thinks` whether they can think.
+    """
+
+    stream_type = "application/x-ndjson"
 
     def __init__(self, behaviour: Behaviour | None = None) -> None:
         super().__init__(behaviour)
@@ -19,6 +25,8 @@ class OllamaServer(StubServer):
         self.thinking = ""
         self.done_reason = "stop"
         self.parameter_size = "7.6B"
+        self.in_memory = True
+        self.thinks = False
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -35,18 +43,37 @@ class OllamaServer(StubServer):
     async def tags(self, request: web.Request) -> web.Response:
         details = {"parameter_size": self.parameter_size, "quantization_level": "Q4_K_M", "family": "stub"}
         models = [
-            {"name": name, "model": name, "size": 4_700_000_000, "digest": f"sha256:{name}", "details": details}
+            {
+                "name": name,
+                "model": name,
+                "modified_at": "2026-11-20T00:00:00Z",
+                "size": 4_700_000_000,
+                "digest": f"sha256:{name}",
+                "details": details,
+            }
             for name in self.behaviour.models
         ]
         return web.json_response({"models": models})
 
     async def show(self, request: web.Request) -> web.Response:
         info = {"general.architecture": "stub", "general.parameter_count": 7_600_000_000, "stub.context_length": 32768}
-        return web.json_response({"model_info": info})
+        abilities = ["completion", "thinking"] if self.thinks else ["completion"]
+        return web.json_response({"model_info": info, "capabilities": abilities, "details": {}})
 
     async def loaded(self, request: web.Request) -> web.Response:
-        models = [{"name": name, "model": name, "context_length": self.window} for name in self.behaviour.models]
-        return web.json_response({"models": models})
+        models = [
+            {
+                "name": name,
+                "model": name,
+                "digest": f"sha256:{name}",
+                "size": 6_100_000_000,
+                "size_vram": 6_100_000_000,
+                "expires_at": "2026-11-20T00:05:00Z",
+                "context_length": self.window,
+            }
+            for name in self.behaviour.models
+        ]
+        return web.json_response({"models": models if self.in_memory else []})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -73,11 +100,27 @@ class OllamaServer(StubServer):
         }
         return {key: value for key, value in answer.items() if value != 0}
 
+    def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
+        if body.get("stream") is False:
+            return None
+        whole = self.answer(body, text)
+        pieces = [{"thinking": word} for word in self._pieces(self.thinking)]
+        pieces += [{"content": word} for word in self._pieces(text)]
+        begun = {"model": whole["model"], "created_at": whole["created_at"]}
+        lines = [begun | {"message": {"role": "assistant", "content": "", **piece}, "done": False} for piece in pieces]
+        last = whole | {"message": {"role": "assistant", "content": ""}}
+        return [f"{json.dumps(line)}\n" for line in (*lines, last)]
+
     def empty(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"model": body["model"], "done": True}
 
     def error(self, fault: Fault) -> dict[str, Any]:
         return {"error": fault.message or f"stub fault {fault.kind}"}
+
+    @staticmethod
+    def _pieces(text: str) -> list[str]:
+        first, *others = text.split(" ")
+        return [piece for piece in (first, *(f" {word}" for word in others)) if piece]
 
     @staticmethod
     def _tokens(body: dict[str, Any]) -> int:

@@ -1,7 +1,11 @@
-"""A stub that speaks OpenAI's chat completions. `python -m tests.servers.openai_server --port 8001`"""
+"""A stub that speaks OpenAI's chat completions, and beside them what vLLM and xAI add.
+
+`python -m tests.servers.openai_server --port 8001`
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from aiohttp import web
@@ -10,12 +14,17 @@ from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
 
 
 class OpenAIServer(StubServer):
-    """`owned_by` is what its model listing says, which tells clients the server's product ("vllm", "llamacpp")."""
+    """`owned_by` is what its model listing says, which tells clients the server's product ("vllm", "llamacpp").
+
+    `listed` are further fields of every listed model, `message` of every answer, `usage` of its usage.
+    """
 
     def __init__(self, behaviour: Behaviour | None = None, owned_by: str = "stub") -> None:
         super().__init__(behaviour)
         self.owned_by = owned_by
+        self.listed: dict[str, Any] = {"max_model_len": 4096}
         self.message: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}
         self.finish_reason = "stop"
 
     @property
@@ -26,10 +35,10 @@ class OpenAIServer(StubServer):
         return [web.get("/v1/models", self.models), web.post("/v1/chat/completions", self.generate)]
 
     async def models(self, request: web.Request) -> web.Response:
-        if self.behaviour.api_key and request.headers.get("Authorization") != f"Bearer {self.behaviour.api_key}":
-            return web.json_response(self.error(Fault("401", code="invalid_api_key")), status=401)
+        if not self.authorized(request):
+            return self.failure(self.bad_key())
         data = [
-            {"id": name, "object": "model", "owned_by": self.owned_by, "max_model_len": 4096}
+            {"id": name, "object": "model", "created": 1, "owned_by": self.owned_by} | self.listed
             for name in self.behaviour.models
         ]
         return web.json_response({"object": "list", "data": data})
@@ -37,13 +46,30 @@ class OpenAIServer(StubServer):
     def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         message = {"role": "assistant", "content": text} | self.message
         words = sum(len(message["content"].split()) for message in body["messages"])
+        written = len(text.split())
+        usage = {"prompt_tokens": words, "completion_tokens": written, "total_tokens": words + written} | self.usage
         return {
             "id": "chatcmpl-1",
             "object": "chat.completion",
+            "created": 1,
             "model": body["model"],
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish_reason}],
-            "usage": {"prompt_tokens": words, "completion_tokens": len(text.split()), "total_tokens": words},
+            "usage": usage,
         }
+
+    def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
+        if not body.get("stream"):
+            return None
+        whole = self.answer(body, text)
+        message = whole["choices"][0]["message"]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        for key in ("reasoning", "reasoning_content", "refusal", "content"):
+            deltas += [{key: piece} for piece in pieces(message.get(key) or "")]
+        chunks = [self._chunk(whole, [{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
+        chunks.append(self._chunk(whole, [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}]))
+        if (body.get("stream_options") or {}).get("include_usage"):
+            chunks.append(self._chunk(whole, []) | {"usage": whole["usage"]})
+        return [*(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), "data: [DONE]\n\n"]
 
     def empty(self, body: dict[str, Any]) -> dict[str, Any]:
         return self.answer(body, "") | {"choices": []}
@@ -51,6 +77,17 @@ class OpenAIServer(StubServer):
     def error(self, fault: Fault) -> dict[str, Any]:
         message = fault.message or f"stub fault {fault.kind}"
         return {"error": {"message": message, "type": "stub_error", "param": None, "code": fault.code or None}}
+
+    @staticmethod
+    def _chunk(whole: dict[str, Any], choices: list[dict[str, Any]]) -> dict[str, Any]:
+        shared = {key: whole[key] for key in ("id", "created", "model")}
+        return shared | {"object": "chat.completion.chunk", "choices": choices}
+
+
+def pieces(text: str) -> list[str]:
+    """A text cut into words as a stream brings them."""
+    first, *others = text.split(" ")
+    return [piece for piece in (first, *(f" {word}" for word in others)) if piece]
 
 
 if __name__ == "__main__":

@@ -17,15 +17,18 @@ from aiohttp import web
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One misbehaviour. `kind`: a status such as "500", or "hang", "reset", "truncated", "empty".
+    """One misbehaviour. `kind`: a status such as "500", or "hang", "reset", "truncated", "garbled", "empty", or
+    "broken": a streamed answer that ends in its middle.
 
-    `retry_after` becomes the header of that name; `message` and `code` the error's text and code.
+    `retry_after` becomes the header of that name; `message` and `code` the error's text and code, `details` what some
+    formats add to them.
     """
 
     kind: str
     retry_after: str = ""
     message: str = ""
     code: str = ""
+    details: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(slots=True)
@@ -43,11 +46,13 @@ class Behaviour:
     """What the server does. `answer` turns the prompt (message contents joined by blank lines) into the text, or
     into a fault of this prompt alone.
 
-    Each call first takes one of `faults`; when none is left, `always` holds if set.
+    Each call first takes one of `faults`; when none is left, `always` holds if set. `piece_s` passes before each piece
+    of a streamed answer.
     """
 
     answer: Callable[[str], str | Fault] = lambda prompt: "no answer"
     latency_s: float = 0.0
+    piece_s: float = 0.0
     faults: deque[Fault] = field(default_factory=deque)
     always: Fault | None = None
     models: Sequence[str] = ("stub",)
@@ -60,7 +65,9 @@ def by_mapping(answers: Mapping[str, str], otherwise: str = "no answer") -> Call
 
 
 class StubServer:
-    """The part that both wire formats share. Subclasses give routes, answers and errors their form."""
+    """The part that all wire formats share. Subclasses give routes, answers and errors their form."""
+
+    stream_type = "text/event-stream"
 
     def __init__(self, behaviour: Behaviour | None = None) -> None:
         self.behaviour = behaviour or Behaviour()
@@ -88,6 +95,29 @@ class StubServer:
     def empty(self, body: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
 
+    async def body(self, request: web.Request) -> dict[str, Any]:
+        return dict(await request.json())
+
+    def authorized(self, request: web.Request) -> bool:
+        key = self.behaviour.api_key
+        return not key or request.headers.get("Authorization") == f"Bearer {key}"
+
+    def bad_key(self) -> Fault:
+        return Fault("401", message="bad key", code="invalid_api_key")
+
+    def model(self, request: web.Request, body: dict[str, Any]) -> str:
+        return str(body.get("model"))
+
+    def missing_model(self, model: str) -> Fault:
+        return Fault("404", message=f"The model `{model}` does not exist.", code="model_not_found")
+
+    def prompt(self, body: dict[str, Any]) -> str:
+        return "\n\n".join(message["content"] for message in body["messages"])
+
+    def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
+        """The pieces of a streamed answer as they stand on the wire, or None when the whole is asked for."""
+        return None
+
     async def start(self, port: int = 0) -> None:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.add_routes(self.routes())
@@ -110,7 +140,7 @@ class StubServer:
         await self.stop()
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
+        body = await self.body(request)
         record = Record(time.monotonic(), request.path, body, dict(request.headers))
         self.records.append(record)
         if self.log is not None:
@@ -128,17 +158,20 @@ class StubServer:
 
     async def _respond(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
         behaviour = self.behaviour
-        if behaviour.api_key and request.headers.get("Authorization") != f"Bearer {behaviour.api_key}":
-            return web.json_response(self.error(Fault("401", message="bad key", code="invalid_api_key")), status=401)
+        if not self.authorized(request):
+            return self.failure(self.bad_key())
         fault = behaviour.faults.popleft() if behaviour.faults else behaviour.always
-        if fault is None and body.get("model") not in behaviour.models:
-            message = f"The model `{body.get('model')}` does not exist."
-            return web.json_response(self.error(Fault("404", message=message, code="model_not_found")), status=404)
+        model = self.model(request, body)
+        if fault is None and model not in behaviour.models:
+            return self.failure(self.missing_model(model))
         if behaviour.latency_s and (fault is None or fault.kind.isdigit()):
             await asyncio.sleep(behaviour.latency_s)
         if fault is None:
-            text = behaviour.answer("\n\n".join(message["content"] for message in body["messages"]))
+            text = behaviour.answer(self.prompt(body))
             if isinstance(text, str):
+                events = self.events(request, body, text)
+                if events is not None:
+                    return await self._stream(request, events)
                 return web.json_response(self.answer(body, text))
             fault = text
         match fault.kind:
@@ -149,14 +182,31 @@ class StubServer:
                 assert request.transport is not None
                 request.transport.abort()
                 return web.Response()
+            case "broken":
+                events = self.events(request, body, "one two three four") or []
+                return await self._stream(request, events[: len(events) // 2])
             case "truncated":
                 whole = json.dumps(self.answer(body, "cut"))
                 return web.Response(text=whole[: len(whole) // 2], content_type="application/json")
+            case "garbled":
+                return web.Response(text="<html>It works.</html>", content_type="text/html")
             case "empty":
                 return web.json_response(self.empty(body))
-            case status:
-                headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
-                return web.json_response(self.error(fault), status=int(status), headers=headers)
+            case _:
+                return self.failure(fault)
+
+    def failure(self, fault: Fault) -> web.Response:
+        headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+        return web.json_response(self.error(fault), status=int(fault.kind), headers=headers)
+
+    async def _stream(self, request: web.Request, events: Sequence[str]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": self.stream_type})
+        await response.prepare(request)
+        for event in events:
+            await asyncio.sleep(self.behaviour.piece_s)
+            await response.write(event.encode())
+        await response.write_eof()
+        return response
 
 
 def arguments(description: str) -> argparse.ArgumentParser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from services.evaluator.tasks.base import Item, Response, Task
 from touchstone.v1 import endpoint_pb2, job_pb2
@@ -15,6 +15,7 @@ class ProviderError(Exception):
     `message` is the sentence that a user reads, with what to do. `retryable`: the same call may work later.
     `fatal`: no call of this job can work (wrong key, unknown model), so the job should fail now.
     `unreachable`: the endpoint as a whole does not answer. `retry_after_s`: what the provider asked for, or None.
+    `detail`: more for the job's page, such as the end of an engine's log; at most 4,000 bytes.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class ProviderError(Exception):
         unreachable: bool = False,
         rate_limited: bool = False,
         retry_after_s: float | None = None,
+        detail: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -34,6 +36,16 @@ class ProviderError(Exception):
         self.unreachable = unreachable
         self.rate_limited = rate_limited
         self.retry_after_s = retry_after_s
+        self.detail = detail
+
+
+def no_loglikelihood(name: str) -> ProviderError:
+    """The refusal of an endpoint whose protocol has no log-likelihoods of given texts."""
+    return ProviderError(
+        f"{name} does not give log-likelihoods of given texts. Choose mode generate, or an endpoint that gives them, "
+        "such as vLLM.",
+        fatal=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,22 @@ class Listing:
     server: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One answer to ask for. `repeat` counts the answers to one item from 0: with a seed set, repeat r is asked with
+    seed + r. `repeats` is how many are asked for in all: with more than one an absent temperature is left to the
+    provider. `stream` asks for the time to the first token.
+    """
+
+    model: str
+    sampling: job_pb2.Sampling
+    task: Task
+    item: Item
+    repeat: int = 0
+    stream: bool = False
+    repeats: int = 1
+
+
 class Provider(Protocol):
     """One endpoint. Safe for concurrent calls; makes one attempt a call and leaves retrying to the worker."""
 
@@ -51,8 +79,32 @@ class Provider(Protocol):
         """Raises ProviderError when the endpoint does not answer or refuses the key."""
         ...
 
-    async def generate(self, model: str, sampling: job_pb2.Sampling, task: Task, item: Item) -> Response:
+    async def generate(self, request: Request) -> Response:
         """One answer to the item's messages. Raises ProviderError; cancelling it closes the connection."""
         ...
 
+    async def loglikelihoods(self, request: Request) -> Response:
+        """The item's choices scored as continuations of its context, in one call.
+
+        Raises a fatal ProviderError where the endpoint cannot do this or has not proved that it does it right.
+        """
+        ...
+
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class LoadingProvider(Protocol):
+    """What a provider offers besides when it loads models itself, one at a time."""
+
+    @property
+    def resident_model(self) -> str:
+        """The model in memory; empty when none is."""
+        ...
+
+    async def ready(self, model: str) -> None:
+        """Returns once the model is in memory, which may take minutes: such a wait is no call that takes long.
+
+        Another may be there again when the call is made, which then waits for itself. Raises ProviderError.
+        """
+        ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from services.evaluator.endpoints import Endpoint
 from services.evaluator.providers.base import ProviderError
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
@@ -16,6 +17,12 @@ def parameters_b(text: str) -> float:
         billions = float(number) * int(experts or 1)
         sizes.append(billions if unit in "bB" else billions / 1000)
     return max(sizes, default=0.0)
+
+
+def known_b(endpoint: Endpoint, model: str) -> float:
+    """What the endpoints file or the name says; 0 when neither does."""
+    entry = endpoint.entry(model)
+    return (entry.parameters_b if entry is not None else 0.0) or parameters_b(model)
 
 
 def refuse_larger(endpoint: str, model: str, size_b: float, max_model_b: float) -> None:

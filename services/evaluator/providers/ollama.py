@@ -1,37 +1,31 @@
 """Ollama's own API (v0.33): `/api/chat`, `/api/tags`, `/api/version`, `/api/ps`, `/api/show`.
 
-Options are sent exactly as the job gives them; an absent one is left to the model's own defaults.
-
 A prompt that does not fit is cut silently by default, to about half of the window. Every request therefore says
 `truncate: false` and `shift: false` (since 0.12.6): the server then refuses it, which becomes the item's outcome
 "input truncated". Older servers ignore both and fill the window instead: there an answer counts as input truncated
 when `prompt_eval_count` reaches the window less one token, where the window is the job's `context_length`, or what
 `/api/ps` tells of the loaded model.
+
+`num_ctx` is never raised on the job's behalf. Each change loads the model anew, a larger one may push it off the GPU,
+and the answers of one job would come from different settings. A job whose prompts are refused says so by its outcomes;
+its user sets context_length and runs just those items again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Any
 
 from services.evaluator.endpoints import Endpoint
-from services.evaluator.providers import model_size
-from services.evaluator.providers.base import Listing, ProviderError
-from services.evaluator.providers.sampling import extra
+from services.evaluator.providers import capabilities, failures, model_size, ollama_wire, prices
+from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
+from services.evaluator.providers.sampling import Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.tasks.base import Item, Response, Task
-from touchstone.v1 import endpoint_pb2, job_pb2
+from services.evaluator.tasks.base import Response
+from touchstone.v1 import endpoint_pb2
 
-_OPTIONS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "max_tokens": "num_predict",
-    "context_length": "num_ctx",
-    "seed": "seed",
-    "repeat_penalty": "repeat_penalty",
-}
 _TOO_LONG = re.compile(
     r"exceed_context_size|exceeds the (available )?context|longer than the context|context length", re.IGNORECASE
 )
@@ -44,174 +38,170 @@ class OllamaProvider:
         self._endpoint = endpoint
         self._http = Transport.to(endpoint, "Start it with `ollama serve`.")
         self._listed: dict[str, endpoint_pb2.Model] | None = None
+        self._filled: dict[str, endpoint_pb2.Model] = {}
         self._listing = asyncio.Lock()
         self._windows: dict[str, int] = {}
+        self._preparations = Preparations(self._beside)
 
     async def list_models(self) -> Listing:
-        tags, version = await asyncio.gather(self._http.get("/api/tags"), self._http.get("/api/version"))
+        tags, version, loaded = await asyncio.gather(
+            self._http.get("/api/tags"), self._http.get("/api/version"), self._loaded()
+        )
         if tags.status != 200 or not isinstance(tags.body, dict):
             raise self._failure(tags, "")
         entries = [entry for entry in tags.body.get("models") or [] if isinstance(entry, dict)]
-        found = {model.model: model for model in map(_model, entries) if model.model}
+        found = {model.model: model for model in map(ollama_wire.model, entries) if model.model}
         if self._endpoint.models:
             found = {name: found.get(name, endpoint_pb2.Model(model=name)) for name in self._endpoint.models}
-        lacking = [model for model in found.values() if not (model.context_length and model.parameters_b)]
-        await asyncio.gather(*(self._fill(model) for model in lacking))
-        self._listed = found
+        await asyncio.gather(*(self._fill(model) for model in found.values()))
+        self._filled = found
+        shown = tuple(self._shown(model, loaded) for model in found.values())
+        self._listed = {model.model: model for model in shown}
+        self._preparations.forget()
         number = version.body.get("version") if version.status == 200 and isinstance(version.body, dict) else None
-        return Listing(tuple(found.values()), f"Ollama {number}" if number else "Ollama")
+        return Listing(shown, f"Ollama {number}" if number else "Ollama")
 
-    async def generate(self, model: str, sampling: job_pb2.Sampling, task: Task, item: Item) -> Response:
-        await self._refuse_larger(model)
-        options: dict[str, Any] = {
-            _OPTIONS[field.name]: value for field, value in sampling.ListFields() if field.name in _OPTIONS
-        }
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": [{"role": message.role, "content": message.content} for message in item.messages],
-            "stream": False,
-            "truncate": False,
-            "shift": False,
-        }
-        if self._endpoint.keep_alive is not None:
-            body["keep_alive"] = self._endpoint.keep_alive
-        further = extra(sampling, body)
-        further_options = further.pop("options", {})
-        # What was recorded must be what was sent: the job's own parameters win.
-        options = (further_options if isinstance(further_options, dict) else {}) | options
-        body |= further
-        if options:
-            body["options"] = options
-        reply = await self._http.post("/api/chat", body)
+    async def generate(self, request: Request) -> Response:
+        model = request.model
+        if not self._endpoint.configured:
+            raise ProviderError(self._endpoint.no_key, fatal=True)
+        known = await self._known(model)
+        size = (known.parameters_b if known is not None else 0.0) or model_size.known_b(self._endpoint, model)
+        model_size.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)
+        beside = await self._preparations.of(request)
+        messages = [{"role": message.role, "content": message.content} for message in request.item.messages]
+        body = {"model": model, "messages": messages, **beside.fields}
+        if request.stream:
+            reply = await self._http.stream("/api/chat", body, ollama_wire.has_text, ollama_wire.joined)
+        else:
+            reply = await self._http.post("/api/chat", body)
         if reply.status == 400 and _TOO_LONG.search(reply.text):
-            return Response(
-                "", finish_reason="context_length_exceeded", latency_ms=reply.latency_ms, input_truncated=True
-            )
-        if reply.status != 200:
+            response = Response("", finish_reason="context_length_exceeded", input_truncated=True)
+        elif reply.status != 200:
             raise self._failure(reply, model)
-        return await self._response(reply, model, int(options.get("num_ctx") or 0))
+        else:
+            response = await self._response(reply, model, int(beside.fields.get("options", {}).get("num_ctx") or 0))
+        return replace(
+            response,
+            latency_ms=reply.latency_ms,
+            ttft_ms=reply.ttft_ms,
+            parameters=beside.json,
+            cost_usd=prices.cost_usd(self._endpoint, model, response.input_tokens, response.output_tokens),
+        )
+
+    async def loglikelihoods(self, request: Request) -> Response:
+        # Its logprobs are those of generated tokens; there is no echo of a given text.
+        raise no_loglikelihood(self._endpoint.name)
 
     async def close(self) -> None:
         await self._http.close()
 
+    async def _beside(self, request: Request) -> dict[str, Any]:
+        known = await self._known(request.model)
+        beside: dict[str, Any] = {"stream": request.stream, "truncate": False, "shift": False}
+        if self._endpoint.keep_alive is not None:
+            beside["keep_alive"] = self._endpoint.keep_alive
+        listed = known.capabilities if known is not None else None
+        takes = capabilities.capabilities(self._endpoint, request.model, listed)
+        resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
+        options: dict[str, Any] = {ollama_wire.OPTIONS[name]: value for name, value in resolved.parameters.items()}
+        if resolved.stop and request.item.stop:
+            options["stop"] = list(request.item.stop)
+        further = extra(request.sampling, ("model", "messages", *beside))
+        further_options = further.pop("options", {})
+        # What was recorded must be what was sent: the job's own parameters win.
+        options = (further_options if isinstance(further_options, dict) else {}) | options
+        return beside | further | ({"options": options} if options else {})
+
     async def _response(self, reply: Reply, model: str, window: int) -> Response:
-        name, body = self._endpoint.name, reply.body
-        if not isinstance(body, dict):
-            raise ProviderError(f"{name} cut an answer short: it is not whole JSON.", retryable=True)
-        if body.get("error"):
-            raise ProviderError(f"{name} failed while answering: {reply.error_text}", retryable=True)
-        message = body.get("message")
-        if not isinstance(message, dict) or not body.get("done", True):
-            raise ProviderError(f"{name} sent an answer without a message.", retryable=True)
-        read = _count(body, "prompt_eval_count")
-        return Response(
-            text=_text(message, "content"),
-            reasoning=_text(message, "thinking"),
-            finish_reason=_text(body, "done_reason"),
-            input_tokens=read,
-            output_tokens=_count(body, "eval_count"),
-            latency_ms=reply.latency_ms,
-            served_model=_text(body, "model"),
-            input_truncated=0 < (window or await self._loaded_window(model)) - 1 <= read,
-        )
+        endpoint = self._endpoint
+        if not isinstance(reply.body, dict):
+            raise failures.cut_short(endpoint)
+        if reply.body.get("error"):
+            raise failures.failed_midway(endpoint, reply.error_text)
+        response = ollama_wire.response(reply.body)
+        if response is None:
+            raise failures.lacking(endpoint, "a message")
+        window = window or await self._loaded_window(model)
+        return replace(response, input_truncated=0 < window - 1 <= response.input_tokens)
+
+    def _shown(self, listed: endpoint_pb2.Model, loaded: list[dict[str, Any]]) -> endpoint_pb2.Model:
+        model = endpoint_pb2.Model()
+        model.CopyFrom(listed)
+        for entry in loaded:
+            if ollama_wire.is_model(entry, model.model):
+                ollama_wire.loaded(model, entry)
+        return capabilities.complete(self._endpoint, model)
+
+    async def _loaded(self) -> list[dict[str, Any]]:
+        """Entries of the models in memory; empty when the server does not tell."""
+        try:
+            reply = await self._http.get("/api/ps")
+        except ProviderError:
+            return []
+        loaded = reply.body.get("models") if isinstance(reply.body, dict) else None
+        return [entry for entry in loaded or [] if isinstance(entry, dict)]
 
     async def _loaded_window(self, model: str) -> int:
         """Tokens that the loaded model's context holds, asked once a model; 0 when the server does not tell."""
         if model not in self._windows:
             self._windows[model] = 0  # One question at a time, and none again when it fails.
-            try:
-                reply = await self._http.get("/api/ps")
-            except ProviderError:
-                return 0
-            loaded = reply.body.get("models") if isinstance(reply.body, dict) else None
-            for entry in loaded or []:
-                if isinstance(entry, dict) and model in (entry.get("name"), entry.get("model")):
-                    self._windows[model] = _count(entry, "context_length")
+            for entry in await self._loaded():
+                if ollama_wire.is_model(entry, model):
+                    self._windows[model] = ollama_wire.count(entry, "context_length")
         return self._windows[model]
 
-    async def _refuse_larger(self, model: str) -> None:
-        if not self._endpoint.max_model_b:
-            return
+    async def _known(self, model: str) -> endpoint_pb2.Model | None:
+        """The model as listed, so that a call does not depend on whether a listing came before it."""
         async with self._listing:
             if self._listed is None:
                 await self.list_models()
-        known = (self._listed or {}).get(model) or (self._listed or {}).get(f"{model}:latest")
-        size = known.parameters_b if known is not None else 0.0
-        model_size.refuse_larger(
-            self._endpoint.name, model, size or model_size.parameters_b(model), self._endpoint.max_model_b
-        )
+        listed = self._listed or {}
+        return listed.get(model) or listed.get(f"{model}:latest")
 
     async def _fill(self, model: endpoint_pb2.Model) -> None:
-        """Context length and size of a model that `/api/tags` does not tell; asked once a weights' digest."""
-        known = (self._listed or {}).get(model.model)
-        if known is not None and known.digest == model.digest:
+        """What `/api/tags` does not tell: context length, size and thinking; asked once a weights' digest."""
+        known = self._filled.get(model.model)
+        if known is not None and known.digest == model.digest and known.context_length:
             model.CopyFrom(known)
+            return
+        if model.context_length and model.parameters_b and model.capabilities.HasField("reasoning"):
             return
         try:
             reply = await self._http.post("/api/show", {"model": model.model}, timeout_s=5)
         except ProviderError:
             return
-        info = reply.body.get("model_info") if reply.status == 200 and isinstance(reply.body, dict) else None
+        if reply.status != 200 or not isinstance(reply.body, dict):
+            return
+        ollama_wire.thinks(model, reply.body)
+        info = reply.body.get("model_info")
         if isinstance(info, dict):
-            lengths = (_count(info, key) for key in info if key.endswith(".context_length"))
+            lengths = (ollama_wire.count(info, key) for key in info if key.endswith(".context_length"))
             model.context_length = model.context_length or min(max(lengths, default=0), 2**31 - 1)
-            model.parameters_b = model.parameters_b or round(_count(info, "general.parameter_count") / 1e9, 3)
+            counted = ollama_wire.count(info, "general.parameter_count")
+            model.parameters_b = model.parameters_b or round(counted / 1e9, 3)
 
     def _failure(self, reply: Reply, model: str) -> ProviderError:
-        name, status, said = self._endpoint.name, reply.status, reply.error_text
+        endpoint, status, said = self._endpoint, reply.status, reply.error_text
         lower = said.lower()
         if status in (401, 403):
-            variable = self._endpoint.api_key_env
-            what = f"Set {variable} where the evaluator runs and restart it." if variable else "Give it an api_key_env."
-            return ProviderError(f"{name} refused the key. {what}", fatal=True)
+            return failures.key_refused(endpoint)
         if status == 404 and "model" in lower and model:
             return ProviderError(
-                f"{name} does not have model {model}. Run `ollama pull {model}` where it runs.", fatal=True
+                f"{endpoint.name} does not have model {model}. Run `ollama pull {model}` where it runs.", fatal=True
             )
-        if status == 404:
+        if status in (404, 405):
             return ProviderError(
-                f"{name} at {self._endpoint.address} is no Ollama server. Correct base_url in the endpoints file.",
+                f"{endpoint.name} at {endpoint.address} is no Ollama server. Correct base_url in the endpoints file.",
                 fatal=True,
             )
         if "system memory" in lower or "does not support chat" in lower:
-            return ProviderError(f"{name} cannot run {model}: {said}. Choose another model.", fatal=True)
+            return ProviderError(f"{endpoint.name} cannot run {model}: {said}. Choose another model.", fatal=True)
         if status in (429, 503):
             return ProviderError(
-                f"{name} has too many calls waiting. Lower concurrency.",
+                f"{endpoint.name} has too many calls waiting. Lower concurrency.",
                 retryable=True,
                 rate_limited=True,
                 retry_after_s=reply.retry_after_s,
             )
-        if status in (408, 409, 425) or status >= 500:
-            return ProviderError(
-                f"{name} failed with status {status}{': ' + said if said else ''}.",
-                retryable=True,
-                unreachable=status in (502, 504),
-                retry_after_s=reply.retry_after_s,
-            )
-        return ProviderError(f"{name} refused a call with status {status}{': ' + said if said else ''}.")
-
-
-def _model(entry: dict[str, Any]) -> endpoint_pb2.Model:
-    """A model of `/api/tags`."""
-    details = entry.get("details")
-    details = details if isinstance(details, dict) else {}
-    return endpoint_pb2.Model(
-        model=_text(entry, "name") or _text(entry, "model"),
-        digest=_text(entry, "digest"),
-        parameters_b=model_size.parameters_b(_text(details, "parameter_size")),
-        quantization=_text(details, "quantization_level"),
-        disk_bytes=_count(entry, "size"),
-        context_length=min(_count(details, "context_length"), 2**31 - 1),
-    )
-
-
-def _text(values: dict[str, Any], key: str) -> str:
-    value = values.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _count(values: dict[str, Any], key: str) -> int:
-    """A count that Ollama leaves out when it is zero."""
-    value = values.get(key)
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
+        return failures.by_status(endpoint, reply)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from services.evaluator.endpoints import Endpoint
+from services.evaluator.providers.anthropic import AnthropicProvider
 from services.evaluator.providers.base import Provider
 from services.evaluator.providers.baseline import BaselineProvider
+from services.evaluator.providers.engine import EngineProvider
+from services.evaluator.providers.gemini import GeminiProvider
+from services.evaluator.providers.grok import GrokProvider
+from services.evaluator.providers.http import HttpProvider
 from services.evaluator.providers.ollama import OllamaProvider
 from services.evaluator.providers.openai import OpenAIProvider
+from services.evaluator.providers.vllm import VLLMProvider
 
 
 def provider(endpoint: Endpoint) -> Provider:
@@ -14,9 +20,21 @@ def provider(endpoint: Endpoint) -> Provider:
     match endpoint.kind:
         case "baseline":
             return BaselineProvider()
+        case "anthropic":
+            return AnthropicProvider(endpoint)
+        case "gemini":
+            return GeminiProvider(endpoint)
+        case "http":
+            return HttpProvider(endpoint)
         case "ollama":
             return OllamaProvider(endpoint)
         case "openai":
             return OpenAIProvider(endpoint)
+        case "vllm":
+            return VLLMProvider(endpoint)
+        case "grok":
+            return GrokProvider(endpoint)
+        case "engine":
+            return EngineProvider(endpoint, provider)
         case kind:
             raise ValueError(f"no provider for kind {kind!r}")

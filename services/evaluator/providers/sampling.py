@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import json_format
 
-from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.base import ProviderError, Request
+from services.evaluator.providers.recorded import recorded
 from touchstone.v1 import job_pb2
+
+_MOST_PREPARED = 256
 
 
 def extra(sampling: job_pb2.Sampling, written: Collection[str]) -> dict[str, Any]:
@@ -17,18 +21,63 @@ def extra(sampling: job_pb2.Sampling, written: Collection[str]) -> dict[str, Any
 
     Raises ProviderError when it would replace a field that is written here: what was recorded must be what was sent.
     """
-    fields: dict[str, Any] = _whole(json_format.MessageToDict(sampling.extra))
+    if not sampling.HasField("extra"):
+        return {}
+    fields: dict[str, Any] = whole(json_format.MessageToDict(sampling.extra))
     taken = sorted(set(fields) & set(written))
     if taken:
         raise ProviderError(f"sampling.extra may not set {', '.join(taken)}; Touchstone writes it itself.", fatal=True)
     return fields
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
+    """JSON with its whole numbers as integers."""
     if isinstance(value, dict):
-        return {key: _whole(inner) for key, inner in value.items()}
+        return {key: whole(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_whole(inner) for inner in value]
+        return [whole(inner) for inner in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a request carries beside model and prompt: its `fields`, and the same as JSON. Shared between requests."""
+
+    fields: Mapping[str, Any]
+    json: str
+
+
+class Preparations:
+    """Makes once what thousands of requests share. `make` gives a request's fields from model, sampling, repeat, stop
+    sequences and `stream`, and from nothing else of it.
+    """
+
+    def __init__(self, make: Callable[[Request], Awaitable[Mapping[str, Any]]]) -> None:
+        self._make = make
+        self._made: dict[tuple[Any, ...], Beside] = {}
+
+    async def of(self, request: Request) -> Beside:
+        """Raises ProviderError for a parameter that cannot be sent."""
+        sampling = request.sampling
+        key = (
+            request.model,
+            sampling.SerializeToString(deterministic=True),
+            request.repeat if sampling.HasField("seed") else 0,
+            request.repeats > 1,
+            request.item.stop,
+            request.stream,
+        )
+        made = self._made.get(key)
+        if made is None:
+            fields = await self._make(request)
+            made = Beside(fields, recorded(fields))
+            if len(self._made) >= _MOST_PREPARED:
+                self.forget()
+            self._made[key] = made
+        return made
+
+    def forget(self) -> None:
+        """To be called when what is known of the models has changed."""
+        self._made.clear()

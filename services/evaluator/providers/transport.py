@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -18,9 +18,14 @@ import aiohttp
 
 from services.evaluator.endpoints import Endpoint
 from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.events import EventLines
 
 CONNECT_S = 5.0
 MAX_BODY_BYTES = 8 * 1024 * 1024
+# An event carries some 300 bytes around a token of 4.
+MAX_STREAM_BYTES = 64 * 1024 * 1024
+AGAIN = "Look at its log or status page, then retry."
+_STREAMS = ("text/event-stream", "application/x-ndjson")
 # Shorter than the 5 s after which uvicorn (vLLM, litellm) closes an idle connection: a POST on a closed one fails.
 _KEEP_ALIVE_S = 4.0
 
@@ -29,7 +34,7 @@ _KEEP_ALIVE_S = 4.0
 class Reply:
     """A whole answer. `latency_ms` runs from sending to the last byte; `body` is None when it is not JSON.
 
-    Headers are looked up in lower case.
+    Headers are looked up in lower case. `ttft_ms` runs to the first text of a streamed answer; 0 for others.
     """
 
     status: int
@@ -37,6 +42,7 @@ class Reply:
     body: Any
     text: str
     latency_ms: float
+    ttft_ms: float = 0.0
 
     @property
     def error_text(self) -> str:
@@ -52,10 +58,12 @@ class Reply:
     @property
     def error_code(self) -> str:
         """The provider's code for the error, such as "insufficient_quota"; empty when it gives none."""
-        error = self.body.get("error") if isinstance(self.body, dict) else None
-        if not isinstance(error, dict):
+        if not isinstance(self.body, dict):
             return ""
-        return str(error.get("code") or error.get("type") or "")
+        error = self.body.get("error")
+        # xAI puts the code beside an error that is a text.
+        where = error if isinstance(error, dict) else self.body if isinstance(error, str) else {}
+        return str(where.get("code") or where.get("type") or "")
 
     @property
     def retry_after_s(self) -> float | None:
@@ -71,6 +79,16 @@ class Reply:
             return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
         except (ValueError, TypeError, OverflowError):
             return None
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One streamed answer on its way."""
+
+    has_text: Callable[[Any], bool]
+    joined: Callable[[list[Any]], Any]
+    events: list[Any] = field(default_factory=list)
+    ttft_ms: float = 0.0
 
 
 class Transport:
@@ -103,9 +121,10 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     @classmethod
-    def to(cls, endpoint: Endpoint, hint: str) -> Transport:
-        """To a configured endpoint, with its key as a bearer token."""
-        headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+    def to(cls, endpoint: Endpoint, hint: str, *, headers: Mapping[str, str] | None = None) -> Transport:
+        """To a configured endpoint, with its key as a bearer token unless `headers` carry it."""
+        if headers is None:
+            headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
         return cls(
             endpoint.name,
             endpoint.base_url,
@@ -125,22 +144,44 @@ class Transport:
     async def post(self, path: str, body: Mapping[str, Any], *, timeout_s: float | None = None) -> Reply:
         """Raises ProviderError. Cancelling closes the connection at once."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S) if timeout_s else self._timeout
-        data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        return await self._call("POST", path, data, timeout)
+        return await self._call("POST", path, _written(body), timeout)
+
+    async def stream(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        has_text: Callable[[Any], bool],
+        joined: Callable[[list[Any]], Any],
+    ) -> Reply:
+        """A streamed answer as one reply: its `body` is what `joined` makes of the events' JSON, in order; `ttft_ms`
+        is when the first came of which `has_text` holds. An answer that is no stream is read as by `post`.
+
+        Raises ProviderError, also when the stream breaks off.
+        """
+        return await self._call("POST", path, _written(body), self._timeout, _Stream(has_text, joined))
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
 
-    async def _call(self, method: str, path: str, data: bytes | None, limits: aiohttp.ClientTimeout) -> Reply:
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        limits: aiohttp.ClientTimeout,
+        stream: _Stream | None = None,
+    ) -> Reply:
         headers = {"Content-Type": "application/json"} if data is not None else None
         started = time.monotonic()
         try:
             async with self._open().request(
                 method, self._base_url + path, data=data, headers=headers, timeout=limits, allow_redirects=False
             ) as response:
-                raw = await self._read(response)
                 status, sent = response.status, response.headers
+                if stream is not None and status == 200 and response.content_type in _STREAMS:
+                    return await self._follow(response, stream, started)
+                raw = await self._read(response)
         except (aiohttp.ClientError, OSError) as error:
             raise self._translate(error) from error
         latency_ms = (time.monotonic() - started) * 1000
@@ -152,12 +193,45 @@ class Transport:
             )
         text = raw.decode("utf-8", "replace")
         body = _parsed(text)
-        is_error = status >= 400 or (isinstance(body, dict) and bool(body.get("error")))
-        if is_error and self._secret and self._secret in text:
-            # Some servers repeat the key in their errors, whose words go into logs, reasons and databases.
-            text = text.replace(self._secret, "[key]")
-            body = _parsed(text)
+        if status >= 400 or (isinstance(body, dict) and bool(body.get("error"))):
+            text, body = self._without_key(text, body)
         return Reply(status, sent, body, text, latency_ms)
+
+    def _without_key(self, text: str, body: Any) -> tuple[str, Any]:
+        """Some servers repeat the key in their errors, whose words go into logs, reasons and databases."""
+        if not self._secret or self._secret not in text:
+            return text, body
+        text = text.replace(self._secret, "[key]")
+        return text, _parsed(text)
+
+    async def _follow(self, response: aiohttp.ClientResponse, stream: _Stream, started: float) -> Reply:
+        lines = EventLines(self._name, lines=response.content_type != "text/event-stream")
+        size = 0
+        async for chunk in response.content.iter_any():
+            size += len(chunk)
+            if size > MAX_STREAM_BYTES:
+                response.close()
+                raise self._too_long(MAX_STREAM_BYTES)
+            for text in lines.feed(chunk):
+                self._take(text, stream, started)
+        for text in lines.end():
+            self._take(text, stream, started)
+        latency_ms = (time.monotonic() - started) * 1000
+        body = stream.joined(stream.events)
+        return Reply(response.status, response.headers, body, "", latency_ms, stream.ttft_ms)
+
+    def _take(self, text: str, stream: _Stream, started: float) -> None:
+        if text == "[DONE]":
+            return
+        event = _parsed(text)
+        if event is None:
+            sentence = f"{self._name} cut an answer short: an event is not whole JSON. {AGAIN}"
+            raise ProviderError(sentence, retryable=True)
+        if '"error"' in text:
+            _, event = self._without_key(text, event)
+        stream.events.append(event)
+        if not stream.ttft_ms and stream.has_text(event):
+            stream.ttft_ms = (time.monotonic() - started) * 1000
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -176,11 +250,12 @@ class Transport:
             size += len(chunk)
             if size > MAX_BODY_BYTES:
                 response.close()
-                raise ProviderError(
-                    f"{self._name} sent an answer of more than {MAX_BODY_BYTES // 2**20} MiB. Lower max_tokens."
-                )
+                raise self._too_long(MAX_BODY_BYTES)
             chunks.append(chunk)
         return b"".join(chunks)
+
+    def _too_long(self, most: int) -> ProviderError:
+        return ProviderError(f"{self._name} sent an answer of more than {most // 2**20} MiB. Lower max_tokens.")
 
     def _translate(self, error: BaseException) -> ProviderError:
         for kind, text, unreachable in _FAILURES:
@@ -188,6 +263,10 @@ class Transport:
                 sentence = text.format(name=self._name, address=self._address, hint=self._hint)
                 return ProviderError(sentence, retryable=True, unreachable=unreachable)
         raise AssertionError(f"no sentence for {type(error).__name__}")
+
+
+def _written(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _parsed(text: str) -> Any:
@@ -217,10 +296,10 @@ _FAILURES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], st
     ),
     (aiohttp.InvalidURL, "{name} cannot be reached at {address}. Correct base_url in the endpoints file.", True),
     (TimeoutError, "{name} did not finish an answer in time. Raise timeout_s or lower concurrency.", False),
-    (aiohttp.ClientPayloadError, "{name} cut an answer short.", False),
+    (aiohttp.ClientPayloadError, "{name} cut an answer short. " + AGAIN, False),
     (
         (aiohttp.ServerConnectionError, aiohttp.ClientOSError, OSError),
-        "{name} closed the connection before it answered.",
+        "{name} closed the connection before it answered. " + AGAIN,
         False,
     ),
     (aiohttp.ClientError, "{name} did not answer in proper HTTP. Correct base_url in the endpoints file.", False),

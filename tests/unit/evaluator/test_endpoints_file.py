@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from services.errors import InvalidRequestError
-from services.evaluator.endpoints import Endpoint, load
+from services.evaluator.endpoints import Endpoint, ModelEntry, load
+from touchstone.v1 import endpoint_pb2
 
 
 def read(folder: Path, text: str, **environ: str) -> tuple[Endpoint, ...]:
@@ -16,15 +18,42 @@ def read(folder: Path, text: str, **environ: str) -> tuple[Endpoint, ...]:
     return load(file, environ)
 
 
-def test_without_a_file_there_are_baselines_ollama_and_openai() -> None:
-    baseline, ollama, openai = load(None, {})
+def test_without_a_file_there_are_baselines_ollama_and_the_public_services() -> None:
+    baseline, ollama, *public = load(None, {})
     assert (baseline.name, baseline.concurrency) == ("baseline", 8)
-    assert (ollama.base_url, ollama.exclusive) == ("http://127.0.0.1:11434", True)
-    assert (openai.base_url, openai.api_key_env, openai.configured) == (
-        "https://api.openai.com/v1",
-        "OPENAI_API_KEY",
-        False,
-    )
+    assert (ollama.base_url, ollama.exclusive, ollama.configured) == ("http://127.0.0.1:11434", True, True)
+    assert [(endpoint.name, endpoint.base_url, endpoint.api_key_env, endpoint.configured) for endpoint in public] == [
+        ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", False),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta", "GOOGLE_API_KEY", False),
+        ("grok", "https://api.x.ai/v1", "XAI_API_KEY", False),
+        ("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [("openai", "OpenAI"), ("gemini", "Gemini"), ("grok", "Grok"), ("anthropic", "Anthropic")],
+)
+def test_a_missing_key_is_told_in_the_words_of_the_api_document(kind: str, label: str) -> None:
+    endpoint = next(endpoint for endpoint in load(None, {}) if endpoint.name == kind)
+    assert endpoint.no_key == f"AI provider error: API key not configured for {label}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "environ", "variable"),
+    [
+        ("openai", {"OPENAI_API_KEY": "right"}, "OPENAI_API_KEY"),
+        ("gemini", {"GEMINI_API_KEY": "right"}, "GEMINI_API_KEY"),
+        ("gemini", {"GOOGLE_API_KEY": "right", "GEMINI_API_KEY": "other"}, "GOOGLE_API_KEY"),
+        ("gemini", {"GOOGLE_API_KEY": " ", "GEMINI_API_KEY": "right"}, "GEMINI_API_KEY"),
+        ("grok", {"GROK_API_KEY": "right"}, "GROK_API_KEY"),
+        ("grok", {"XAI_API_KEY": "right", "GROK_API_KEY": "other"}, "XAI_API_KEY"),
+        ("anthropic", {"ANTHROPIC_API_KEY": "right"}, "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_every_usual_name_of_a_key_is_read(kind: str, environ: dict[str, str], variable: str) -> None:
+    endpoint = next(endpoint for endpoint in load(None, environ) if endpoint.name == kind)
+    assert (endpoint.api_key_env, endpoint.api_key, endpoint.configured) == (variable, "right", True)
 
 
 def test_the_key_is_read_from_its_variable_and_never_shown() -> None:
@@ -83,6 +112,69 @@ def test_a_whole_entry_is_read(tmp_path: Path) -> None:
     assert endpoint.address == "10.0.0.7:8000"
 
 
+def test_a_public_services_key_is_not_sent_to_another_host(tmp_path: Path) -> None:
+    urls = {"gemini": "https://generativelanguage.googleapis.com/v1", "grok": "https://api.x.ai.example/v1"}
+    text = "".join(f'[[endpoint]]\nname="{k}"\nkind="{k}"\nbase_url="{url}"\n' for k, url in urls.items())
+    _, gemini, grok = read(tmp_path, text, GOOGLE_API_KEY="g", XAI_API_KEY="x")
+    assert gemini.api_key == "g"
+    assert (grok.api_key_env, grok.api_key) == ("", "")
+
+
+def test_what_is_said_of_models_is_found_by_name_first_and_pattern_second(tmp_path: Path) -> None:
+    text = """
+        [[endpoint]]
+        name = "v"
+        kind = "vllm"
+        base_url = "http://h:1/v1"
+        [endpoint.model."qwen3-*"]
+        reasoning = true
+        greedy = false
+        context_length = 32768
+        [endpoint.model."qwen3-8b"]
+        loglikelihood = true
+        parameters_b = 8
+        digest = "sha256:0f"
+        prices = {input = 1, output = 2}
+        [endpoint.model."*"]
+        stop = false
+    """
+    endpoint = read(tmp_path, text)[1]
+
+    def said(model: str) -> ModelEntry:
+        entry = endpoint.entry(model)
+        assert entry is not None
+        return entry
+
+    exact, family, other = said("qwen3-8b"), said("qwen3-70b"), said("llama")
+    assert (exact.parameters_b, exact.digest, exact.prices) == (8.0, "sha256:0f", {"input": 1.0, "output": 2.0})
+    assert exact.capabilities == endpoint_pb2.Capabilities(loglikelihood=True)
+    assert family.capabilities == endpoint_pb2.Capabilities(reasoning=True, greedy=False)
+    assert family.context_length == 32768
+    assert other.capabilities == endpoint_pb2.Capabilities(stop=False)
+    assert Endpoint("v", "vllm").entry("qwen3-8b") is None
+
+
+def test_the_tables_of_http_and_engine_are_read_and_their_errors_placed(tmp_path: Path) -> None:
+    http = """
+        [[endpoint]]
+        name = "app"
+        kind = "http"
+        base_url = "http://h:1"
+        [endpoint.http]
+        request = {question = "{prompt}"}
+    """
+    engine = '[[endpoint]]\nname="gpu"\nkind="engine"\n[endpoint.engine]\ncommand=["s", "{path}", "{port}"]\n'
+    app = read(tmp_path, http + 'answer = "$.text"')[1]
+    assert app.http is not None
+    assert app.http.request == {"question": "{prompt}"}
+    gpu = read(tmp_path, engine + 'models = ["/m/a"]')[1]
+    assert gpu.engine is not None
+    assert (gpu.exclusive, gpu.base_url, gpu.engine.models[0].name) == (True, "", "a")
+    for text in (http, engine, '[[endpoint]]\nname = "app"\nkind = "engine"'):
+        with pytest.raises(InvalidRequestError, match=r"endpoints.toml, endpoint 1 \((app|gpu)\): "):
+            read(tmp_path, text)
+
+
 def test_openai_itself_needs_its_usual_key_and_other_servers_none(tmp_path: Path) -> None:
     text = '[[endpoint]]\nname="o"\nkind="openai"\n[[endpoint]]\nname="l"\nkind="openai"\nbase_url="http://h:1/v1"'
     _, official, local = read(tmp_path, text)
@@ -97,7 +189,22 @@ def test_openai_itself_needs_its_usual_key_and_other_servers_none(tmp_path: Path
         ('name = "plan"\nkind = "openai"', "name"),
         ('kind = "openai"', "name"),
         ('name = "a"', "kind"),
-        ('name = "a"\nkind = "gemini"', "kind"),
+        ('name = "a"\nkind = "bard"', "kind"),
+        ('name = "a"\nkind = "vllm"', "base_url"),
+        ('name = "a"\nkind = "http"', "base_url"),
+        ('name = "a"\nkind = "engine"\nbase_url = "http://h:1"', "base_url"),
+        ('name = "a"\nkind = "openai"\nkeep_alive = "5m"', "keep_alive"),
+        ('name = "a"\nkind = "openai"\napi = "chat"', "api"),
+        ('name = "a"\nkind = "grok"\napi = "batch"', "api"),
+        ('name = "a"\nkind = "openai"\nhttp = {}', "http"),
+        ('name = "a"\nkind = "openai"\nengine = {}', "engine"),
+        ('name = "a"\nkind = "openai"\nmodel = {m = 1}', "model"),
+        ('name = "a"\nkind = "openai"\nmodel = {m = {greedy = 1}}', "greedy"),
+        ('name = "a"\nkind = "openai"\nmodel = {m = {clever = true}}', "clever"),
+        ('name = "a"\nkind = "openai"\nmodel = {m = {context_length = 0}}', "context_length"),
+        ('name = "a"\nkind = "openai"\nmodel = {m = {parameters_b = -1}}', "parameters_b"),
+        ('name = "a"\nkind = "openai"\nmodel = {m = {prices = {input = 1}}}', "prices"),
+        ('name = "a"\nkind = "openai"\nprices = {input = -1, output = 1}', "prices"),
         ('name = "a"\nkind = "openai"\nbase_url = "localhost:8000"', "base_url"),
         ('name = "a"\nkind = "openai"\nconcurrency = 0', "concurrency"),
         ('name = "a"\nkind = "openai"\nconcurrency = true', "concurrency"),
@@ -137,3 +244,12 @@ def test_a_wrong_file_is_refused_with_a_sentence(tmp_path: Path, text: str, word
 def test_a_missing_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="which cannot be read"):
         load(tmp_path / "absent.toml", {})
+
+
+@pytest.mark.parametrize("page", ["endpoints.md", "engines.md", "operations.md"])
+def test_every_example_of_the_documentation_is_read(tmp_path: Path, page: str) -> None:
+    text = (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
+    examples = [part for part in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[[endpoint]]" in part]
+    assert examples
+    for example in examples:
+        assert len(read(tmp_path, example)) > 1

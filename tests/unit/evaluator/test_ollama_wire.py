@@ -11,7 +11,7 @@ import pytest
 from deploy.local.ports import free_port
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints import Endpoint
-from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.ollama import OllamaProvider
 from services.evaluator.tasks.base import Item, Message, Response
 from tests.servers.ollama_server import OllamaServer
@@ -27,12 +27,17 @@ def item_of(words: int) -> Item:
 
 
 async def call(
-    stub: OllamaServer, sampling: job_pb2.Sampling | None = None, item: Item = ITEM, **changes: Any
+    stub: OllamaServer,
+    sampling: job_pb2.Sampling | None = None,
+    item: Item = ITEM,
+    stream: bool = False,
+    model: str = "stub",
+    **changes: Any,
 ) -> Response:
     async with stub:
         provider = OllamaProvider(replace(Endpoint("ollama", "ollama", stub.url), **changes))
         try:
-            return await provider.generate("stub", sampling or job_pb2.Sampling(), TASK, item)
+            return await provider.generate(Request(model, sampling or job_pb2.Sampling(), TASK, item, stream=stream))
         finally:
             await provider.close()
 
@@ -49,9 +54,9 @@ async def refusal(fault: Fault, **changes: Any) -> ProviderError:
     return caught.value
 
 
-async def test_without_sampling_no_options_are_sent() -> None:
+async def test_without_sampling_only_a_temperature_of_zero_is_sent() -> None:
     stub = OllamaServer()
-    await call(stub)
+    response = await call(stub)
     assert stub.records[0].path == "/api/chat"
     assert stub.records[0].body == {
         "model": "stub",
@@ -59,7 +64,9 @@ async def test_without_sampling_no_options_are_sent() -> None:
         "stream": False,
         "truncate": False,
         "shift": False,
+        "options": {"temperature": 0},
     }
+    assert response.parameters == '{"options":{"temperature":0},"shift":false,"stream":false,"truncate":false}'
 
 
 @pytest.mark.parametrize(
@@ -76,8 +83,34 @@ async def test_without_sampling_no_options_are_sent() -> None:
 )
 async def test_each_parameter_is_sent_as_its_option(field: str, value: float, option: str) -> None:
     stub = OllamaServer()
-    await call(stub, sampling_of(field, value))
-    assert stub.records[0].body["options"] == {option: value}
+    sampling = sampling_of(field, value)
+    sampling.temperature = value if field == "temperature" else 0.7
+    await call(stub, sampling)
+    assert stub.records[0].body["options"] == {"temperature": sampling.temperature, option: value}
+
+
+async def test_a_thinking_model_is_left_at_its_makers_sampling_and_is_sent_no_stop_sequence() -> None:
+    stub = OllamaServer(Behaviour(models=("qwen3:8b",)))
+    await call(stub, item=replace(ITEM, stop=("Q:",)), model="qwen3:8b")
+    assert "options" not in stub.records[0].body
+
+
+async def test_stop_sequences_are_sent_unless_the_server_says_that_the_model_thinks() -> None:
+    stub = OllamaServer()
+    await call(stub, item=replace(ITEM, stop=("\n\n", "Q:")))
+    assert stub.records[0].body["options"]["stop"] == ["\n\n", "Q:"]
+    stub = OllamaServer()
+    stub.thinks = True
+    await call(stub, item=replace(ITEM, stop=("Q:",)))
+    assert "stop" not in stub.records[0].body["options"]
+
+
+async def test_a_temperature_among_the_further_options_is_not_overwritten() -> None:
+    stub = OllamaServer()
+    sampling = job_pb2.Sampling()
+    sampling.extra.update({"options": {"temperature": 0.6}})
+    await call(stub, sampling)
+    assert stub.records[0].body["options"] == {"temperature": 0.6}
 
 
 async def test_extra_reaches_the_body_and_its_options_join_the_others() -> None:
@@ -102,8 +135,23 @@ async def test_an_answer_is_read_with_its_figures() -> None:
     stub.thinking, stub.done_reason = "hm", "length"
     response = await call(stub)
     expected = Response("Answer: positive", "hm", "length", 3, 2, response.latency_ms, "stub")
-    assert response == expected
+    assert response == replace(expected, parameters=response.parameters)
     assert response.latency_ms > 0
+
+
+async def test_a_streamed_answer_is_the_same_answer_and_tells_its_first_token() -> None:
+    stub = OllamaServer(Behaviour(answer=lambda prompt: "Answer: positive", piece_s=0.03))
+    stub.thinking = "hm so"
+    response = await call(stub, stream=True)
+    assert stub.records[0].body["stream"] is True
+    assert (response.text, response.reasoning) == ("Answer: positive", "hm so")
+    assert (response.finish_reason, response.input_tokens, response.output_tokens) == ("stop", 3, 2)
+    assert 25 < response.ttft_ms < response.latency_ms - 60
+
+
+async def test_what_it_cost_is_told_where_prices_are_configured() -> None:
+    stub = OllamaServer(Behaviour(answer=lambda prompt: "Answer: positive"))
+    assert (await call(stub, prices={"input": 1.0, "output": 2.0})).cost_usd == pytest.approx(7e-6)
 
 
 async def test_a_prompt_that_does_not_fit_is_refused_by_the_server_and_becomes_the_items_outcome() -> None:
@@ -141,7 +189,7 @@ async def test_no_server_is_unreachable_with_the_command_that_starts_it() -> Non
     port = free_port()
     provider = OllamaProvider(Endpoint("ollama", "ollama", f"http://127.0.0.1:{port}"))
     with pytest.raises(ProviderError) as caught:
-        await provider.generate("stub", job_pb2.Sampling(), TASK, ITEM)
+        await provider.generate(Request("stub", job_pb2.Sampling(), TASK, ITEM))
     await provider.close()
     assert caught.value.unreachable
     assert caught.value.message == f"ollama does not answer at 127.0.0.1:{port}. Start it with `ollama serve`."
@@ -175,6 +223,26 @@ async def test_models_are_listed_with_digest_size_and_context() -> None:
     model = listing.models[0]
     assert (model.model, model.digest, model.quantization) == ("qwen2.5:7b", "sha256:qwen2.5:7b", "Q4_K_M")
     assert (model.parameters_b, model.context_length, model.disk_bytes) == (7.6, 32768, 4_700_000_000)
+    assert model.memory_bytes == 6_100_000_000
+    assert model.description == "Needs 6.1 GB of memory (as loaded now)."
+
+
+async def test_memory_of_a_model_that_is_not_loaded_is_estimated_and_said_to_be() -> None:
+    stub = OllamaServer()
+    stub.in_memory = False
+    async with stub:
+        provider = OllamaProvider(Endpoint("ollama", "ollama", stub.url))
+        model = (await provider.list_models()).models[0]
+        await provider.close()
+    assert model.memory_bytes == 5_640_000_000
+    assert model.description == "Needs about 5.6 GB of memory (estimated from its file)."
+
+
+async def test_log_likelihoods_are_refused() -> None:
+    provider = OllamaProvider(Endpoint("ollama", "ollama", "http://127.0.0.1:9"))
+    with pytest.raises(ProviderError) as caught:
+        await provider.loglikelihoods(Request("stub", job_pb2.Sampling(), TASK, ITEM))
+    assert caught.value.fatal
 
 
 @pytest.mark.parametrize(("size", "refused"), [("70.6B", True), ("7.6B", False), ("270M", False)])

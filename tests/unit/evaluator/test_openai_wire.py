@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import replace
 from typing import Any
@@ -10,32 +11,43 @@ import pytest
 from aiohttp import web
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
-from services.evaluator.providers.base import ProviderError
+from services.evaluator.endpoints import Endpoint, ModelEntry
+from services.evaluator.providers import openai
+from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.openai import OpenAIProvider
 from services.evaluator.tasks.base import Item, Message, Response
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour, Fault
 from touchstone.v1 import job_pb2
+from touchstone.v1.endpoint_pb2 import Capabilities
 
 TASK = Catalogue(None).task("demo", "sentiment")
 ITEM = Item(0, (Message("system", "Be brief."), Message("user", "one two three")), "positive", "h", "p")
 
 
 async def call(
-    stub: OpenAIServer, sampling: job_pb2.Sampling | None = None, model: str = "stub", **changes: Any
+    stub: OpenAIServer,
+    sampling: job_pb2.Sampling | None = None,
+    model: str = "stub",
+    item: Item = ITEM,
+    repeat: int = 0,
+    repeats: int = 1,
+    stream: bool = False,
+    **changes: Any,
 ) -> Response:
     """One call to the stub through a provider of its own."""
     async with stub:
         provider = OpenAIProvider(replace(Endpoint("vllm-a", "openai", stub.url), **changes))
+        request = Request(model, sampling or job_pb2.Sampling(), TASK, item, repeat, stream, repeats)
         try:
-            return await provider.generate(model, sampling or job_pb2.Sampling(), TASK, ITEM)
+            return await provider.generate(request)
         finally:
             await provider.close()
 
 
 def sampling_of(field: str, value: float) -> job_pb2.Sampling:
-    sampling = job_pb2.Sampling()
+    """One parameter, and a temperature so that no other is added."""
+    sampling = job_pb2.Sampling(temperature=0.5)
     setattr(sampling, field, value)
     return sampling
 
@@ -46,21 +58,127 @@ async def refusal(fault: Fault, **changes: Any) -> ProviderError:
     return caught.value
 
 
-async def test_without_sampling_only_model_and_messages_are_sent() -> None:
+async def test_without_sampling_the_model_is_asked_for_its_likeliest_answer() -> None:
     stub = OpenAIServer()
     await call(stub)
     assert stub.records[0].path == "/v1/chat/completions"
     assert stub.records[0].body == {
         "model": "stub",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "one two three"}],
-        "stream": False,
+        "temperature": 0,
     }
+
+
+async def test_what_was_sent_beside_the_messages_is_recorded() -> None:
+    stub, item = OpenAIServer(), replace(ITEM, stop=("\n\n", "Q:"))
+    sampling = job_pb2.Sampling(max_tokens=16, seed=7)
+    sampling.extra.update({"user": "u"})
+    response = await call(stub, sampling, item=item, repeat=2, repeats=3, stream=True)
+    sent = {key: value for key, value in stub.records[0].body.items() if key not in ("model", "messages")}
+    assert json.loads(response.parameters) == sent
+    assert sent == {
+        "max_tokens": 16,
+        "seed": 9,
+        "stop": ["\n\n", "Q:"],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "user": "u",
+    }
+    assert response.parameters == json.dumps(sent, sort_keys=True, separators=(",", ":"))
+
+
+async def test_several_answers_an_item_are_left_to_the_models_own_temperature() -> None:
+    stub = OpenAIServer()
+    await call(stub, repeats=3)
+    assert "temperature" not in stub.records[0].body
+
+
+async def test_repeats_with_a_seed_have_each_their_own() -> None:
+    stub = OpenAIServer()
+    async with stub:
+        provider = OpenAIProvider(Endpoint("vllm-a", "openai", stub.url))
+        sampling = job_pb2.Sampling(seed=5, temperature=1)
+        for repeat in (0, 1, 2, 1):
+            await provider.generate(Request("stub", sampling, TASK, ITEM, repeat, repeats=3))
+        await provider.close()
+    assert [record.body["seed"] for record in stub.records] == [5, 6, 7, 6]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "sent"),
+    [
+        (Capabilities(), True),
+        (Capabilities(stop=True), True),
+        (Capabilities(stop=False), False),
+        (Capabilities(reasoning=True), False),
+    ],
+)
+async def test_stop_sequences_go_to_models_that_take_them_and_do_not_think(
+    capabilities: Capabilities, sent: bool
+) -> None:
+    stub, item = OpenAIServer(), replace(ITEM, stop=("a", "b", "c", "d", "e"))
+    response = await call(stub, item=item, model_entries=(ModelEntry("*", capabilities),))
+    assert stub.records[0].body.get("stop") == (["a", "b", "c", "d", "e"] if sent else None)
+    assert ("stop" in response.parameters) == sent
+
+
+async def test_a_model_that_fixes_its_sampling_is_asked_without_and_with_the_limit_it_knows() -> None:
+    stub = OpenAIServer(Behaviour(models=("o4-mini",)))
+    await call(stub, job_pb2.Sampling(max_tokens=100), model="o4-mini", item=replace(ITEM, stop=("\n",)))
+    assert set(stub.records[0].body) == {"model", "messages", "max_completion_tokens"}
+
+
+async def test_a_parameter_that_the_model_refuses_fails_before_any_call() -> None:
+    stub = OpenAIServer(Behaviour(models=("o4-mini",)))
+    with pytest.raises(ProviderError) as caught:
+        await call(stub, job_pb2.Sampling(temperature=0.5), model="o4-mini")
+    assert caught.value.fatal
+    assert caught.value.message == "o4-mini does not take temperature. Leave it out of the job's parameters."
+    assert stub.records == []
+
+
+async def test_what_a_listing_says_of_parameters_is_heeded() -> None:
+    stub = OpenAIServer()
+    stub.listed = {"supported_parameters": ["max_tokens", "seed"], "context_length": 1024}
+    await call(stub, item=replace(ITEM, stop=("\n",)))
+    assert set(stub.records[0].body) == {"model", "messages"}
+
+
+@pytest.mark.parametrize(
+    ("prices", "usage", "cost"),
+    [
+        ({}, {}, None),
+        ({"input": 2.0, "output": 10.0}, {}, (5 * 2 + 2 * 10) / 1e6),
+        ({}, {"cost": 0.25}, 0.25),
+        ({}, {"cost": {"total_cost": 1}}, None),
+        ({"input": 2.0, "output": 10.0}, {"prompt_tokens": 0, "completion_tokens": 0}, None),
+    ],
+)
+async def test_an_answer_costs_what_is_configured_or_what_the_provider_says(
+    prices: dict[str, float], usage: dict[str, Any], cost: float | None
+) -> None:
+    stub = OpenAIServer()
+    stub.usage = usage
+    assert (await call(stub, prices=prices)).cost_usd == (None if cost is None else pytest.approx(cost))
+
+
+async def test_listed_prices_hold_where_none_is_configured() -> None:
+    stub = OpenAIServer()
+    stub.listed = {"pricing": {"prompt": "0.000002", "completion": "0.00001"}}
+    assert (await call(stub)).cost_usd == pytest.approx((5 * 2 + 2 * 10) / 1e6)
+
+
+async def test_reasoning_tokens_are_counted_apart() -> None:
+    stub = OpenAIServer()
+    stub.usage = {"completion_tokens": 90, "completion_tokens_details": {"reasoning_tokens": 80}}
+    response = await call(stub)
+    assert (response.output_tokens, response.reasoning_tokens) == (90, 80)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "key"),
     [
-        ("temperature", 0.0, "temperature"),
+        ("temperature", 0, "temperature"),
         ("temperature", 1.5, "temperature"),
         ("top_p", 0.9, "top_p"),
         ("max_tokens", 16, "max_tokens"),
@@ -72,7 +190,7 @@ async def test_each_parameter_is_sent_when_it_is_set(field: str, value: float, k
     stub = OpenAIServer()
     await call(stub, sampling_of(field, value))
     assert stub.records[0].body[key] == value
-    assert set(stub.records[0].body) == {"model", "messages", "stream", key}
+    assert set(stub.records[0].body) == {"model", "messages", "temperature", key}
 
 
 @pytest.mark.parametrize(
@@ -119,9 +237,14 @@ async def test_the_key_travels_as_a_bearer_token() -> None:
 async def test_an_answer_is_read_with_its_figures() -> None:
     stub = OpenAIServer(Behaviour(answer=lambda prompt: "Answer: positive"))
     response = await call(stub)
-    assert response == replace(
-        Response("Answer: positive", finish_reason="stop", input_tokens=5, output_tokens=2, served_model="stub"),
+    assert response == Response(
+        "Answer: positive",
+        finish_reason="stop",
+        input_tokens=5,
+        output_tokens=2,
+        served_model="stub",
         latency_ms=response.latency_ms,
+        parameters='{"temperature":0}',
     )
     assert 0 < response.latency_ms < 5000
 
@@ -132,6 +255,49 @@ async def test_reasoning_is_kept_apart(key: str) -> None:
     stub.message = {key: "let me think"}
     response = await call(stub)
     assert (response.text, response.reasoning) == ("yes", "let me think")
+
+
+@pytest.mark.parametrize("message", [{}, {"reasoning": "let me think"}, {"refusal": "I will not", "content": None}])
+async def test_a_streamed_answer_is_the_same_answer_and_tells_its_first_token(message: dict[str, Any]) -> None:
+    def stub() -> OpenAIServer:
+        server = OpenAIServer(Behaviour(answer=lambda prompt: "Answer: it is positive", piece_s=0.02))
+        server.message = message
+        server.usage = {"completion_tokens_details": {"reasoning_tokens": 3}}
+        return server
+
+    whole, streamed = await call(stub()), await call(stub(), stream=True)
+    # The third piece carries the first word; the first has a role only.
+    assert 30 < streamed.ttft_ms < streamed.latency_ms
+    assert whole.ttft_ms == 0
+    same = replace(streamed, latency_ms=whole.latency_ms, ttft_ms=0.0, parameters=whole.parameters)
+    assert same == whole
+
+
+async def test_a_stream_that_ends_before_its_finish_is_retryable() -> None:
+    error = await refusal(Fault("broken"), stream=True)
+    assert error.retryable
+    assert "cut an answer short" in error.message
+
+
+async def test_a_server_that_does_not_stream_is_read_all_the_same() -> None:
+    class Whole(OpenAIServer):
+        def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
+            return None
+
+    response = await call(Whole(Behaviour(answer=lambda prompt: "yes")), stream=True)
+    assert (response.text, response.ttft_ms) == ("yes", 0)
+
+
+async def test_an_error_within_a_stream_is_the_calls_failure() -> None:
+    class Dying(OpenAIServer):
+        def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
+            begun = (super().events(request, body, text) or [])[:2]
+            return [*begun, f"data: {json.dumps(self.error(Fault('500', message='engine died')))}\n\n"]
+
+    with pytest.raises(ProviderError) as caught:
+        await call(Dying(), stream=True)
+    assert caught.value.retryable
+    assert "engine died" in caught.value.message
 
 
 async def test_an_answer_without_content_is_empty_text() -> None:
@@ -194,7 +360,7 @@ async def test_a_wrong_address_is_fatal_and_says_what_to_correct() -> None:
     async with stub:
         provider = OpenAIProvider(Endpoint("vllm-a", "openai", stub.url.removesuffix("/v1")))
         with pytest.raises(ProviderError) as caught:
-            await provider.generate("stub", job_pb2.Sampling(), TASK, ITEM)
+            await provider.generate(Request("stub", job_pb2.Sampling(), TASK, ITEM))
         await provider.close()
     assert caught.value.fatal
     assert "usually ends in /v1" in caught.value.message
@@ -208,7 +374,7 @@ async def test_passing_failures_are_retryable(status: str) -> None:
     assert not error.rate_limited
     assert error.retry_after_s == 3
     assert error.unreachable == (status in ("502", "503", "504"))
-    assert error.message == f"vllm-a failed with status {status}: busy."
+    assert error.message == f"vllm-a failed with status {status}: busy. Look at its log or status page, then retry."
 
 
 async def test_a_rate_limit_is_retryable_and_carries_the_wait() -> None:
@@ -216,6 +382,14 @@ async def test_a_rate_limit_is_retryable_and_carries_the_wait() -> None:
     assert error.retryable
     assert error.rate_limited
     assert error.retry_after_s == 26
+
+
+async def test_a_parameter_that_the_server_refuses_is_fatal_and_says_where_to_note_it() -> None:
+    message = "Unsupported value: 'temperature' does not support 0 with this model."
+    error = await refusal(Fault("400", message=message, code="unsupported_value"))
+    assert error.fatal
+    assert "'temperature' does not support 0" in error.message
+    assert '[endpoint.model."stub"]' in error.message
 
 
 @pytest.mark.parametrize("fault", [Fault("429", code="insufficient_quota"), Fault("402")])
@@ -247,6 +421,34 @@ async def test_models_are_listed_with_context_and_size() -> None:
         ("qwen2.5-7b-instruct", 4096, 7.0),
         ("other", 4096, 0.0),
     ]
+
+
+async def test_a_listed_model_carries_what_the_file_says_of_it() -> None:
+    stub = OpenAIServer(Behaviour(models=("a", "b")))
+    entry = ModelEntry("a", Capabilities(stop=False), 512, 3.0, "sha256:0f", {"input": 1.0, "output": 2.0})
+    async with stub:
+        provider = OpenAIProvider(Endpoint("vllm-a", "openai", stub.url, model_entries=(entry,)))
+        a, b = (await provider.list_models()).models
+        await provider.close()
+    assert (a.context_length, a.parameters_b, a.digest, a.input_price, a.output_price) == (512, 3.0, "sha256:0f", 1, 2)
+    assert a.capabilities == Capabilities(stop=False)
+    assert (b.context_length, b.digest, b.HasField("input_price")) == (4096, "", False)
+
+
+async def test_openais_own_service_has_a_limit_on_stop_sequences_and_lists_what_writes_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stub = OpenAIServer(Behaviour(models=("gpt-4.1", "text-embedding-3-large", "gpt-4o-mini-tts", "whisper-1")))
+    async with stub:
+        monkeypatch.setattr(openai, "OPENAI_URL", stub.url)
+        provider = OpenAIProvider(Endpoint("openai", "openai", stub.url))
+        listing = await provider.list_models()
+        item = replace(ITEM, stop=("a", "b", "c", "d", "e"))
+        await provider.generate(Request("gpt-4.1", job_pb2.Sampling(max_tokens=8), TASK, item))
+        await provider.close()
+    assert [model.model for model in listing.models] == ["gpt-4.1"]
+    body = stub.records[0].body
+    assert (body["stop"], body["max_completion_tokens"]) == (["a", "b", "c", "d"], 8)
 
 
 async def test_a_configured_list_of_models_replaces_the_servers() -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from services.evaluator.providers.base import ProviderError
-from services.evaluator.retry import MOST_REFUSALS, MOST_TRIES, Outage, Tries, backoff_s, delay_s
+from services.evaluator.retry import FREE_RETRIES, MOST_REFUSALS, MOST_TRIES, Budget, Outage, Tries, backoff_s, delay_s
 
 FAILED = ProviderError("500", retryable=True)
 AWAY = ProviderError("refused", retryable=True, unreachable=True)
@@ -96,7 +96,7 @@ def test_an_item_is_given_up_after_six_tries_while_others_work() -> None:
     outage.success(5)
     results = []
     for now in range(10, 16):
-        results.append(tries.failed(FAILED, outage, now))
+        results.append(tries.failed(FAILED, outage, Budget(), now))
         outage.success(now + 0.5)
     assert results == [False] * (MOST_TRIES - 1) + [True]
 
@@ -104,17 +104,44 @@ def test_an_item_is_given_up_after_six_tries_while_others_work() -> None:
 def test_an_item_is_not_given_up_while_nothing_works() -> None:
     outage, tries = Outage(40, 300), Tries()
     outage.success(5)
-    assert not any(tries.failed(FAILED, outage, 10 + second) for second in range(59))
-    assert tries.failed(FAILED, outage, 71)
+    assert not any(tries.failed(FAILED, outage, Budget(), 10 + second) for second in range(59))
+    assert tries.failed(FAILED, outage, Budget(), 71)
 
 
 def test_neither_rate_limits_nor_outages_use_up_tries() -> None:
-    outage, tries = Outage(40, 300), Tries()
+    outage, tries, budget = Outage(40, 300), Tries(), Budget()
     outage.success(5)
     for second in range(200):
-        assert not tries.failed(LIMITED if second % 2 else AWAY, outage, 10 + second)
+        assert not tries.failed(LIMITED if second % 2 else AWAY, outage, budget, 10 + second)
         outage.success(10.5 + second)
+    assert budget.spent == 0
 
 
 def test_a_refusal_gives_the_item_up_at_once() -> None:
-    assert Tries().failed(REFUSED, Outage(40, 300), 0)
+    assert Tries().failed(REFUSED, Outage(40, 300), Budget(), 0)
+
+
+def test_a_job_that_has_used_up_its_retries_gives_items_up_at_once_and_says_so() -> None:
+    outage, budget = Outage(40, 300), Budget()
+    outage.success(10)
+    first = [Tries().failed(FAILED, outage, budget, 9) for _ in range(FREE_RETRIES)]
+    last = Tries()
+    assert not any(first)
+    assert last.failed(FAILED, outage, budget, 9)
+    assert last.note == "It was not tried again: the job has used up its 100 retries in this evaluator."
+
+
+def test_every_five_answers_allow_one_more_retry() -> None:
+    outage, budget = Outage(40, 300), Budget(answered=1000)
+    outage.success(10)
+    given_up = [Tries().failed(FAILED, outage, budget, 9) for _ in range(FREE_RETRIES + 201)]
+    assert given_up == [False] * (FREE_RETRIES + 200) + [True]
+
+
+def test_while_nothing_works_waiting_costs_no_retries() -> None:
+    outage, budget = Outage(40, 300), Budget()
+    outage.success(5)
+    for _ in range(10 * FREE_RETRIES):
+        outage.failure(FAILED, 10, 11)
+        assert not Tries().failed(FAILED, outage, budget, 11)
+    assert budget.spent == 0

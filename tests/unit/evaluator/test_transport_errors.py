@@ -21,7 +21,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def calling(handler: Handler, timeout_s: float = 5.0, first_byte_s: float = 0.0) -> AsyncIterator[Transport]:
+async def calling(
+    handler: Handler, timeout_s: float = 5.0, first_byte_s: float = 0.0, secret: str = ""
+) -> AsyncIterator[Transport]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
@@ -33,6 +35,7 @@ async def calling(handler: Handler, timeout_s: float = 5.0, first_byte_s: float 
         f"http://127.0.0.1:{port}",
         f"127.0.0.1:{port}",
         "Start it.",
+        secret=secret,
         timeout_s=timeout_s,
         first_byte_s=first_byte_s,
     )
@@ -90,7 +93,7 @@ async def test_a_reset_connection_is_retryable() -> None:
 
     async with calling(reset) as client:
         error = await failure(client)
-    assert error.message == "stub closed the connection before it answered."
+    assert error.message == "stub closed the connection before it answered. Look at its log or status page, then retry."
     assert error.retryable
 
 
@@ -105,7 +108,7 @@ async def test_a_body_shorter_than_announced_is_retryable() -> None:
 
     async with calling(short) as client:
         error = await failure(client)
-    assert error.message == "stub cut an answer short."
+    assert error.message == "stub cut an answer short. Look at its log or status page, then retry."
     assert error.retryable
 
 
@@ -202,3 +205,66 @@ def test_every_error_of_aiohttp_has_a_sentence() -> None:
         error = client._translate(kind.__new__(kind))
         assert error.message.startswith("stub ")
         assert error.retryable
+
+
+def streaming(*pieces: bytes, kind: str = "text/event-stream", pause_s: float = 0.0) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": kind})
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+            await asyncio.sleep(pause_s)
+        await response.write_eof()
+        return response
+
+    return handler
+
+
+async def stream(client: Transport) -> Reply:
+    return await client.stream("/x", {}, lambda event: bool(event.get("text")), lambda found: {"events": found})
+
+
+@pytest.mark.parametrize(
+    ("kind", "pieces"),
+    [
+        (
+            "text/event-stream; charset=utf-8",
+            (b'data: {"n": 1}\n\n', b'data: {"n": 2, "text": "a"}\n\ndata: [DONE]\n\n'),
+        ),
+        ("application/x-ndjson", (b'{"n": 1}\n{"n"', b': 2, "text": "a"}\n')),
+    ],
+)
+async def test_a_stream_becomes_one_reply_with_the_time_of_its_first_text(kind: str, pieces: tuple[bytes, ...]) -> None:
+    async with calling(streaming(*pieces, kind=kind, pause_s=0.05)) as client:
+        reply = await stream(client)
+    assert reply.body == {"events": [{"n": 1}, {"n": 2, "text": "a"}]}
+    assert 40 < reply.ttft_ms <= reply.latency_ms
+
+
+async def test_an_answer_that_is_no_stream_is_read_whole() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"error": "busy"}, status=503)
+
+    async with calling(handler) as client:
+        reply = await stream(client)
+    assert (reply.status, reply.error_text, reply.ttft_ms) == (503, "busy", 0)
+
+
+async def test_an_event_that_is_no_json_is_a_cut_answer() -> None:
+    async with calling(streaming(b'data: {"n": 1}\n\ndata: {"n"\n\n')) as client:
+        with pytest.raises(ProviderError, match="cut an answer short") as caught:
+            await stream(client)
+    assert caught.value.retryable
+
+
+async def test_a_stream_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MAX_STREAM_BYTES", 1000)
+    async with calling(streaming(*[b'data: {"text": "a"}\n\n'] * 100)) as client:
+        with pytest.raises(ProviderError, match="sent an answer of more than"):
+            await stream(client)
+
+
+async def test_a_key_within_an_error_of_a_stream_is_not_repeated() -> None:
+    async with calling(streaming(b'data: {"error": {"message": "bad key sk-1"}}\n\n'), secret="sk-1") as client:
+        reply = await stream(client)
+    assert reply.body == {"events": [{"error": {"message": "bad key [key]"}}]}

@@ -11,7 +11,6 @@ import pytest
 from services.evaluator import result
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.gate import Gate
-from services.evaluator.pace import Pace
 from services.evaluator.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer
 from services.evaluator.providers.model_size import parameters_b
 from services.evaluator.tasks.base import Message, Response
@@ -90,7 +89,7 @@ async def test_a_flush_stores_what_waits_without_ending_the_unit() -> None:
 def test_the_largest_result_fits_into_a_nats_message_and_says_what_was_cut() -> None:
     item = replace(ITEM, messages=(Message("user", "ü" * 2**21),))
     response = Response("ö" * 2**22, reasoning="ä" * 2**21, finish_reason="length")
-    made = result.answered(TASK, item, 0, response, 1)
+    made = result.answered(TASK, item, 0, 0, response, 1)
     assert made.ByteSize() < NATS_BYTES * 0.6
     assert "The response of 8388608 bytes was cut to 262144 for storage." in made.error
     assert "prompt" in made.error
@@ -99,13 +98,13 @@ def test_the_largest_result_fits_into_a_nats_message_and_says_what_was_cut() -> 
 
 def test_scoring_sees_the_whole_response() -> None:
     response = Response("x " * 2**18 + TASK.answer(ITEM.reference), finish_reason="stop")
-    made = result.answered(TASK, ITEM, 0, response, 1)
+    made = result.answered(TASK, ITEM, 0, 0, response, 1)
     assert made.outcome == item_result_pb2.OUTCOME_ANSWERED
     assert made.prediction == ITEM.reference
 
 
 def test_a_lone_surrogate_does_not_break_the_result() -> None:
-    assert result.answered(TASK, ITEM, 0, Response("\ud800 yes"), 1).response == "? yes"
+    assert result.answered(TASK, ITEM, 0, 0, Response("\ud800 yes"), 1).response == "? yes"
 
 
 async def test_a_suspect_waits_for_those_inside_and_keeps_others_out() -> None:
@@ -143,27 +142,6 @@ async def test_a_suspect_that_gives_up_waiting_opens_the_gate() -> None:
         await asyncio.wait({waiting})
         async with asyncio.timeout(1), gate.shared():
             pass
-
-
-async def test_a_pace_shared_by_two_evaluators_is_half_as_fast() -> None:
-    pace = Pace(600)
-    pace.share_with(2)
-    started = time.monotonic()
-    for _ in range(4):
-        await pace.turn()
-    assert 0.55 < time.monotonic() - started < 0.9
-
-
-async def test_a_pause_that_grows_while_waiting_is_waited_out() -> None:
-    pace = Pace(0)
-    pace.limit(0.1)
-    turn = asyncio.create_task(pace.turn())
-    await asyncio.sleep(0.05)
-    pace.limit(0.3)
-    started = time.monotonic()
-    await turn
-    assert time.monotonic() - started > 0.28
-    assert pace.limited_s == 0
 
 
 @pytest.mark.parametrize(

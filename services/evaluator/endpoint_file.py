@@ -1,0 +1,179 @@
+"""Reads one `[[endpoint]]` table of the endpoints file. The keys are described in services/evaluator/endpoints.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from services.errors import InvalidRequestError
+from services.evaluator.endpoint_kinds import KINDS, ollama_url
+from services.evaluator.engine.options import EngineOptions
+from services.evaluator.providers.http_options import HttpOptions
+from touchstone.v1 import endpoint_pb2
+
+Options = TypeVar("Options")
+
+_PRICES = "a table with input and output in US dollars per million tokens, each 0 or more"
+_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "name": (str, "a text"),
+    "kind": (str, "a text"),
+    "base_url": (str, "a text"),
+    "api_key_env": (str, "a text"),
+    "concurrency": (int, "a whole number"),
+    "requests_per_minute": (int, "a whole number"),
+    "max_model_b": ((int, float), "a number"),
+    "models": (list, "a list of texts"),
+    "exclusive": (bool, "true or false"),
+    "timeout_s": ((int, float), "a number"),
+    "first_byte_s": ((int, float), "a number"),
+    "keep_alive": ((str, int), 'a duration such as "5m" or a number of seconds'),
+    "api": (str, "a text"),
+    "prices": (dict, _PRICES),
+    "model": (dict, 'tables named after models, as in [endpoint.model."name"]'),
+    "http": (dict, "a table"),
+    "engine": (dict, "a table"),
+}
+_CAPABILITIES = tuple(field.name for field in endpoint_pb2.Capabilities.DESCRIPTOR.fields)
+_MODEL_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    **dict.fromkeys(_CAPABILITIES, (bool, "true or false")),
+    "context_length": (int, "a whole number"),
+    "parameters_b": ((int, float), "a number"),
+    "digest": (str, "a text"),
+    "prices": (dict, _PRICES),
+}
+# Keys that only one kind knows. A key that is read by no one would be a setting that does nothing.
+_OWN_KEYS = {"keep_alive": "ollama", "api": "grok", "http": "http", "engine": "engine"}
+
+
+class _Table:
+    """A table with the place that errors name."""
+
+    def __init__(
+        self, values: Mapping[str, Any], where: str, types: Mapping[str, tuple[type | tuple[type, ...], str]]
+    ) -> None:
+        self.values = values
+        self.where = where
+        for key, value in values.items():
+            if key not in types:
+                raise InvalidRequestError(f"{where}: {key!r} is not known. Known keys: {', '.join(types)}.", field=key)
+            kinds, rule = types[key]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+                raise self.wrong(key, rule)
+
+    def wrong(self, key: str, rule: str) -> InvalidRequestError:
+        shown = repr(self.values[key]) if key in self.values else "missing"
+        return InvalidRequestError(f"{self.where}: {key} is {shown}; it must be {rule}.", field=key)
+
+    def at_least(self, least: float, *keys: str) -> None:
+        for key in keys:
+            if self.values.get(key, least) < least:
+                raise self.wrong(key, f"{least:g} or more")
+
+    def prices(self) -> Mapping[str, float]:
+        prices = self.values.get("prices", {})
+        if prices.keys() not in (set(), {"input", "output"}) or not all(map(_is_price, prices.values())):
+            raise self.wrong("prices", _PRICES)
+        return MappingProxyType({name: float(price) for name, price in prices.items()})
+
+
+def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of an Endpoint; `model` holds those of its model entries. Raises InvalidRequestError with `where`."""
+    name = values.get("name")
+    if isinstance(name, str) and name:
+        where = f"{where} ({name})"
+    table = _Table(values, where, _TYPES)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9-]{1,40}", name):
+        raise table.wrong("name", "1 to 40 of a-z, 0-9 and -")
+    if name in ("plan", "stored"):
+        raise table.wrong("name", f"another word: {name} is reserved")
+    kind = values.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise table.wrong("kind", "one of " + ", ".join(KINDS))
+    usual = KINDS[kind]
+    for key, owner in _OWN_KEYS.items():
+        if key in values and kind != owner:
+            raise InvalidRequestError(f"{where}: {key} is for kind {owner}. Remove it.", field=key)
+    url = values.get("base_url", ollama_url(environ) if kind == "ollama" else usual.base_url)
+    if usual.addressed and not _is_http(url):
+        raise table.wrong("base_url", "an address such as http://127.0.0.1:8000/v1")
+    if not usual.addressed and url:
+        raise InvalidRequestError(f"{where}: kind {kind} takes no base_url. Remove it.", field="base_url")
+    if not 1 <= values.get("concurrency", 1) <= 4096:
+        raise table.wrong("concurrency", "from 1 to 4096")
+    table.at_least(0, "requests_per_minute", "max_model_b", "first_byte_s")
+    if not values.get("timeout_s", 1) > 0:
+        raise table.wrong("timeout_s", "more than 0")
+    if not all(isinstance(model, str) and model for model in values.get("models", [])):
+        raise table.wrong("models", "a list of texts")
+    if values.get("api", "responses") not in ("chat", "responses"):
+        raise table.wrong("api", '"chat" or "responses"')
+    key_env = values.get("api_key_env", usual.usual_key_env(url, environ))
+    http = _own(table, "http", HttpOptions.read) if kind == "http" else None
+    if http is not None and http.needs_key and not key_env:
+        raise InvalidRequestError(
+            f"{where}: a header has {{key}} in it. Name the variable that holds the key as api_key_env.",
+            field="api_key_env",
+        )
+    return {
+        "name": name,
+        "kind": kind,
+        "base_url": url.rstrip("/"),
+        "api_key_env": key_env,
+        "api_key": environ.get(key_env, "").strip() if key_env else "",
+        "concurrency": values.get("concurrency", usual.concurrency),
+        "requests_per_minute": values.get("requests_per_minute", 0),
+        "max_model_b": float(values.get("max_model_b", 0)),
+        "models": tuple(values.get("models", [])),
+        "exclusive": values.get("exclusive", usual.exclusive),
+        "timeout_s": float(values.get("timeout_s", usual.timeout_s)),
+        "first_byte_s": float(values.get("first_byte_s", 0)),
+        "keep_alive": values.get("keep_alive"),
+        "api": values.get("api", "responses"),
+        "prices": table.prices(),
+        "http": http,
+        "engine": _own(table, "engine", lambda t: EngineOptions.read(t, environ)) if kind == "engine" else None,
+        "model": [_model(pattern, inner, where) for pattern, inner in values.get("model", {}).items()],
+    }
+
+
+def _own(table: _Table, key: str, read: Callable[[Mapping[str, Any]], Options]) -> Options:
+    """The sub-table of a kind that needs one, read by its owner."""
+    if key not in table.values:
+        raise InvalidRequestError(f"{table.where}: kind {key} needs a table [endpoint.{key}].", field=key)
+    try:
+        return read(table.values[key])
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"{table.where}: {error.message}", field=error.field) from error
+
+
+def _model(pattern: str, values: Any, where: str) -> dict[str, Any]:
+    where = f"{where}, model {pattern}"
+    if not isinstance(values, dict):
+        raise InvalidRequestError(f'{where}: write it as a table, [endpoint.model."{pattern}"].', field="model")
+    table = _Table(values, where, _MODEL_TYPES)
+    table.at_least(0, "parameters_b")
+    if not 1 <= values.get("context_length", 1) < 2**31:
+        raise table.wrong("context_length", "1 or more")
+    return {
+        "pattern": pattern,
+        "capabilities": endpoint_pb2.Capabilities(**{key: values[key] for key in _CAPABILITIES if key in values}),
+        "context_length": values.get("context_length", 0),
+        "parameters_b": float(values.get("parameters_b", 0)),
+        "digest": values.get("digest", ""),
+        "prices": table.prices(),
+    }
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,128 @@
+"""The JSON of Anthropic's messages API: what is sent, what comes back, and how a stream adds up.
+
+The version is 2023-06-01 on purpose: 2026-10-21 takes `temperature`, `top_p` and `top_k` from every model, also from
+those that can still be asked greedily. Models from Claude 4.7 on refuse them under either version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from services.evaluator.tasks.base import Message, Response
+from touchstone.v1 import endpoint_pb2
+
+VERSION = "2023-06-01"
+OPTIONS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_tokens": "max_tokens"}
+DEFAULT_MAX_TOKENS = 8192
+"""The API wants a limit. Room for a long chain of thought, and what a call without streaming finishes in minutes."""
+STATUSES = {
+    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
+    "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504,
+    "overloaded_error": 529,
+}  # fmt: skip
+"""The status that an error's type has; within a stream only the type is told."""
+WRITTEN = ("model", "messages", "system", "stream")
+"""What `extra` may not set, beside the parameters that the job sets."""
+
+
+def prompt(messages: Sequence[Message]) -> dict[str, Any]:
+    """`messages` and, when there is one, `system`."""
+    system = "\n\n".join(message.content for message in messages if message.role == "system")
+    turns = [{"role": message.role, "content": message.content} for message in messages if message.role != "system"]
+    return {"system": system, "messages": turns} if system else {"messages": turns}
+
+
+def stop_sequences(stop: Iterable[str]) -> list[str]:
+    """Those that the API takes: it refuses blank ones. What they would have cut, reading the answer cuts."""
+    return [text for text in stop if text.strip()]
+
+
+def response(body: dict[str, Any]) -> Response | None:
+    """What was answered, or None when the body is no message."""
+    blocks = body.get("content")
+    if not isinstance(blocks, list):
+        return None
+    blocks = [block for block in blocks if isinstance(block, dict)]
+    stop = _text(body, "stop_reason")
+    if not blocks and not stop:
+        return None
+    usage = body.get("usage")
+    details = usage.get("output_tokens_details") if isinstance(usage, dict) else None
+    return Response(
+        text="".join(_text(block, "text") for block in blocks if block.get("type") == "text"),
+        reasoning="".join(_text(block, "thinking") for block in blocks if block.get("type") == "thinking"),
+        finish_reason=stop,
+        # Tokens read from a cache or written to it are counted apart.
+        input_tokens=sum(
+            _count(usage, key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        ),
+        output_tokens=_count(usage, "output_tokens"),
+        reasoning_tokens=_count(details, "thinking_tokens"),
+        served_model=_text(body, "model"),
+        refused=stop == "refusal",
+    )
+
+
+def joined(events: Iterable[Any]) -> dict[str, Any] | None:
+    """A streamed answer as the whole message that it would have been; an error as its body, None when the stream broke
+    off.
+    """
+    message: dict[str, Any] = {}
+    blocks: dict[int, dict[str, Any]] = {}
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        match event.get("type"):
+            case "error":
+                return event
+            case "message_start" if isinstance(event.get("message"), dict):
+                message = dict(event["message"])
+            case "content_block_start" if isinstance(event.get("content_block"), dict):
+                blocks[_count(event, "index")] = dict(event["content_block"])
+            case "content_block_delta" if isinstance(event.get("delta"), dict):
+                block = blocks.setdefault(_count(event, "index"), {"type": "text"})
+                for key in ("text", "thinking"):
+                    if isinstance(event["delta"].get(key), str):
+                        block[key] = _text(block, key) + event["delta"][key]
+            case "message_delta":
+                message |= event["delta"] if isinstance(event.get("delta"), dict) else {}
+                message["usage"] = _merged(message.get("usage"), event.get("usage"))
+            case "message_stop":
+                return message | {"content": [blocks[index] for index in sorted(blocks)]}
+    return None
+
+
+def has_text(event: Any) -> bool:
+    """Whether an event carries a token."""
+    delta = event.get("delta") if isinstance(event, dict) else None
+    return isinstance(delta, dict) and bool(delta.get("text") or delta.get("thinking"))
+
+
+def model(entry: Any) -> endpoint_pb2.Model | None:
+    """A model of `/models`."""
+    if not isinstance(entry, dict) or not _text(entry, "id"):
+        return None
+    return endpoint_pb2.Model(
+        model=_text(entry, "id"),
+        context_length=_count(entry, "max_input_tokens"),
+        description=_text(entry, "display_name"),
+    )
+
+
+def _merged(first: Any, later: Any) -> dict[str, Any]:
+    """Counts of a stream are running totals; a later one that is null says nothing."""
+    whole = dict(first) if isinstance(first, dict) else {}
+    if isinstance(later, dict):
+        whole |= {key: value for key, value in later.items() if value is not None}
+    return whole
+
+
+def _text(values: dict[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _count(values: Any, key: str) -> int:
+    value = values.get(key) if isinstance(values, dict) else None
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else 0

@@ -1,0 +1,172 @@
+"""Google's Gemini over its own API. `base_url` ends in the version: v1beta, the default, also knows aliases and
+previews; v1 is the stable one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.providers import capabilities, failures, gemini_wire, model_size, prices
+from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
+from services.evaluator.providers.sampling import Beside, Preparations, extra
+from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.tasks.base import Response
+from touchstone.v1 import endpoint_pb2
+
+_PAGE = 1000
+_MOST_PAGES = 20
+_TOO_LONG = re.compile(r"exceeds the maximum number of tokens|token count.*exceeds|input is too long", re.IGNORECASE)
+_MOST_STOPS = 5
+"""More are refused with 400; the first ones are kept, which reading the answer makes up for."""
+
+
+class GeminiProvider:
+    """One Gemini endpoint."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._http = Transport.to(
+            endpoint,
+            "Correct base_url in the endpoints file.",
+            headers={"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {},
+        )
+        self._preparations = Preparations(self._beside)
+
+    async def list_models(self) -> Listing:
+        self._require_key()
+        found: dict[str, endpoint_pb2.Model] = {}
+        token = ""
+        for _ in range(_MOST_PAGES):
+            reply = await self._http.get(f"/models?pageSize={_PAGE}" + (f"&pageToken={quote(token)}" if token else ""))
+            if reply.status != 200 or not isinstance(reply.body, dict):
+                if self._endpoint.models and reply.status in (404, 405):
+                    break
+                raise self._failure(reply, "")
+            for entry in reply.body.get("models") or []:
+                model = _model(entry)
+                if model is not None:
+                    found[model.model] = model
+            token = str(reply.body.get("nextPageToken") or "")
+            if not token:
+                break
+        if self._endpoint.models:
+            found = {name: found.get(name, endpoint_pb2.Model(model=name)) for name in self._endpoint.models}
+        return Listing(tuple(capabilities.complete(self._endpoint, model) for model in found.values()), "Gemini")
+
+    async def generate(self, request: Request) -> Response:
+        endpoint, model = self._endpoint, request.model
+        self._require_key()
+        model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
+        beside = await self._preparations.of(request)
+        body = {**gemini_wire.prompt(request.item.messages), **beside.fields}
+        path = f"/models/{quote(model.removeprefix('models/'), safe='')}:"
+        if request.stream:
+            reply = await self._http.stream(
+                path + "streamGenerateContent?alt=sse", body, gemini_wire.has_text, gemini_wire.joined
+            )
+        else:
+            reply = await self._http.post(path + "generateContent", body)
+        if reply.status != 200:
+            return self._refusal(reply, model, beside)
+        return self._response(reply, model, beside)
+
+    async def loglikelihoods(self, request: Request) -> Response:
+        raise no_loglikelihood(self._endpoint.name)
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    def _require_key(self) -> None:
+        if not self._endpoint.configured:
+            raise ProviderError(self._endpoint.no_key, fatal=True)
+
+    async def _beside(self, request: Request) -> dict[str, Any]:
+        """The body beside the prompt. Raises ProviderError for a parameter that Gemini has no field for."""
+        endpoint = self._endpoint
+        takes = capabilities.capabilities(endpoint, request.model)
+        resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
+        config: dict[str, Any] = {}
+        for name, value in resolved.parameters.items():
+            if name not in gemini_wire.OPTIONS:
+                raise failures.not_taken(endpoint, name)
+            config[gemini_wire.OPTIONS[name]] = value
+        if resolved.stop and request.item.stop:
+            config["stopSequences"] = list(request.item.stop[:_MOST_STOPS])
+        return gemini_wire.parameters(config, extra(request.sampling, (*gemini_wire.WRITTEN, *config)))
+
+    def _response(self, reply: Reply, model: str, beside: Beside) -> Response:
+        endpoint = self._endpoint
+        if not isinstance(reply.body, dict):
+            raise failures.cut_short(endpoint)
+        if reply.body.get("error"):
+            raise self._failure(reply, model)
+        response = gemini_wire.response(reply.body)
+        if response is None:
+            raise failures.lacking(endpoint, "a candidate")
+        return replace(
+            response,
+            latency_ms=reply.latency_ms,
+            ttft_ms=reply.ttft_ms,
+            parameters=beside.json,
+            cost_usd=prices.cost_usd(endpoint, model, response.input_tokens, response.output_tokens),
+        )
+
+    def _refusal(self, reply: Reply, model: str, beside: Beside) -> Response:
+        """An answer that says no to this item alone; every other failure raises ProviderError."""
+        if reply.status == 400 and _TOO_LONG.search(reply.error_text):
+            return Response(
+                "",
+                finish_reason="context_length_exceeded",
+                latency_ms=reply.latency_ms,
+                input_truncated=True,
+                parameters=beside.json,
+            )
+        raise self._failure(reply, model)
+
+    def _failure(self, reply: Reply, model: str) -> ProviderError:
+        endpoint, said = self._endpoint, reply.error_text
+        details = gemini_wire.error_details(reply.body)
+        # Of an error within a stream, whose own status was 200.
+        status = gemini_wire.error_status(reply.body) or reply.status
+        reasons = {str(detail.get("reason")) for detail in details}
+        wait = gemini_wire.retry_after_s(details)
+        wait = reply.retry_after_s if wait is None else wait
+        if status in (401, 403) or "API_KEY_INVALID" in reasons or "API key" in said:
+            return failures.key_refused(endpoint)
+        if status == 429 and gemini_wire.is_used_up(details, said):
+            return ProviderError(
+                f"{endpoint.name} says that the quota for {model} is used up. Raise it there or choose another model, "
+                "then retry.",
+                fatal=True,
+            )
+        if status == 429:
+            return failures.fewer_calls(endpoint, wait)
+        if status == 404 and "model" in said.lower():
+            return failures.no_model(endpoint, model)
+        if status in (404, 405):
+            return failures.not_this_api(
+                endpoint, "Gemini API", "Correct base_url in the endpoints file; it ends in /v1beta or /v1."
+            )
+        if status == 400 and "location is not supported" in said:
+            return ProviderError(f"{endpoint.name} refuses calls from this place: {said}.", fatal=True)
+        if status == 503:
+            return failures.overloaded(endpoint, wait)
+        return failures.by_status(endpoint, replace(reply, status=status))
+
+
+def _model(entry: Any) -> endpoint_pb2.Model | None:
+    """A model of `/models`; None for those that generate no text."""
+    if not isinstance(entry, dict) or "generateContent" not in (entry.get("supportedGenerationMethods") or []):
+        return None
+    name = str(entry.get("name") or "").removeprefix("models/")
+    if not name:
+        return None
+    return endpoint_pb2.Model(
+        model=name,
+        parameters_b=model_size.parameters_b(name),
+        context_length=gemini_wire.count(entry, "inputTokenLimit"),
+    )

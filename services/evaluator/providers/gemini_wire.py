@@ -1,0 +1,181 @@
+"""The JSON of Gemini's own API (v1 and v1beta): what is sent, what comes back, and what its errors mean.
+
+A body: `contents`, `systemInstruction`, `generationConfig` and what `extra` adds. Fields of `extra` that are no fields
+of a body are fields of `generationConfig`, where almost everything stands: `{"thinkingBudget": 0}`,
+`{"responseMimeType": "text/plain"}`. Models of the 2.5 line take `thinkingBudget`, those from 3 on `thinkingLevel`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from services.evaluator.providers.base import ProviderError
+from services.evaluator.tasks.base import Message, Response
+
+OPTIONS = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "max_tokens": "maxOutputTokens",
+    "seed": "seed",
+}
+WRITTEN = ("contents", "systemInstruction")
+"""What `extra` may not set, beside the parameters that the job sets."""
+_BODY = {"cachedContent", "labels", "safetySettings", "serviceTier", "store", "toolConfig", "tools"}
+_THINKING = ("thinkingBudget", "thinkingLevel", "includeThoughts")
+# Of the model's own accord or by a filter: the question was read and not answered.
+_REFUSALS = {
+    "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "MODEL_ARMOR", "JAILBREAK",
+}  # fmt: skip
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_NO_QUOTA = re.compile(r"limit:\s*0(?![.\d])")
+
+
+def prompt(messages: Sequence[Message]) -> dict[str, Any]:
+    """`contents` and, when there is one, `systemInstruction`."""
+    system = [{"text": message.content} for message in messages if message.role == "system"]
+    contents = [
+        {"role": "model" if message.role == "assistant" else "user", "parts": [{"text": message.content}]}
+        for message in messages
+        if message.role != "system"
+    ]
+    return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
+
+
+def parameters(config: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
+    """The body beside the prompt. `config` are the job's own parameters, which win over those in `further`.
+
+    Raises ProviderError when thinking is set in both ways, which the API refuses.
+    """
+    body = {key: value for key, value in further.items() if key in _BODY}
+    inner = further.get("generationConfig")
+    merged = dict(inner) if isinstance(inner, dict) else {}
+    thinking = dict(merged.get("thinkingConfig") or {})
+    for key, value in further.items():
+        if key in _THINKING:
+            thinking[key] = value
+        elif key == "thinkingConfig" and isinstance(value, dict):
+            thinking |= value
+        elif key not in _BODY and key != "generationConfig":
+            merged[key] = value
+    if {"thinkingBudget", "thinkingLevel"} <= set(thinking):
+        raise ProviderError(
+            "Gemini takes either thinkingBudget or thinkingLevel. Leave one of them out of the job's parameters.",
+            fatal=True,
+        )
+    if thinking:
+        merged["thinkingConfig"] = thinking
+    merged |= config
+    return body | ({"generationConfig": merged} if merged else {})
+
+
+def response(body: dict[str, Any]) -> Response | None:
+    """What was answered, or None when the body holds neither an answer nor a refusal."""
+    candidates = body.get("candidates")
+    candidate = candidates[0] if isinstance(candidates, list) and candidates else None
+    feedback = body.get("promptFeedback")
+    blocked = _text(feedback, "blockReason") if isinstance(feedback, dict) else ""
+    if not isinstance(candidate, dict):
+        if not blocked:
+            return None
+        candidate = {"finishReason": blocked}
+    finish = _text(candidate, "finishReason")
+    parts = list(_parts(candidate))
+    if not parts and not finish:
+        return None
+    usage = body.get("usageMetadata") if isinstance(body.get("usageMetadata"), dict) else {}
+    thoughts = count(usage, "thoughtsTokenCount")
+    return Response(
+        text="".join(_text(part, "text") for part in parts if not part.get("thought")),
+        reasoning="".join(_text(part, "text") for part in parts if part.get("thought")),
+        finish_reason=finish,
+        input_tokens=count(usage, "promptTokenCount"),
+        # Thoughts are counted apart and paid as output.
+        output_tokens=count(usage, "candidatesTokenCount") + thoughts,
+        reasoning_tokens=thoughts,
+        served_model=_text(body, "modelVersion"),
+        # "OTHER" without a word is how a filter without a name ends.
+        refused=bool(blocked) or finish in _REFUSALS or (finish == "OTHER" and not parts),
+    )
+
+
+def joined(chunks: Iterable[Any]) -> dict[str, Any] | None:
+    """A streamed answer as the whole one that it would have been: parts in order, the newest of everything else.
+
+    An error as its body; None when the stream broke off.
+    """
+    whole: dict[str, Any] = {}
+    candidate: dict[str, Any] = {}
+    parts: list[dict[str, Any]] = []
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            continue
+        if chunk.get("error"):
+            return chunk
+        whole |= chunk
+        some = chunk.get("candidates")
+        if isinstance(some, list) and some and isinstance(some[0], dict):
+            parts.extend(_parts(some[0]))
+            candidate |= some[0]
+    if "finishReason" in candidate:
+        return whole | {"candidates": [candidate | {"content": {"role": "model", "parts": parts}}]}
+    return whole if "promptFeedback" in whole and not candidate else None
+
+
+def has_text(chunk: Any) -> bool:
+    """Whether a chunk carries a token."""
+    some = chunk.get("candidates") if isinstance(chunk, dict) else None
+    return isinstance(some, list) and bool(some) and any(part.get("text") for part in _parts(some[0]))
+
+
+def retry_after_s(details: Iterable[dict[str, Any]]) -> float | None:
+    """Seconds of `google.rpc.RetryInfo`, whose delay is written as "26s" or "1.5s"."""
+    for detail in details:
+        if str(detail.get("@type", "")).endswith("google.rpc.RetryInfo"):
+            found = _DELAY.fullmatch(_text(detail, "retryDelay"))
+            if found:
+                return float(found[1])
+    return None
+
+
+def is_used_up(details: Iterable[dict[str, Any]], message: str) -> bool:
+    """Whether a 429 speaks of a quota that waiting does not bring back today: a daily one, or none at all."""
+    quotas = [
+        str(violation.get("quotaId") or "")
+        for detail in details
+        if isinstance(detail.get("violations"), list)
+        for violation in detail["violations"]
+        if isinstance(violation, dict)
+    ]
+    return any("PerDay" in quota for quota in quotas) or "PerDay" in message or bool(_NO_QUOTA.search(message))
+
+
+def error_details(body: Any) -> list[dict[str, Any]]:
+    error = body.get("error") if isinstance(body, dict) else None
+    details = error.get("details") if isinstance(error, dict) else None
+    return [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
+
+
+def error_status(body: Any) -> int:
+    """The HTTP status that an error names itself; 0 for none."""
+    return count(body.get("error"), "code") if isinstance(body, dict) else 0
+
+
+def count(values: Any, key: str) -> int:
+    value = values.get(key) if isinstance(values, dict) else None
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else 0
+
+
+def _parts(candidate: Any) -> Iterator[dict[str, Any]]:
+    content = candidate.get("content") if isinstance(candidate, dict) else None
+    parts = content.get("parts") if isinstance(content, dict) else None
+    if isinstance(parts, list):
+        yield from (part for part in parts if isinstance(part, dict))
+
+
+def _text(values: dict[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,175 @@
+"""An application instead of a model: any URL that answers a JSON request with JSON, as `[endpoint.http]` describes it.
+
+What is behind the URL is its owner's business, so nothing is assumed: no sampling is sent but what the request has room
+for, and every answer that the configured path finds is the application's.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.providers import capabilities, failures, model_size, prices
+from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
+from services.evaluator.providers.http_options import SAMPLING, HttpOptions
+from services.evaluator.providers.jsonpath import JsonPath, NotFoundThereError
+from services.evaluator.providers.recorded import recorded
+from services.evaluator.providers.sampling import extra
+from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.tasks.base import Item, Response
+from touchstone.v1 import endpoint_pb2
+
+_PROMPT = ("prompt", "messages", "system", "model")
+
+
+class HttpProvider:
+    """One application."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        if endpoint.http is None:
+            raise ValueError(f"endpoint {endpoint.name} of kind http has no [endpoint.http]")
+        self._endpoint = endpoint
+        self._options: HttpOptions = endpoint.http
+        headers = {name: value.replace("{key}", endpoint.api_key) for name, value in self._options.headers.items()}
+        if endpoint.api_key and not self._options.needs_key:
+            headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        self._http = Transport.to(
+            endpoint, "Start the application or correct base_url in the endpoints file.", headers=headers
+        )
+
+    async def list_models(self) -> Listing:
+        """The configured names, else the endpoint's own. Asks nothing: an application has no listing."""
+        self._require_key()
+        names = self._endpoint.models or (self._endpoint.name,)
+        models = (endpoint_pb2.Model(model=name, parameters_b=model_size.parameters_b(name)) for name in names)
+        return Listing(tuple(capabilities.complete(self._endpoint, model) for model in models))
+
+    async def generate(self, request: Request) -> Response:
+        endpoint, options = self._endpoint, self._options
+        self._require_key()
+        if request.model not in (endpoint.models or (endpoint.name,)):
+            raise failures.no_model(endpoint, request.model)
+        size = model_size.known_b(endpoint, request.model)
+        model_size.refuse_larger(endpoint.name, request.model, size, endpoint.max_model_b)
+        values = self._sampling(request)
+        body = options.filled(values | self._question(request.item, request.model))
+        beside = options.filled(values | {name: f"{{{name}}}" for name in _PROMPT})
+        further = extra(request.sampling, body if isinstance(body, dict) else ())
+        if further:
+            if not isinstance(body, dict):
+                raise failures.not_taken(endpoint, ", ".join(further))
+            body, beside = body | further, beside | further
+        if options.method == "GET":
+            query = urlencode(
+                {key: value if isinstance(value, str) else json.dumps(value) for key, value in body.items()}
+            )
+            mark = "&" if "?" in options.path else "?"
+            reply = await self._http.get(f"{options.path}{mark}{query}", timeout_s=endpoint.timeout_s)
+        else:
+            reply = await self._http.post(options.path, body)
+        return replace(self._response(reply, request.model), parameters=recorded(beside))
+
+    async def loglikelihoods(self, request: Request) -> Response:
+        raise no_loglikelihood(self._endpoint.name)
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    def _require_key(self) -> None:
+        if not self._endpoint.configured:
+            raise ProviderError(self._endpoint.no_key, fatal=True)
+
+    def _sampling(self, request: Request) -> dict[str, Any]:
+        """Values of the placeholders beside the question. Raises ProviderError for one that has no place."""
+        endpoint, room = self._endpoint, self._options.placeholders
+        takes = capabilities.capabilities(endpoint, request.model)
+        resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
+        for name in SAMPLING:
+            if request.sampling.HasField(name) and name not in room:
+                raise failures.not_taken(endpoint, name)
+        values = {name: value for name, value in resolved.parameters.items() if name in room}
+        if resolved.stop and request.item.stop and "stop" in room:
+            values["stop"] = list(request.item.stop)
+        return values
+
+    def _question(self, item: Item, model: str) -> dict[str, Any]:
+        """Values of the placeholders of the question. The system's words stand in the prompt if nowhere else."""
+        system = [message.content for message in item.messages if message.role == "system"]
+        others = [message.content for message in item.messages if message.role != "system"]
+        apart = "system" in self._options.placeholders
+        return {
+            "prompt": "\n\n".join(others if apart else [message.content for message in item.messages]),
+            "system": "\n\n".join(system),
+            "messages": [{"role": message.role, "content": message.content} for message in item.messages],
+            "model": model,
+        }
+
+    def _response(self, reply: Reply, model: str) -> Response:
+        endpoint, options = self._endpoint, self._options
+        if reply.status >= 300:
+            raise self._failure(reply)
+        if reply.body is None and options.answer.steps:
+            raise failures.cut_short(endpoint)
+        body = reply.text if reply.body is None else reply.body
+        wrong = options.error.first(body) if options.error is not None else None
+        if wrong:
+            words = wrong if isinstance(wrong, str) else json.dumps(wrong, ensure_ascii=False)
+            raise failures.failed_midway(endpoint, " ".join(words.split())[:300].rstrip("."))
+        read, written = (_count(path, body) for path in (options.input_tokens, options.output_tokens))
+        return Response(
+            self._answer(body),
+            finish_reason=_text(options.finish_reason, body),
+            input_tokens=read,
+            output_tokens=written,
+            latency_ms=reply.latency_ms,
+            served_model=_text(options.model, body),
+            cost_usd=prices.cost_usd(endpoint, model, read, written),
+        )
+
+    def _answer(self, body: Any) -> str:
+        """The text that the answer's path leads to. Raises ProviderError, which no retry mends."""
+        path = self._options.answer
+        try:
+            values = path.find(body)
+        except NotFoundThereError as error:
+            raise ProviderError(
+                f"{self._endpoint.name} sent an answer in which {error}. Correct http.answer in the endpoints file."
+            ) from error
+        if any(isinstance(value, dict | list) for value in values):
+            raise ProviderError(
+                f"{self._endpoint.name} has no text at {path.text}. Point http.answer in the endpoints file at a text."
+            )
+        return "".join(_written(value) for value in values)
+
+    def _failure(self, reply: Reply) -> ProviderError:
+        endpoint = self._endpoint
+        if reply.status in (401, 403):
+            return failures.key_refused(endpoint)
+        if reply.status == 402:
+            return failures.used_up(endpoint)
+        if reply.status == 429:
+            return failures.fewer_calls(endpoint, reply.retry_after_s)
+        if reply.status in (404, 405):
+            return failures.not_this_api(
+                endpoint, "application", "Correct base_url and http.path in the endpoints file."
+            )
+        return failures.by_status(endpoint, reply)
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _text(path: JsonPath | None, body: Any) -> str:
+    value = path.first(body) if path is not None else None
+    return value if isinstance(value, str) else ""
+
+
+def _count(path: JsonPath | None, body: Any) -> int:
+    value = path.first(body) if path is not None else None
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else 0

@@ -1,0 +1,161 @@
+"""The JSON of OpenAI's chat completions: what comes back, how a stream adds up, and how models are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.providers import failures, model_size
+from services.evaluator.providers.transport import Reply
+from services.evaluator.tasks.base import Response
+from touchstone.v1 import endpoint_pb2
+
+
+def response(endpoint: Endpoint, reply: Reply) -> Response:
+    """All but the parameters; the cost only where it was told. Raises ProviderError for what is no whole answer."""
+    body = reply.body
+    if not isinstance(body, dict):
+        raise failures.cut_short(endpoint)
+    if body.get("error"):
+        raise failures.failed_midway(endpoint, reply.error_text)
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        raise failures.lacking(endpoint, "a choice")
+    finish = text(choice.get("finish_reason"))
+    usage = body.get("usage")
+    refusal = message.get("refusal")
+    billed = usage.get("cost") if isinstance(usage, dict) else None
+    return Response(
+        text=text(message.get("content")) or text(refusal),
+        reasoning=_reasoning(message),
+        finish_reason=finish,
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        latency_ms=reply.latency_ms,
+        served_model=text(body.get("model")),
+        refused=finish == "content_filter" or bool(refusal),
+        ttft_ms=reply.ttft_ms,
+        reasoning_tokens=count(inner(usage, "completion_tokens_details"), "reasoning_tokens"),
+        # OpenRouter's; others that have such a field put an object there.
+        cost_usd=float(billed) if isinstance(billed, int | float) else None,
+    )
+
+
+def has_text(event: Any) -> bool:
+    """Whether a chunk of a stream brings a token, of reasoning or of the answer."""
+    delta = _delta(event)
+    return bool(delta.get("content") or _reasoning(delta) or delta.get("refusal"))
+
+
+def joined(events: list[Any]) -> Any:
+    """A streamed answer as the whole one that it would have been; an error as its body, None when it broke off."""
+    message = {"content": "", "reasoning": "", "refusal": ""}
+    whole: dict[str, Any] = {}
+    finish = ""
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        if event.get("error"):
+            return event
+        delta = _delta(event)
+        message["content"] += text(delta.get("content"))
+        message["reasoning"] += _reasoning(delta)
+        message["refusal"] += text(delta.get("refusal"))
+        finish = text(_choice(event).get("finish_reason")) or finish
+        whole["model"] = text(event.get("model")) or whole.get("model", "")
+        # Of all chunks or of a last one without choices.
+        whole["usage"] = event.get("usage") or whole.get("usage")
+    if not finish:
+        return None
+    return whole | {"choices": [{"message": message, "finish_reason": finish}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One of the request formats that share models, keys, errors and sampling.
+
+    `prompt` is the field of the messages; `always` and `streaming` are fields of every call and of streamed ones.
+    """
+
+    path: str
+    prompt: str
+    response: Callable[[Endpoint, Reply], Response]
+    has_text: Callable[[Any], bool]
+    joined: Callable[[list[Any]], Any]
+    streaming: Mapping[str, Any]
+    always: Mapping[str, Any] = field(default_factory=dict)
+    takes_stop: bool = True
+
+
+CHAT_STREAMING = {"stream": True, "stream_options": {"include_usage": True}}
+CHAT = Wire("/chat/completions", "messages", response, has_text, joined, CHAT_STREAMING)
+
+
+def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
+    """A model of `/models`. `max_model_len` is vLLM's and SGLang's, `meta` llama.cpp's; `context_length`, `pricing` (US
+    dollars a token) and `supported_parameters` are OpenRouter's.
+    """
+    meta, name = inner(entry, "meta"), str(entry["id"])
+    lengths = (count(entry, "max_model_len"), count(entry, "context_length"), count(meta, "n_ctx"))
+    found = endpoint_pb2.Model(
+        model=name,
+        parameters_b=round(count(meta, "n_params") / 1e9, 3) or model_size.parameters_b(name),
+        disk_bytes=count(meta, "size"),
+        context_length=min(next(filter(None, lengths), 0) or count(meta, "n_ctx_train"), 2**31 - 1),
+    )
+    takes = entry.get("supported_parameters")
+    if isinstance(takes, list) and takes:
+        found.capabilities.CopyFrom(
+            endpoint_pb2.Capabilities(sampling="temperature" in takes, stop="stop" in takes, seed="seed" in takes)
+        )
+    prices = [_price(inner(entry, "pricing").get(key)) for key in ("prompt", "completion")]
+    if prices[0] is not None and prices[1] is not None:
+        found.input_price, found.output_price = (round(price * 1e6, 6) for price in prices if price is not None)
+    return found
+
+
+def text(value: object) -> str:
+    """Text of a content field: a text, or parts as some servers send them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(part["text"] for part in value if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return ""
+
+
+def count(values: object, key: str) -> int:
+    """A count from anything; 0 where there is none."""
+    value = values.get(key) if isinstance(values, dict) else None
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
+
+
+def inner(values: object, key: str) -> dict[str, Any]:
+    """An object within anything; empty where there is none."""
+    value = values.get(key) if isinstance(values, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _choice(event: Any) -> dict[str, Any]:
+    choices = event.get("choices") if isinstance(event, dict) else None
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _delta(event: Any) -> dict[str, Any]:
+    return inner(_choice(event), "delta")
+
+
+def _reasoning(message: dict[str, Any]) -> str:
+    """vLLM and OpenRouter call it `reasoning`; DeepSeek, older vLLM, llama.cpp and xAI `reasoning_content`."""
+    return text(message.get("reasoning") or message.get("reasoning_content"))
+
+
+def _price(value: object) -> float | None:
+    try:
+        price = float(value) if isinstance(value, str | int | float) else -1.0
+    except ValueError:
+        return None
+    return price if price >= 0 else None

@@ -1,0 +1,32 @@
+"""The switch of the optional suite `lm_eval`. What it does is shown by `make parity`, where lm_eval is installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from services.errors import InvalidRequestError
+from services.evaluator.lm_eval.suite import LmEvalSuite
+from services.evaluator.settings import Settings
+
+
+@pytest.mark.skipif(find_spec("lm_eval") is not None, reason="lm_eval is installed here")
+def test_evaluator_says_what_to_install_where_lm_eval_is_switched_on_and_missing() -> None:
+    with pytest.raises(InvalidRequestError) as error:
+        LmEvalSuite(None)
+    assert error.value.message == (
+        "TOUCHSTONE_LM_EVAL is set, but lm_eval is not installed. Install touchstone[lm_eval], or unset it."
+    )
+
+
+@pytest.mark.parametrize(("text", "on"), [("", False), ("0", False), ("1", True)])
+def test_lm_eval_is_off_unless_switched_on(monkeypatch: pytest.MonkeyPatch, text: str, on: bool) -> None:
+    monkeypatch.setenv("TOUCHSTONE_LM_EVAL", text)
+    assert Settings.from_env().lm_eval is on
+
+
+def test_a_switch_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_LM_EVAL", "yes")
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_LM_EVAL is 'yes'; it may be 0 or 1"):
+        Settings.from_env()

@@ -1,0 +1,63 @@
+"""How an endpoint's refusals slow this process down, and its answers make it faster again."""
+
+from __future__ import annotations
+
+from services.evaluator.pace import Pace
+
+
+def test_a_refusal_halves_the_calls_at_once_down_to_one() -> None:
+    pace = Pace(9)
+    seen = []
+    for second in range(5):
+        pace.refused(second, second + 0.5)
+        seen.append(pace.slots)
+    assert seen == [4, 2, 1, 1, 1]
+
+
+def test_calls_that_were_under_way_at_a_halving_do_not_halve_again() -> None:
+    pace = Pace(16)
+    pace.refused(10.0, 10.5)
+    for sent in (10.1, 10.2, 10.4):
+        pace.refused(sent, 10.6)
+    assert pace.slots == 8
+    pace.refused(10.6, 11)
+    assert pace.slots == 4
+
+
+def test_each_window_of_successes_allows_one_call_more_up_to_the_configured_number() -> None:
+    pace = Pace(8)
+    pace.refused(0, 1)
+    grown = []
+    for _ in range(4 + 5 + 6 + 7 + 50):
+        pace.succeeded()
+        grown.append(pace.slots)
+    assert [grown.index(slots) + 1 for slots in (5, 6, 7, 8)] == [4, 9, 15, 22]
+    assert grown[-1] == 8
+
+
+def test_a_refusal_begins_the_window_anew() -> None:
+    pace = Pace(8)
+    pace.refused(0, 1)
+    for _ in range(3):
+        pace.succeeded()
+    pace.refused(0.5, 1.5)
+    pace.succeeded()
+    assert pace.slots == 4
+
+
+def test_the_longest_pause_that_was_asked_for_holds() -> None:
+    pace = Pace(8)
+    pace.pause(5, now=100)
+    pace.pause(1, now=101)
+    assert pace.limited_s(102) == 3
+    assert pace.limited_s(106) == 0
+
+
+def test_the_detail_tells_the_pause_and_the_calls_at_once() -> None:
+    pace = Pace(8)
+    assert pace.detail(0) == ""
+    pace.pause(5, now=100)
+    assert pace.detail(100) == "rate limit, next call in 5 s"
+    pace.refused(100, 100)
+    assert pace.detail(101) == "rate limit, next call in 4 s, then 4 of 8 calls at once"
+    assert pace.detail(110) == "rate limit, 4 of 8 calls at once"
