@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -12,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.evaluator.endpoints import Endpoint
 from services.evaluator.pace import Pace
-from services.evaluator.providers.base import Provider, ProviderError
+from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError
 from touchstone.v1 import endpoint_pb2
 
 log = logging.getLogger(__name__)
@@ -85,10 +84,9 @@ class EndpointListing:
         """The endpoint as the EVALUATORS bucket shows it. Down before the first listing has come."""
         state = self._state or endpoint_pb2.Endpoint.STATE_DOWN
         detail = self._detail if self._state else "Its models are being listed."
-        limited_s = self._pace.limited_s
-        if state == endpoint_pb2.Endpoint.STATE_REACHABLE and limited_s > 0:
-            state = endpoint_pb2.Endpoint.STATE_LIMITED
-            detail = f"rate limit, next call in {math.ceil(limited_s)} s"
+        limit = self._pace.detail(time.monotonic())
+        if state == endpoint_pb2.Endpoint.STATE_REACHABLE and limit:
+            state, detail = endpoint_pb2.Endpoint.STATE_LIMITED, limit
         endpoint = self.endpoint
         announced = endpoint_pb2.Endpoint(
             endpoint=endpoint.name,
@@ -104,6 +102,7 @@ class EndpointListing:
             models=self.models,
             listing_ms=self._listing_ms,
             baseline=endpoint.kind == "baseline",
+            resident_model=self._provider.resident_model if isinstance(self._provider, LoadingProvider) else "",
         )
         if self.known:
             announced.refreshed_at.CopyFrom(self._refreshed_at)

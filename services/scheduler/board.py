@@ -11,13 +11,15 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from services.errors import NotFoundError
 from services.scheduler import queue
 from services.scheduler.fleet import Fleet
-from services.scheduler.job import COMPLETED, PENDING, Job, stamp
+from services.scheduler.job import COMPLETED, HOLDS_SLOT, PENDING, Job, stamp
 from services.scheduler.ports import Change, LeadershipLostError, Store, Work
+from services.scheduler.route import route
 from services.scheduler.settings import Limits
 from services.scheduler.steps import describe
 from touchstone.v1 import job_pb2
@@ -62,8 +64,20 @@ class Board:
 
     def waiting(self) -> list[queue.Waiting]:
         """Pending jobs in the order in which they start."""
-        pending = (queue.Waiting(j.id, j.message.spec.priority, j.waiting_since) for j in self.in_state(PENDING))
-        return queue.order(pending, self.now(), self.limits.ageing_s)
+        now = self.now()
+        capacity = cache(lambda endpoint: self.fleet.capacity(endpoint, now))
+        busy: dict[str, int] = {}
+        for job in self.in_state(*HOLDS_SLOT):
+            endpoint = route(job.message.spec)
+            if capacity(endpoint).exclusive:
+                busy[endpoint] = max(busy.get(endpoint, 0), job.message.spec.priority)
+        pending = []
+        for job in self.in_state(PENDING):
+            spec, endpoint = job.message.spec, route(job.message.spec)
+            exclusive = endpoint if capacity(endpoint).exclusive else ""
+            warm = spec.model in capacity(endpoint).resident
+            pending.append(queue.Waiting(job.id, spec.priority, job.waiting_since, exclusive, warm))
+        return queue.order(pending, now, self.limits.ageing_s, busy)
 
     def pending_by_owner(self) -> Counter[str]:
         return Counter(job.message.owner for job in self.in_state(PENDING))
@@ -132,8 +146,8 @@ class Board:
                 # The change itself is stored; the next leadership takes the units back.
                 self.lose(error)
 
-    async def fail(self, job: Job, reason: str) -> None:
-        job.fail(reason, self.now())
+    async def fail(self, job: Job, reason: str, detail: str = "") -> None:
+        job.fail(reason, self.now(), detail)
         await self.finish(job, "scheduler", "failed")
 
     # -- watching ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from services.bus import STORED_ENDPOINT
 from services.errors import InvalidRequestError, NotFoundError
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, suite_pb2
 
@@ -15,17 +16,23 @@ _STATE_RANK = {
     endpoint_pb2.Endpoint.STATE_DOWN: 3,
 }
 
+_STORED_AT_ONCE = 128
+"""Stored answers that an evaluator scores at once, as one would count calls."""
 _FORGET_S = 7 * 24 * 3600.0
 """As long as an announcement stays in the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What an endpoint can take now, over its live evaluators that take new work."""
+    """What an endpoint can take now, over its live evaluators that take new work.
+
+    `resident` are the models in memory there: what its evaluators tell, else what was sent there last.
+    """
 
     calls: int
     evaluators: int
     exclusive: bool
+    resident: frozenset[str] = frozenset()
 
 
 class Fleet:
@@ -34,6 +41,11 @@ class Fleet:
     def __init__(self, absent_after_s: float) -> None:
         self._absent_after_s = absent_after_s
         self._heard: dict[str, tuple[float, evaluator_pb2.Evaluator]] = {}
+        self._sent: dict[str, str] = {}
+
+    def sent(self, endpoint: str, model: str) -> None:
+        """Notes that work for this model went out."""
+        self._sent[endpoint] = model
 
     def hear(self, evaluator: evaluator_pb2.Evaluator, now: float) -> bool:
         """Takes an announcement, heard at `now`; True when it changes what can be released."""
@@ -64,13 +76,18 @@ class Fleet:
     def capacity(self, endpoint: str, now: float) -> Capacity:
         calls = evaluators = 0
         exclusive = False
+        resident: set[str] = set()
+        if endpoint == STORED_ENDPOINT:
+            evaluators = sum(not evaluator.draining for evaluator in self.live(now))
+            return Capacity(evaluators * _STORED_AT_ONCE, evaluators, False)
         for evaluator in self.live(now):
             for e in evaluator.endpoints:
                 if e.endpoint == endpoint and not evaluator.draining:
                     calls += max(1, e.concurrency)
                     evaluators += 1
                     exclusive |= e.exclusive
-        return Capacity(calls, evaluators, exclusive)
+                    resident.add(e.resident_model or self._sent.get(endpoint, ""))
+        return Capacity(calls, evaluators, exclusive, frozenset(resident - {""}))
 
     def endpoints(self, now: float) -> list[endpoint_pb2.Endpoint]:
         """Every endpoint by name, merged over evaluators; without a live evaluator its state is ABSENT."""
@@ -122,7 +139,8 @@ class Fleet:
 
 
 def _capacity_key(evaluator: evaluator_pb2.Evaluator) -> tuple[object, ...]:
-    return (evaluator.draining, *((e.endpoint, e.concurrency, e.exclusive) for e in evaluator.endpoints))
+    endpoints = ((e.endpoint, e.concurrency, e.exclusive, e.resident_model) for e in evaluator.endpoints)
+    return (evaluator.draining, *endpoints)
 
 
 def _choices(what: str, names: Iterable[str]) -> str:

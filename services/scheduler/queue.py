@@ -7,17 +7,23 @@ a cancel is cheap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A pending job. `priority` is 1 (low) to 3 (high); `since` is when it began to wait, in seconds."""
+    """A pending job. `priority` is 1 (low) to 3 (high); `since` is when it began to wait, in seconds.
+
+    `exclusive` is its endpoint where that takes one job at a time, else empty. `warm`: the endpoint has the job's model
+    in memory, as far as is known.
+    """
 
     job_id: str
     priority: int
     since: float
+    exclusive: str = ""
+    warm: bool = False
 
 
 def level(priority: int, waited_s: float, ageing_s: float) -> float:
@@ -25,14 +31,46 @@ def level(priority: int, waited_s: float, ageing_s: float) -> float:
     return priority + (waited_s // ageing_s if ageing_s > 0 else 0)
 
 
-def order(waiting: Iterable[Waiting], now: float, ageing_s: float) -> list[Waiting]:
-    """Waiting jobs in the order in which they start: by aged priority, then first come first served."""
-    return sorted(waiting, key=lambda w: (-level(w.priority, now - w.since, ageing_s), w.since, w.job_id))
+def order(
+    waiting: Iterable[Waiting], now: float, ageing_s: float, busy: Mapping[str, int] | None = None
+) -> list[Waiting]:
+    """Waiting jobs in the order in which they start: by aged priority, then first come first served.
+
+    Of the jobs of one exclusive endpoint that are equal in aged priority, warm ones go first: loading a model costs
+    more than a turn, and ageing bounds what the others lose. `busy` has the highest priority among the started jobs of
+    each exclusive endpoint. A job that would only wait there for one not less urgent goes behind all that can run, or
+    started jobs of one endpoint would keep the others idle.
+    """
+
+    def rank(job: Waiting) -> tuple[float, bool, float, str]:
+        return -level(job.priority, now - job.since, ageing_s), not job.warm, job.since, job.job_id
+
+    ranked = sorted(waiting, key=lambda w: (-level(w.priority, now - w.since, ageing_s), w.since, w.job_id))
+    turns = {name: iter(sorted((w for w in ranked if w.exclusive == name), key=rank)) for name in _endpoints(ranked)}
+    taken = dict(busy or {})
+    free: list[Waiting] = []
+    blocked: list[Waiting] = []
+    for place in ranked:
+        job = next(turns[place.exclusive]) if place.exclusive else place
+        if job.exclusive and taken.get(job.exclusive, 0) >= job.priority:
+            blocked.append(job)
+            continue
+        free.append(job)
+        if job.exclusive:
+            taken[job.exclusive] = job.priority
+    return free + blocked
+
+
+def _endpoints(jobs: Iterable[Waiting]) -> set[str]:
+    return {job.exclusive for job in jobs if job.exclusive}
 
 
 @dataclass(slots=True)
 class Active:
-    """A running job as the release sees it. `next_units` are sizes of unreleased units, in order."""
+    """A running job as the release sees it. `next_units` are sizes of unreleased units, in order.
+
+    `warm` as of a waiting job; `held_s` is how long it has been ready to run, in seconds.
+    """
 
     job_id: str
     owner: str
@@ -42,21 +80,34 @@ class Active:
     in_flight_items: int
     next_units: list[tuple[int, int]] = field(default_factory=list)
     """(unit number, items) of the units to release next, first first."""
+    warm: bool = False
+    held_s: float = 0.0
 
 
-def choose(jobs: Sequence[Active], *, capacity: int, evaluators: int, exclusive: bool) -> list[tuple[str, int]]:
+def choose(
+    jobs: Sequence[Active],
+    *,
+    capacity: int,
+    evaluators: int,
+    exclusive: bool,
+    patience_s: float = 600.0,
+    ahead: int = 0,
+) -> list[tuple[str, int]]:
     """(job id, unit) pairs to release now on one endpoint.
 
     `capacity` is calls at once over its `evaluators` live evaluators. Released-unfinished items are kept at twice
-    the capacity and at two units per evaluator: with less, slots drain between units. On an exclusive endpoint only
-    the first job releases, as a model swap costs more than an idle slot; elsewhere the higher priority goes first,
-    then the owner, then the job, with the least in flight.
+    the capacity and at two units per evaluator, with less of which slots drain between units, and `ahead` beyond that:
+    what a fast endpoint answers while a unit is on its way. A job with nothing under way gets one more, unless others
+    have a higher priority. On an exclusive endpoint only one job releases, as a model swap costs more than an idle
+    slot: the one with the highest priority; of those the one that is under way, then one whose
+    model is in memory, then the oldest. Once a job has been held back for `patience_s`, none whose wait is shorter goes
+    before it. Elsewhere the higher priority goes first, then the owner, then the job, with the least in flight.
     """
     if capacity <= 0 or evaluators <= 0:
         return []
     ranked = sorted(jobs, key=lambda j: (-j.priority, j.since, j.job_id))
     if exclusive:
-        ranked = ranked[:1]
+        ranked = sorted(ranked, key=lambda j: _exclusive_rank(j, patience_s))[:1]
     units = sum(j.in_flight_units for j in jobs)
     items = sum(j.in_flight_items for j in jobs)
     by_owner: dict[str, int] = {}
@@ -65,8 +116,12 @@ def choose(jobs: Sequence[Active], *, capacity: int, evaluators: int, exclusive:
     in_flight = {job.job_id: job.in_flight_items for job in jobs}
     position = {job.job_id: 0 for job in ranked}
     chosen: list[tuple[str, int]] = []
-    while items < 2 * capacity or units < 2 * evaluators:
+    while True:
         candidates = [j for j in ranked if position[j.job_id] < len(j.next_units)]
+        if items >= 2 * capacity + ahead and units >= 2 * evaluators:
+            # Even then no job of the highest priority is kept from having one unit under way: on a slow endpoint it
+            # would wait for minutes until the others' units end.
+            candidates = [j for j in candidates if j.priority == ranked[0].priority and not in_flight[j.job_id]]
         if not candidates:
             break
         job = min(candidates, key=lambda j: (-j.priority, by_owner[j.owner], in_flight[j.job_id], j.since, j.job_id))
@@ -78,3 +133,8 @@ def choose(jobs: Sequence[Active], *, capacity: int, evaluators: int, exclusive:
         units += 1
         chosen.append((job.job_id, unit))
     return chosen
+
+
+def _exclusive_rank(job: Active, patience_s: float) -> tuple[float, bool, bool, bool]:
+    patient = job.held_s < patience_s
+    return -job.priority, patient, not job.in_flight_units, not (job.warm and patient)

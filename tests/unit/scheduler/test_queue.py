@@ -49,6 +49,11 @@ def test_nothing_is_released_while_enough_is_in_flight() -> None:
     assert choose([active("j", flying=40)], capacity=16, evaluators=1, exclusive=False) == []
 
 
+def test_a_job_with_nothing_under_way_gets_a_unit_even_when_others_fill_the_endpoint() -> None:
+    jobs = [active("first", "a", flying=40), active("new", "b"), active("low", "c", priority=2)]
+    assert choose(jobs, capacity=16, evaluators=1, exclusive=False) == [("new", 0)]
+
+
 def test_the_higher_priority_takes_all_room() -> None:
     jobs = [active("normal", priority=2), active("high", priority=3)]
     assert {job for job, _ in choose(jobs, capacity=16, evaluators=1, exclusive=False)} == {"high"}
@@ -64,6 +69,93 @@ def test_equal_jobs_of_two_owners_share_evenly_however_many_jobs_one_has() -> No
 def test_an_exclusive_endpoint_serves_one_job_at_a_time_in_job_order() -> None:
     jobs = [active("second", since=2), active("first", since=1, units=1)]
     assert choose(jobs, capacity=100, evaluators=1, exclusive=True) == [("first", 0)]
+
+
+def waiting(job: str, since: float, exclusive: str = "", warm: bool = False, priority: int = 3) -> Waiting:
+    return Waiting(job, priority, since, exclusive, warm)
+
+
+def started(jobs: list[Waiting], now: float = 100, busy: dict[str, int] | None = None) -> list[str]:
+    return [w.job_id for w in order(jobs, now, 600, busy)]
+
+
+def test_of_equal_jobs_of_an_exclusive_endpoint_the_one_whose_model_is_resident_starts_first() -> None:
+    jobs = [waiting("cold", 1, "gpu"), waiting("warm", 2, "gpu", warm=True)]
+    assert started(jobs) == ["warm", "cold"]
+
+
+def test_a_resident_model_moves_a_job_only_among_those_of_its_endpoint() -> None:
+    jobs = [waiting("cold", 1, "gpu"), waiting("other", 2), waiting("warm", 3, "gpu", warm=True)]
+    assert started(jobs)[:2] == ["warm", "other"]
+
+
+def test_a_job_that_has_waited_a_level_longer_starts_before_one_whose_model_is_resident() -> None:
+    jobs = [waiting("cold", 0, "gpu"), waiting("warm", 500, "gpu", warm=True)]
+    assert started(jobs, now=599) == ["warm", "cold"]
+    assert started(jobs, now=600) == ["cold", "warm"]
+
+
+def test_a_more_urgent_job_starts_before_one_whose_model_is_resident() -> None:
+    jobs = [waiting("urgent", 2, "gpu"), waiting("warm", 1, "gpu", warm=True, priority=2)]
+    assert started(jobs)[0] == "urgent"
+
+
+def test_jobs_that_would_only_wait_for_an_exclusive_endpoint_leave_slots_to_others() -> None:
+    jobs = [waiting("gpu-1", 1, "gpu"), waiting("gpu-2", 2, "gpu"), waiting("gpu-3", 3, "gpu"), waiting("api", 4)]
+    assert started(jobs) == ["gpu-1", "api", "gpu-2", "gpu-3"]
+    assert started(jobs, busy={"gpu": 3}) == ["api", "gpu-1", "gpu-2", "gpu-3"]
+
+
+def test_a_job_more_urgent_than_the_one_on_an_exclusive_endpoint_keeps_its_place() -> None:
+    jobs = [waiting("urgent", 1, "gpu"), waiting("api", 2)]
+    assert started(jobs, busy={"gpu": 2}) == ["urgent", "api"]
+
+
+def exclusive(*jobs: Active) -> str:
+    ((job, _), *others) = choose(jobs, capacity=100, evaluators=1, exclusive=True, patience_s=600)
+    assert {other for other, _ in others} <= {job}
+    return job
+
+
+def test_an_exclusive_endpoint_runs_the_job_whose_model_is_resident_before_an_older_one() -> None:
+    cold, warm = active("cold", since=1), active("warm", since=2)
+    warm.warm = True
+    assert exclusive(cold, warm) == "warm"
+
+
+def test_a_job_under_way_is_not_left_for_one_whose_model_is_still_told_as_resident() -> None:
+    begun, warm = active("begun", since=2, flying=10), active("warm", since=1)
+    warm.warm = True
+    assert exclusive(begun, warm) == "begun"
+
+
+def test_a_job_held_back_for_the_patience_runs_before_all_that_were_held_shorter() -> None:
+    held, warm = active("held", since=1), active("warm", since=2, flying=10)
+    held.held_s, warm.held_s, warm.warm = 600, 599, True
+    assert exclusive(held, warm) == "held"
+
+
+def test_among_jobs_held_for_long_the_resident_model_counts_no_more() -> None:
+    held, warm = active("held", since=1), active("warm", since=2)
+    held.held_s, warm.held_s, warm.warm = 700, 650, True
+    assert exclusive(held, warm) == "held"
+
+
+def test_a_more_urgent_job_takes_an_exclusive_endpoint_whatever_is_resident() -> None:
+    urgent, warm = active("urgent", priority=3, since=2), active("warm", priority=2, since=1, flying=10)
+    warm.warm = True
+    assert exclusive(urgent, warm) == "urgent"
+
+
+def test_no_job_starves_on_an_exclusive_endpoint_under_an_endless_stream_of_warm_ones() -> None:
+    cold = active("cold", since=0)
+    for now in range(0, 3000, 30):
+        warm = active(f"warm-{now}", since=now)
+        cold.held_s, warm.held_s, warm.warm = now, 0, True
+        if exclusive(cold, warm) == "cold":
+            assert now == 600
+            return
+    raise AssertionError("the cold job never ran")
 
 
 def test_no_evaluator_no_release() -> None:

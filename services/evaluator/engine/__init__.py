@@ -1,0 +1,1 @@
+"""Serving engines as child processes: one model at a time, none left behind."""

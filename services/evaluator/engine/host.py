@@ -1,0 +1,148 @@
+"""An endpoint's engine as its provider uses it: the model asked for is resident while a call runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.engine import memory
+from services.evaluator.engine.crashes import MOST_IN_A_ROW, Crashes
+from services.evaluator.engine.options import HOST, EngineModel, EngineOptions
+from services.evaluator.engine.process import EngineError, EngineProcess
+from services.evaluator.engine.residency import Residency
+from services.evaluator.providers.base import Provider, ProviderError
+from services.evaluator.providers.transport import Transport
+
+log = logging.getLogger(__name__)
+
+_HEALTH_TIMEOUT_S = 5.0
+_SAID = 200
+"""Characters of the log's last line that stand in the sentence; the detail has more of it."""
+
+
+@dataclass(eq=False)
+class Engine:
+    """A resident model: its process and the provider that speaks to it. `served_as` is its name there."""
+
+    process: EngineProcess
+    provider: Provider
+    served_as: str
+    gave_up: bool = False
+
+    @property
+    def ended(self) -> asyncio.Future[str]:
+        return self.process.ended
+
+    async def stop(self) -> None:
+        await self.provider.close()
+        await self.process.stop()
+
+
+class EngineHost:
+    """Starts, switches and stops the engine of one endpoint. `make` gives the provider of the started server.
+
+    `server` and `context_lengths`, by model, are what started engines have told.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        options: EngineOptions,
+        make: Callable[[Endpoint], Provider],
+    ) -> None:
+        self.crashes = Crashes()
+        self.server = ""
+        self.context_lengths: dict[str, int] = {}
+        self._endpoint = endpoint
+        self._options = options
+        self._make = make
+        self._used = False
+        self.residency: Residency[Engine] = Residency(self._start, idle_stop_s=options.idle_stop_s)
+
+    async def _start(self, name: str) -> Engine:
+        model = self._options.model(name)
+        if model is None:
+            known = ", ".join(model.name for model in self._options.models)
+            raise ProviderError(f"{self._endpoint.name} does not have model {name}. Choose one of {known}.", fatal=True)
+        await asyncio.sleep(self.crashes.wait_s(name))
+        try:
+            await memory.require(self._options, model, settle_s=memory.SETTLE_S if self._used else 0.0)
+            self._used = True
+            process = await EngineProcess.start(self._endpoint.name, self._options, model)
+        except EngineError as error:
+            raise self._failure(error.message, given_up=False, final=error.final) from error
+        try:
+            await self._until_healthy(process)
+        except EngineError as error:
+            given_up = not error.final and self.crashes.crashed(name)
+            raise self._failure(error.message, given_up=given_up, final=error.final, detail=process.tail()) from error
+        except asyncio.CancelledError:
+            await process.stop()
+            raise
+        engine = Engine(process, self._make(self._inner(model, process.port)), self._options.request_name(model))
+        await self._introduce(engine)
+        process.ended.add_done_callback(lambda _: self._ended(engine))
+        return engine
+
+    async def _until_healthy(self, process: EngineProcess) -> None:
+        transport = Transport(self._endpoint.name, f"http://{HOST}:{process.port}", f"{HOST}:{process.port}", "")
+
+        async def healthy(_: int) -> bool:
+            with suppress(ProviderError):
+                return (await transport.get(self._options.health, timeout_s=_HEALTH_TIMEOUT_S)).status == 200
+            return False
+
+        try:
+            await process.until_healthy(healthy, self._options.start_timeout_s)
+        finally:
+            await transport.close()
+
+    def _inner(self, model: EngineModel, port: int) -> Endpoint:
+        """The endpoint that the started server is. What the file says of the model holds for its name there."""
+        served_as = self._options.request_name(model)
+        entry = self._endpoint.entry(model.name)
+        return replace(
+            self._endpoint,
+            kind=self._options.api,
+            base_url=f"http://{HOST}:{port}/v1",
+            models=(served_as,),
+            max_model_b=0.0,
+            model_entries=(replace(entry, pattern=served_as),) if entry is not None else (),
+            engine=None,
+        )
+
+    async def _introduce(self, engine: Engine) -> None:
+        """Learns what the server tells of itself. Not all list models; none of it is needed to call one."""
+        with suppress(ProviderError):
+            listing = await engine.provider.list_models()
+            self.server = listing.server or self.server
+            self.context_lengths[engine.process.model] = max(
+                (model.context_length for model in listing.models), default=0
+            )
+
+    def _ended(self, engine: Engine) -> None:
+        process = engine.process
+        if not process.stopping:
+            log.warning("%s: the engine for %s %s", self._endpoint.name, process.model, process.ended.result())
+            engine.gave_up = self.crashes.crashed(process.model)
+
+    def crash(self, engine: Engine) -> ProviderError:
+        """What a call gets that a crash cut off."""
+        process = engine.process
+        message = f"The engine for {process.model} {process.ended.result()}."
+        return self._failure(message, given_up=engine.gave_up, detail=process.tail())
+
+    def _failure(self, message: str, *, given_up: bool, detail: str = "", final: bool = False) -> ProviderError:
+        said = next((line.strip() for line in reversed(detail.splitlines()) if line.strip()), "")
+        if said:
+            message = f"{message} Its log ends with: {said[:_SAID]}"
+        if given_up:
+            message = f"{message.rstrip('.')}. It was started {MOST_IN_A_ROW} times. Mend that, then retry the job."
+        fatal = final or given_up
+        return ProviderError(
+            f"{self._endpoint.name}: {message}", retryable=not fatal, fatal=fatal, unreachable=True, detail=detail
+        )

@@ -1,0 +1,106 @@
+"""Processes as /proc shows them, and ending them exactly: by pid and start time, never by name. Standard library only.
+
+A process is named by its pid together with its start time, as pids are given out again. A signal goes through a pidfd
+that is opened first and checked after, so that it cannot reach a stranger.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "TOUCHSTONE_ENGINE"
+"""Variable in the environment of an engine and all that it starts; its value is unique to one start."""
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """`started` is in clock ticks since boot."""
+
+    pid: int
+    started: int
+    parent: int
+    zombie: bool
+
+
+def process(pid: int) -> Process | None:
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # The command's name stands in parentheses and may hold anything, so count from the last one.
+    fields = text.rpartition(")")[2].split()
+    return Process(pid, started=int(fields[19]), parent=int(fields[1]), zombie=fields[0] in "ZX")
+
+
+def processes() -> list[Process]:
+    found = (process(int(entry)) for entry in os.listdir(_PROC) if entry.isdigit())
+    return [one for one in found if one is not None]
+
+
+def descendants(roots: Iterable[int]) -> list[Process]:
+    """All that these pids started, and what that started; not the roots themselves."""
+    children: dict[int, list[Process]] = {}
+    for one in processes():
+        children.setdefault(one.parent, []).append(one)
+    found: list[Process] = []
+    waiting = list(roots)
+    while waiting:
+        for child in children.pop(waiting.pop(), ()):
+            found.append(child)
+            waiting.append(child.pid)
+    return found
+
+
+def marked(mark: str) -> list[Process]:
+    """Processes that carry this mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    return [one for one in processes() if not one.zombie and wanted in _environment(one.pid)]
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def send(target: Process, number: signal.Signals) -> None:
+    """Sends a signal to exactly this process, or to none when it is gone."""
+    with suppress(ProcessLookupError, PermissionError):
+        handle = os.pidfd_open(target.pid)
+        try:
+            now = process(target.pid)
+            if now is not None and now.started == target.started:
+                signal.pidfd_send_signal(handle, number)
+        finally:
+            os.close(handle)
+
+
+def end_all(find: Callable[[], list[Process]], timeout_s: float) -> bool:
+    """SIGKILL to all that `find` finds, again and again until it finds none alive; False when time runs out.
+
+    Again, as a process may have started another between the look and the signal.
+    """
+    deadline = time.monotonic() + timeout_s
+    while alive := [one for one in find() if not one.zombie]:
+        if time.monotonic() > deadline:
+            return False
+        for one in alive:
+            send(one, signal.SIGKILL)
+        time.sleep(0.01)
+    return True
+
+
+def boot_id() -> str:
+    """Changes when the machine starts anew, and with it every pid."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
