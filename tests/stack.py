@@ -133,11 +133,13 @@ class Stack:
             return False
 
     @contextmanager
-    def evaluator(self, name: str, endpoints: Iterable[Endpoint]) -> Iterator[None]:
-        """A further evaluator beside the launcher's, with endpoints of its own."""
+    def evaluator(self, name: str, endpoints: Iterable[Endpoint]) -> Iterator[subprocess.Popen[bytes]]:
+        """A further evaluator beside the launcher's, with endpoints of its own. The test may kill it."""
         environment = self._environment | {
             "TOUCHSTONE_NATS_URL": (self.state_dir / "nats-url").read_text().strip(),
             "TOUCHSTONE_NATS_MONITOR_URL": f"http://127.0.0.1:{self.nats_monitor_port}",
+            "TOUCHSTONE_RESULTS": f"127.0.0.1:{self.results_port}",
+            "TOUCHSTONE_SERVICE_TOKEN": (self.state_dir / "service-token").read_text().strip(),
             "TOUCHSTONE_ENDPOINTS": str(endpoints_file(self.folder / f"{name}.toml", endpoints)),
             "TOUCHSTONE_EVALUATOR_NAME": name,
             "TOUCHSTONE_EVALUATOR_LISTEN": f"127.0.0.1:{free_port()}",
@@ -151,7 +153,7 @@ class Stack:
             until(
                 lambda: any(e.evaluator == name and e.live for e in self.scheduler.ListEvaluators(request).evaluators)
             )
-            yield
+            yield process
         finally:
             process.terminate()
             try:
@@ -261,6 +263,26 @@ class Stack:
             if not page.next_page_token:
                 return found
             request.page_token = page.next_page_token
+
+
+def touchstone(stack: Stack, *arguments: str, token: str = "") -> subprocess.CompletedProcess[str]:
+    """The `touchstone` command as a user runs it, against the stack's services."""
+    path = os.pathsep.join(str(ROOT / part) for part in ("client", "protos/gen", "."))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
+    environment |= {
+        "PYTHONPATH": path,
+        "TOUCHSTONE_SCHEDULER": f"127.0.0.1:{stack.scheduler_port}",
+        "TOUCHSTONE_RESULTS": f"127.0.0.1:{stack.results_port}",
+        "TOUCHSTONE_TOKEN": token,
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "touchstone_client", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def credentials(token: str) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from google.protobuf import json_format
 from nats.aio.msg import Msg
 
 import services
@@ -16,14 +15,29 @@ from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus
 from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.hand import Hand, Held
+from services.evaluator.identity import asked_with, named
 from services.evaluator.listing import EndpointListing
 from services.evaluator.load import Loader
 from services.evaluator.providers import model_size
-from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.base import ProviderError, no_loglikelihood
 from services.evaluator.puller import Puller
 from services.evaluator.settings import Settings
 from services.evaluator.storing import until_stored
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
+
+_UNIT_S = 0.4
+
+
+def unit_size(usual: int, endpoint: endpoint_pb2.Endpoint) -> int:
+    """Items per unit.
+
+    Twice the usual where as many calls go out at once: a crash repeats them in any case, and every unit costs. Where
+    calls are limited it is a fraction of a second of the limit: with larger ones, one user's units in hand would keep
+    those of the others waiting for long.
+    """
+    size = max(usual, min(2 * usual, endpoint.concurrency))
+    limit = endpoint.requests_per_minute
+    return max(1, min(size, int(limit / 60 * _UNIT_S))) if limit else size
 
 
 class Planner:
@@ -68,19 +82,50 @@ class Planner:
     async def plan(self, spec: job_pb2.JobSpec) -> unit_pb2.Plan:
         """The plan, or one with `error` set to the sentence that a user reads."""
         mode = spec.mode or suite_pb2.MODE_GENERATE
+        rescore = bool(spec.reuse.job_id) and not spec.reuse.rerun
         if spec.WhichOneof("work") != "suite":
             return unit_pb2.Plan(error="This version of Touchstone runs suites only. Name one.")
+        receipt = job_pb2.Receipt(software=services.__version__, source_job=spec.reuse.job_id)
         try:
-            endpoint = await self._endpoint(spec.endpoint)
-            model = self._model(spec, endpoint)
-            tasks = await asyncio.to_thread(self._catalogue.plan, spec.suite, mode, self._settings.unit_size)
+            size = self._settings.unit_size
+            # A re-score calls nobody: whoever answered stands in its source's receipt.
+            if not rescore:
+                endpoint = await self._endpoint(spec.endpoint)
+                receipt.MergeFrom(self._asked(spec, endpoint))
+                size = unit_size(size, endpoint)
+            tasks = await asyncio.to_thread(self._catalogue.plan, spec.suite, mode, size)
         except ProviderError as error:
             return unit_pb2.Plan(error=error.message)
         except InvalidRequestError as error:
             return unit_pb2.Plan(error=error.message)
         except TouchstoneError as error:
             return unit_pb2.Plan(error=self._loader.data_error(spec.suite, error))
-        return unit_pb2.Plan(tasks=tasks, receipt=_receipt(spec, endpoint, model, tasks))
+        if not rescore:
+            receipt.configuration = configuration(spec, receipt, tasks)
+        return unit_pb2.Plan(tasks=tasks, receipt=receipt)
+
+    def _asked(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> job_pb2.Receipt:
+        """Who is asked and how, as far as the tasks do not matter. Raises InvalidRequestError or ProviderError."""
+        model = self._model(spec, endpoint)
+        loglikelihood = spec.mode == suite_pb2.MODE_LOGLIKELIHOOD
+        capabilities = model.capabilities
+        if loglikelihood and capabilities.HasField("loglikelihood") and not capabilities.loglikelihood:
+            raise no_loglikelihood(spec.endpoint)
+        if spec.reuse.any_job and not model.digest:
+            raise InvalidRequestError(
+                f"{spec.endpoint} does not tell which weights are behind {spec.model}, so answers of other jobs may be "
+                "another model's. Run without reuse.any_job.",
+                "reuse.any_job",
+            )
+        return job_pb2.Receipt(
+            endpoint_kind=endpoint.kind,
+            server=endpoint.server,
+            concurrency=endpoint.concurrency,
+            model_digest=model.digest,
+            parameters=asked_with(spec, endpoint.kind, capabilities).json,
+            template="none" if loglikelihood or endpoint.kind == "baseline" else "endpoint",
+            capabilities=capabilities,
+        )
 
     async def _endpoint(self, name: str) -> endpoint_pb2.Endpoint:
         """The endpoint as this evaluator knows it, or as one that serves it has announced it: the receipt must not
@@ -105,11 +150,9 @@ class Planner:
             raise ProviderError(listing.endpoint.no_key, fatal=True)
         if not endpoint.HasField("refreshed_at"):
             return endpoint_pb2.Model(model=spec.model)
-        # Ollama takes a name without a tag for its `latest`.
-        found = {known.model: known for known in endpoint.models}
-        model = found.get(spec.model) or found.get(f"{spec.model}:latest")
+        model = named(endpoint.models, spec.model)
         if model is None:
-            near = difflib.get_close_matches(spec.model, found, n=3, cutoff=0.5)
+            near = difflib.get_close_matches(spec.model, [known.model for known in endpoint.models], n=3, cutoff=0.5)
             choice = f"Did you mean {', '.join(near)}?" if near else "Choose one of its models."
             if endpoint.kind == "ollama":
                 choice = f"Run `ollama pull {spec.model}` where it runs. {choice if near else ''}".rstrip()
@@ -119,23 +162,7 @@ class Planner:
         return model
 
 
-def _receipt(
-    spec: job_pb2.JobSpec,
-    endpoint: endpoint_pb2.Endpoint,
-    model: endpoint_pb2.Model,
-    tasks: Sequence[job_pb2.TaskPlan],
-) -> job_pb2.Receipt:
-    return job_pb2.Receipt(
-        endpoint_kind=endpoint.kind,
-        server=endpoint.server,
-        concurrency=endpoint.concurrency,
-        model_digest=model.digest,
-        software=services.__version__,
-        configuration=configuration(spec, model.digest, tasks),
-    )
-
-
-def configuration(spec: job_pb2.JobSpec, digest: str, tasks: Sequence[job_pb2.TaskPlan]) -> str:
+def configuration(spec: job_pb2.JobSpec, receipt: job_pb2.Receipt, tasks: Sequence[job_pb2.TaskPlan]) -> str:
     """What a leaderboard ranks: SHA-256 over everything about the model and how it is asked, nothing about the items.
 
     Prompts count with the tasks that run, so that a changed prompt of one task makes another configuration.
@@ -143,10 +170,12 @@ def configuration(spec: job_pb2.JobSpec, digest: str, tasks: Sequence[job_pb2.Ta
     named = {
         "endpoint": spec.endpoint,
         "model": spec.model,
-        "digest": digest,
-        "sampling": json_format.MessageToDict(spec.sampling, preserving_proto_field_name=True),
+        "digest": receipt.model_digest,
+        "parameters": receipt.parameters,
+        "template": receipt.template,
         "mode": suite_pb2.Mode.Name(spec.mode or suite_pb2.MODE_GENERATE),
         "shots": spec.suite.shots,
+        "repeats": max(1, spec.suite.repeats),
         "prompts": sorted((task.task, task.version, task.prompt_hash) for task in tasks),
     }
     canonical = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

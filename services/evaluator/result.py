@@ -6,13 +6,14 @@ prompt at 128 KB each, and `error` says so. Everything else in a result is small
 
 from __future__ import annotations
 
-from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.tasks.base import Continuation, Item, Response, Task
 from touchstone.v1 import item_result_pb2
 
 RESPONSE_BYTES = 256 * 1024
 REASONING_BYTES = PROMPT_BYTES = 128 * 1024
 _ERROR_BYTES = 8 * 1024
 _NAME_BYTES = 512
+_MOST_CHARACTER_BYTES = 4
 
 
 def prompt_text(item: Item) -> str:
@@ -22,10 +23,12 @@ def prompt_text(item: Item) -> str:
     return item.context
 
 
-def answered(task: Task, item: Item, position: int, response: Response, calls: int) -> item_result_pb2.ItemResult:
+def answered(
+    task: Task, item: Item, position: int, repeat: int, response: Response, calls: int, identity: str = ""
+) -> item_result_pb2.ItemResult:
     """The result of an item that the provider answered. Scores the whole texts, then cuts them."""
     scored = task.score(item, response)
-    result = _base(task, item, position, calls)
+    result = _base(task, item, position, repeat, calls)
     notes: list[str] = []
     result.response = _cut("response", response.text, RESPONSE_BYTES, notes)
     result.reasoning = _cut("reasoning", response.reasoning, REASONING_BYTES, notes)
@@ -38,25 +41,78 @@ def answered(task: Task, item: Item, position: int, response: Response, calls: i
     result.output_tokens = response.output_tokens
     result.finish_reason = _cut("finish reason", response.finish_reason, _NAME_BYTES, notes)
     result.served_model = _cut("model's name", response.served_model, _NAME_BYTES, notes)
+    result.continuations.extend(
+        item_result_pb2.Continuation(text=c.text, loglikelihood=c.loglikelihood, tokens=c.tokens, greedy=c.greedy)
+        for c in response.continuations
+    )
+    result.ttft_ms = response.ttft_ms
+    result.parameters = _cut("parameters", response.parameters, _ERROR_BYTES, notes)
+    result.reasoning_tokens = response.reasoning_tokens
+    if response.cost_usd is not None:
+        result.cost_usd = response.cost_usd
+    result.identity = identity
     result.error = " ".join(notes)
     for name, value in scored.statistics.items():
         result.statistics[name] = value
     return result
 
 
-def failed(task: Task, item: Item, position: int, message: str, calls: int) -> item_result_pb2.ItemResult:
+def reused(
+    task: Task, item: Item, position: int, repeat: int, stored: item_result_pb2.ItemResult
+) -> item_result_pb2.ItemResult:
+    """The result of an item whose answer was stored before, by the present scorer. No call was made."""
+    result = answered(task, item, position, repeat, _response(stored), 0, stored.identity)
+    result.reused = True
+    # What was cut when it was stored stays cut.
+    result.error = result.error or stored.error
+    return result
+
+
+def is_whole(stored: item_result_pb2.ItemResult) -> bool:
+    """Whether the whole response was stored, so that it can be scored again. One of the very length of a cut one
+    counts as cut."""
+    return len(stored.response.encode()) <= RESPONSE_BYTES - _MOST_CHARACTER_BYTES
+
+
+def with_prompt(stored: item_result_pb2.ItemResult, item: Item) -> None:
+    """Completes a result that the store gave without its prompt."""
+    stored.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
+
+
+def _response(stored: item_result_pb2.ItemResult) -> Response:
+    return Response(
+        text=stored.response,
+        reasoning=stored.reasoning,
+        finish_reason=stored.finish_reason,
+        input_tokens=stored.input_tokens,
+        output_tokens=stored.output_tokens,
+        latency_ms=stored.latency_ms,
+        served_model=stored.served_model,
+        # The provider said so itself: no scorer reads these two from a text.
+        refused=stored.outcome == item_result_pb2.OUTCOME_REFUSED,
+        input_truncated=stored.outcome == item_result_pb2.OUTCOME_INPUT_TRUNCATED,
+        continuations=tuple(Continuation(c.text, c.loglikelihood, c.tokens, c.greedy) for c in stored.continuations),
+        parameters=stored.parameters,
+        ttft_ms=stored.ttft_ms,
+        reasoning_tokens=stored.reasoning_tokens,
+        cost_usd=stored.cost_usd if stored.HasField("cost_usd") else None,
+    )
+
+
+def failed(task: Task, item: Item, position: int, repeat: int, message: str, calls: int) -> item_result_pb2.ItemResult:
     """The result of an item whose calls failed: an infrastructure error, never scored."""
-    result = _base(task, item, position, calls)
+    result = _base(task, item, position, repeat, calls)
     result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
     result.outcome = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
     result.error = _cut("error", message, _ERROR_BYTES, [])
     return result
 
 
-def _base(task: Task, item: Item, position: int, calls: int) -> item_result_pb2.ItemResult:
+def _base(task: Task, item: Item, position: int, repeat: int, calls: int) -> item_result_pb2.ItemResult:
     return item_result_pb2.ItemResult(
         item=item.index,
         position=position,
+        repeat=repeat,
         item_hash=item.hash,
         prompt_hash=item.prompt_hash,
         reference=item.reference,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from services import rpc
 from services.errors import InvalidRequestError
 
 
@@ -17,9 +18,11 @@ class Settings:
 
     `name` is unique in the installation and its key in the EVALUATORS bucket. Without `data_dir`, a local mirror of
     Hub data sets, rows come from the Hub. A unit that is not heard of for
-    `ack_wait_s` goes to another evaluator. SIGTERM leaves `grace_s` to finish units. `unit_size` is the most items
-    that a crash can repeat. A job fails when its endpoint gives nothing but errors for `first_outage_s` before its
-    first success and for `outage_s` after it.
+    `ack_wait_s` goes to another evaluator. SIGTERM leaves `grace_s` to finish units. `unit_size` is the most items of a
+    unit, which a crash can repeat; twice as many where as many calls go out at once. A job fails when its endpoint
+    gives nothing but errors for `first_outage_s` before its first success and for `outage_s` after it. `results` is the
+    address of the results service, which has the stored answers; empty when it is not known. `service_token` is what
+    services show each other. `lm_eval` opens the suite of that name, if it is installed.
     """
 
     name: str
@@ -31,6 +34,9 @@ class Settings:
     unit_size: int = 32
     first_outage_s: float = 40.0
     outage_s: float = 300.0
+    results: str = ""
+    service_token: str = field(default="", repr=False)
+    lm_eval: bool = False
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -51,6 +57,9 @@ class Settings:
             unit_size=int(_number("TOUCHSTONE_UNIT_SIZE", 32, least=1)),
             first_outage_s=_number("TOUCHSTONE_FIRST_OUTAGE_S", 40.0, least=1.0),
             outage_s=_number("TOUCHSTONE_OUTAGE_S", 300.0, least=1.0),
+            results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:50052"),
+            service_token=rpc.Settings.from_env().service_token,
+            lm_eval=_switch("TOUCHSTONE_LM_EVAL"),
         )
 
 
@@ -65,6 +74,13 @@ def _name(name: str) -> str:
             f"TOUCHSTONE_EVALUATOR_NAME is {name!r}; it may hold up to 80 letters, digits, - and _.",
         )
     return name
+
+
+def _switch(variable: str) -> bool:
+    text = os.environ.get(variable, "")
+    if text not in ("", "0", "1"):
+        raise InvalidRequestError(f"{variable} is {text!r}; it may be 0 or 1.")
+    return text == "1"
 
 
 def _number(variable: str, default: float, *, least: float) -> float:

@@ -82,10 +82,12 @@ class Catalogue:
         return [(endpoint, m.model) for endpoint, models in zip(endpoints, lists, strict=True) for m in models]
 
     async def suite(self, name: str) -> suite_pb2.Suite:
-        """Raises InvalidRequestError, which lists what is installed."""
+        """The suite of this name; of "<suite>:<task>" the open suite. Raises InvalidRequestError, which lists what is
+        installed."""
         suites = await self.suites()
+        before, colon, _ = name.partition(":")
         for suite in suites:
-            if suite.suite == name:
+            if suite.suite == before and (suite.open or not colon):
                 return suite
         supported = ", ".join(suite.suite for suite in suites) or "none yet; start an evaluator"
         raise InvalidRequestError(f"Invalid benchmark suite. Supported: {supported}", "suite")

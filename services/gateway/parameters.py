@@ -49,15 +49,17 @@ class Parameter:
             return None
 
 
-_OLLAMA, _OPENAI, _BASELINE = "ollama", "openai", "baseline"
+_CHAT = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "anthropic", "http")
+_OPEN_WEIGHTS = ("ollama", "vllm", "engine")
+_SEEDED = tuple(kind for kind in _CHAT if kind != "anthropic")
 PARAMETERS: tuple[Parameter, ...] = (
-    Parameter("temperature", "temperature", "Temperature", False, 0, 2, "0.0–2.0", (_OLLAMA, _OPENAI)),
-    Parameter("top_p", "top_p", "Top P", False, 0, 1, "0.0–1.0", (_OLLAMA, _OPENAI)),
-    Parameter("top_k", "top_k", "Top K", True, 0, 100, "0–100", (_OLLAMA,)),
-    Parameter("repeat_penalty", "repeat_penalty", "Repeat penalty", False, 0, 2, "0.0–2.0", (_OLLAMA,)),
-    Parameter("num_predict", "max_tokens", "Num predict", True, 1, INT32_MAX, "tokens", (_OLLAMA, _OPENAI)),
-    Parameter("num_ctx", "context_length", "Num context", True, 1, INT32_MAX, "tokens", (_OLLAMA,)),
-    Parameter("seed", "seed", "Seed", True, -INT64_MAX - 1, INT64_MAX, "optional", (_OLLAMA, _OPENAI, _BASELINE)),
+    Parameter("temperature", "temperature", "Temperature", False, 0, 2, "0.0–2.0", _CHAT),
+    Parameter("top_p", "top_p", "Top P", False, 0, 1, "0.0–1.0", _CHAT),
+    Parameter("top_k", "top_k", "Top K", True, 0, 100, "0–100", (*_OPEN_WEIGHTS, "gemini", "anthropic")),
+    Parameter("repeat_penalty", "repeat_penalty", "Repeat penalty", False, 0, 2, "0.0–2.0", _OPEN_WEIGHTS),
+    Parameter("num_predict", "max_tokens", "Num predict", True, 1, INT32_MAX, "tokens", _CHAT),
+    Parameter("num_ctx", "context_length", "Num context", True, 1, INT32_MAX, "tokens", ("ollama",)),
+    Parameter("seed", "seed", "Seed", True, -INT64_MAX - 1, INT64_MAX, "optional", (*_SEEDED, "baseline")),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 

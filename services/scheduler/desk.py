@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from services.errors import LimitReachedError, PermissionDeniedError, UnavailableError
 from services.rpc import Identity
+from services.scheduler import reuse
 from services.scheduler.board import Board
 from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job, seconds, stamp
 from services.scheduler.ports import Results
@@ -26,11 +27,21 @@ class Desk:
     async def create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """Queues a job; the same request id again gives the job it made.
 
-        Raises InvalidRequestError, UnsupportedError, LimitReachedError.
+        Raises InvalidRequestError, UnsupportedError, LimitReachedError; of a job whose answers are to be taken also
+        NotFoundError, ConflictError and, when only results knows it, UnavailableError.
         """
-        return await self._board.finish_anyway(self._create(caller, request_id, spec))
+        # Like a retry's: asked before the lock is taken.
+        source = await self._any_age(spec.reuse.job_id) if spec.reuse.job_id else None
+        return await self._board.finish_anyway(self._create(caller, request_id, spec, source))
 
-    async def _create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+    async def _any_age(self, job_id: str) -> job_pb2.Job:
+        if job_id in self._board.jobs:
+            return self._board.view(self._board.find(job_id))
+        return await self._results.job(job_id)
+
+    async def _create(
+        self, caller: Identity, request_id: str, spec: job_pb2.JobSpec, source: job_pb2.Job | None
+    ) -> job_pb2.Job:
         board = self._board
         async with board.lock:
             now = board.now()
@@ -38,7 +49,7 @@ class Desk:
                 known = await board.store.find_request(caller.user, request_id)
                 if known in board.jobs:
                     return board.view(board.jobs[known])
-            full = validate(request_id, spec, board.fleet, board.limits.job_time_s, now)
+            full = validate(request_id, spec, board.fleet, board.limits.job_time_s, now, source)
             self._require_room(caller.user)
             message = job_pb2.Job(
                 job_id=str(uuid.uuid4()),
@@ -46,8 +57,12 @@ class Desk:
                 spec=full,
                 state=PENDING,
                 attempt=1,
-                baseline=board.fleet.endpoint(full.endpoint, now).baseline,
             )
+            if source is not None:
+                reuse.begin(message, source)
+                message.baseline = source.baseline
+            else:
+                message.baseline = board.fleet.endpoint(full.endpoint, now).baseline
             stamp(message.created_at, now)
             message.progress.time_limit_s = full.time_limit_s
             job = Job(message, request_id=request_id, waiting_since=now)

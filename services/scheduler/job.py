@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from google.protobuf import timestamp_pb2
 
 from services.errors import ConflictError
+from services.scheduler import reuse
 from services.scheduler.ledger import Ledger
 from touchstone.v1 import job_pb2, job_record_pb2, unit_pb2
 
@@ -95,20 +96,19 @@ class Job:
     def start(self, plan: unit_pb2.Plan, missing: dict[int, tuple[int, ...]] | None, sequence: int, now: float) -> None:
         """The plan is known: RUNNING begins, and the time limit counts. `missing` as in Layout.missing, for a retry.
 
-        `sequence` is the RESULTS position before the attempt's first item. Raises ConflictError when a retry would
-        mix two versions of the data.
+        `sequence` is the RESULTS position before the attempt's first item. Raises ConflictError when a retry, or a
+        job that takes another's answers, would mix two versions of the data or of the model.
         """
-        hashes = item_set(task.item_set for task in plan.tasks)
-        if self.message.item_set and self.message.item_set != hashes:
-            raise ConflictError(
-                "The data or the prompts have changed since the first attempt, so its answers cannot be completed. "
-                "Start a new job."
-            )
+        reuse.check_plan(self.message, plan.tasks, plan.receipt.model_digest)
         self._move(RUNNING, "run")
         del self.message.plan[:]
         self.message.plan.extend(plan.tasks)
-        self.message.receipt.CopyFrom(plan.receipt)
-        self.message.item_set = hashes
+        if reuse.is_rescore(self.message.spec):
+            # Who answered stands in the source's receipt, which the job has from its beginning.
+            self.message.receipt.software = plan.receipt.software
+        else:
+            self.message.receipt.CopyFrom(plan.receipt)
+        self.message.item_set = item_set(task.item_set for task in plan.tasks)
         self.ledger = Ledger(list(plan.tasks))
         self.ledger.sequence = sequence
         if missing is not None:
@@ -126,9 +126,10 @@ class Job:
         self.message.incomplete = incomplete
         self._finish(now)
 
-    def fail(self, reason: str, now: float) -> None:
+    def fail(self, reason: str, now: float, detail: str = "") -> None:
         self._move(FAILED, "failed")
         self.message.reason = reason
+        self.message.reason_detail = detail[:4000]
         self._finish(now)
 
     def cancel(self, actor: str, now: float) -> None:
@@ -144,7 +145,7 @@ class Job:
         self._move(PENDING, "retried")
         self.earlier_run_s = self.message.progress.elapsed_s
         self.message.attempt += 1
-        self.message.reason = ""
+        self.message.reason = self.message.reason_detail = ""
         self.message.incomplete = False
         self.message.ClearField("finished_at")
         self.message.ClearField("attempt_started_at")

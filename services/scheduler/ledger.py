@@ -49,6 +49,7 @@ class Ledger:
         self._partial: dict[int, tuple[int, ...]] = {}
         self._flights: dict[int, _Flight] = {}
         self.released: set[int] = set()
+        self._begun: set[int] = set()
         self.kept_items = 0
         """Items that an earlier attempt has done."""
         self._next = 0
@@ -130,16 +131,19 @@ class Ledger:
 
     # -- release -----------------------------------------------------------------------------------------------
 
-    def unreleased(self, most: int) -> list[tuple[int, int]]:
-        """Up to `most` (unit, items) pairs that are neither done nor released, in plan order."""
+    def unreleased(self, units: int, items: int = 0) -> list[tuple[int, int]]:
+        """(unit, items) pairs that are neither done nor released, in plan order: as many as make up so many units and
+        so many items, where there are."""
         while self._next < self.layout.units and (self.is_done(self._next) or self._next in self.released):
             self._next += 1
         found: list[tuple[int, int]] = []
+        missing = items
         for unit in range(self._next, self.layout.units):
-            if len(found) == most:
+            if len(found) >= units and missing <= 0:
                 break
             if not self.is_done(unit) and unit not in self.released:
                 found.append((unit, self.unit_items(unit)))
+                missing -= found[-1][1]
         return found
 
     def unit_items(self, unit: int) -> int:
@@ -149,8 +153,13 @@ class Ledger:
         """Positions that the unit is limited to; empty means all of its slice."""
         return self._partial.get(unit, ())
 
+    def begun(self, unit: int) -> bool:
+        """Whether an evaluator may have stored some of its answers before it was taken back."""
+        return unit in self._begun
+
     def take_back(self, unit: int) -> None:
         """The unit is not with an evaluator after all; it will be released again."""
+        self._begun.add(unit)
         self.released.discard(unit)
         self._flights.pop(unit, None)
         self._next = min(self._next, unit)
@@ -169,6 +178,13 @@ class Ledger:
     @property
     def items_done(self) -> int:
         return sum(self._done_items) + sum(min(f.items, self.unit_items(u)) for u, f in self._flights.items())
+
+    def pace(self, now: float) -> float:
+        """Items per second lately; 0 in the first moments."""
+        for at, done, _ in reversed(self._samples):
+            if now - at >= SAMPLE_S / 2:
+                return max(0.0, (self.items_done - done) / (now - at))
+        return 0.0
 
     @property
     def items_failed(self) -> int:

@@ -31,7 +31,7 @@ class Layout:
     """The units of a plan."""
 
     def __init__(self, tasks: Sequence[job_pb2.TaskPlan]) -> None:
-        self._sizes = [(task.items, max(1, task.unit_size)) for task in tasks]
+        self._sizes = [(task.items * max(1, task.repeats), max(1, task.unit_size)) for task in tasks]
         counts = [-(-items // size) for items, size in self._sizes]
         # First unit number of each task, then the total.
         self._first = [0, *accumulate(counts)]
@@ -42,6 +42,7 @@ class Layout:
 
     @property
     def items(self) -> int:
+        """Answers: items times repeats."""
         return sum(items for items, _ in self._sizes)
 
     def task_items(self, task: int) -> int:

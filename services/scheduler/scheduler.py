@@ -11,13 +11,21 @@ from services.bus import PLAN_ENDPOINT, PLAN_UNIT, ResultHeaders
 from services.errors import ConflictError, DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler import queue
 from services.scheduler.board import Board
+from services.scheduler.fleet import Capacity
 from services.scheduler.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
 from services.scheduler.plan import Layout
 from services.scheduler.ports import Results
+from services.scheduler.reuse import is_rescore, too_few_stored
+from services.scheduler.route import route
 from services.scheduler.upkeep import Upkeep
 from touchstone.v1 import unit_pb2
 
 log = logging.getLogger(__name__)
+
+_ON_THE_WAY_S = 0.5
+"""From an item's release until its result is counted here, beside waiting for a slot and the call itself."""
+_MOST_AHEAD = 6
+"""Times the calls at once."""
 
 
 class Scheduler:
@@ -116,13 +124,16 @@ class Scheduler:
         published = {task.task: task.published_items for task in suite.tasks} if suite else {}
         published |= {task.task: task.published_items or task.items for task in job.message.plan}
         job.message.published_items = sum(published.values())
-        job.message.subset = sum(task.items for task in job.message.plan) < job.message.published_items
+        limit = job.message.spec.suite.limit
+        # Of an open suite's task nobody may know the size; as many items as the limit allows are then taken for a part.
+        cut = any(not task.published_items and 0 < limit <= task.items for task in job.message.plan)
+        job.message.subset = cut or sum(task.items for task in job.message.plan) < job.message.published_items
 
     async def on_fault(self, job_id: str, attempt: int, fault: unit_pb2.Fault, sequence: int) -> None:
         self._upkeep.position = sequence
         async with self._board.lock:
             if self.awaits(job_id, attempt):
-                await self._board.fail(self._board.find(job_id), fault.reason)
+                await self._board.fail(self._board.find(job_id), fault.reason, fault.detail)
 
     # -- the pump ----------------------------------------------------------------------------------------------
 
@@ -158,7 +169,7 @@ class Scheduler:
                     break
                 job = board.jobs[waiting.job_id]
                 # A job whose endpoint nobody serves would hold a slot for nothing.
-                if board.fleet.capacity(job.message.spec.endpoint, board.now()).evaluators == 0:
+                if board.fleet.capacity(route(job.message.spec), board.now()).evaluators == 0:
                     continue
                 job.admit(self._upkeep.position, board.now())
                 await board.commit(job, "scheduler", "planning")
@@ -166,20 +177,28 @@ class Scheduler:
         for job in board.in_state(PLANNING):
             if job.plan_released != job.message.attempt:
                 spec = job.message.spec
-                unit = unit_pb2.Unit(job_id=job.id, attempt=job.message.attempt, unit=PLAN_UNIT, spec=spec)
+                unit = unit_pb2.Unit(
+                    job_id=job.id, attempt=job.message.attempt, unit=PLAN_UNIT, spec=spec, owner=job.message.owner
+                )
                 await board.work.release(PLAN_ENDPOINT, spec.priority, unit)
                 job.plan_released = job.message.attempt
 
     async def _release(self) -> None:
         by_endpoint: dict[str, list[Job]] = {}
         for job in self._board.in_state(RUNNING):
-            by_endpoint.setdefault(job.message.spec.endpoint, []).append(job)
+            by_endpoint.setdefault(route(job.message.spec), []).append(job)
         for endpoint, jobs in by_endpoint.items():
-            capacity = self._board.fleet.capacity(endpoint, self._board.now())
-            most = 2 * max(capacity.calls, capacity.evaluators)
-            active = [_active(job, most) for job in jobs]
+            now = self._board.now()
+            capacity = self._board.fleet.capacity(endpoint, now)
+            pace = sum(job.ledger.pace(now) for job in jobs if job.ledger is not None)
+            ahead = int(min(pace * _ON_THE_WAY_S, _MOST_AHEAD * capacity.calls))
             chosen = queue.choose(
-                active, capacity=capacity.calls, evaluators=capacity.evaluators, exclusive=capacity.exclusive
+                [_active(job, capacity, ahead, now) for job in jobs],
+                capacity=capacity.calls,
+                evaluators=capacity.evaluators,
+                exclusive=capacity.exclusive,
+                patience_s=self._board.limits.ageing_s,
+                ahead=ahead,
             )
             await asyncio.gather(*(self._release_unit(self._board.jobs[job_id], unit) for job_id, unit in chosen))
 
@@ -199,9 +218,13 @@ class Scheduler:
             stop=place.stop,
             positions=ledger.positions(unit),
             item_set=task.item_set,
+            model_digest=job.message.receipt.model_digest,
+            owner=job.message.owner,
+            begun=ledger.begun(unit),
         )
         ledger.released.add(unit)
-        await self._board.work.release(job.message.spec.endpoint, job.message.spec.priority, message)
+        self._board.fleet.sent(route(job.message.spec), job.message.spec.model)
+        await self._board.work.release(route(job.message.spec), job.message.spec.priority, message)
 
     async def _finalize(self) -> None:
         for job in self._board.in_state(RUNNING):
@@ -242,20 +265,22 @@ class Scheduler:
                 await self._board.fail(job, f"The results service cannot take the job: {error.message}")
 
     async def _complete(self, job: Job, unanswered: int) -> None:
-        planned = sum(task.items for task in job.message.plan)
+        planned = Layout(job.message.plan).items
         share = self._board.limits.error_share
         if unanswered > share * planned:
-            await self._board.fail(
-                job,
+            reason = (
                 f"{unanswered:,} of {planned:,} items have no answer after all retries, more than {share:.0%}. "
-                "The others are kept; a retry runs what is missing.",
+                "The others are kept; a retry runs what is missing."
             )
+            if is_rescore(job.message.spec):
+                reason = too_few_stored(job.message.spec, unanswered, planned, share)
+            await self._board.fail(job, reason)
             return
         job.complete(incomplete=unanswered > 0, now=self._board.now())
         await self._board.finish(job, "scheduler", "completed")
 
 
-def _active(job: Job, most: int) -> queue.Active:
+def _active(job: Job, capacity: Capacity, ahead: int, now: float) -> queue.Active:
     assert job.ledger is not None
     return queue.Active(
         job_id=job.id,
@@ -264,5 +289,7 @@ def _active(job: Job, most: int) -> queue.Active:
         since=seconds(job.message.created_at),
         in_flight_units=len(job.ledger.released),
         in_flight_items=job.ledger.in_flight_items,
-        next_units=job.ledger.unreleased(most),
+        next_units=job.ledger.unreleased(2 * capacity.evaluators, 2 * capacity.calls + ahead),
+        warm=job.message.spec.model in capacity.resident,
+        held_s=now - seconds(job.message.attempt_started_at),
     )

@@ -6,23 +6,26 @@ from collections.abc import Sequence
 
 from services.scheduler.fleet import Fleet
 from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job
+from services.scheduler.reuse import is_rescore
+from services.scheduler.route import route
 
 
 def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None:
     """Sets the current step and the place in the queue. `waiting` lists pending job ids in starting order."""
     progress = job.message.progress
-    endpoint = job.message.spec.endpoint
-    served = fleet.capacity(endpoint, now).evaluators > 0
+    spec = job.message.spec
+    served = fleet.capacity(route(spec), now).evaluators > 0
+    needed = "an evaluator" if is_rescore(spec) else f"an evaluator that serves {spec.endpoint}"
     progress.queue_position = waiting.index(job.id) + 1 if job.id in waiting else 0
     if job.state == PENDING:
         place = progress.queue_position
         progress.current_step = f"Waiting in the queue, place {place}" if place else "Waiting in the queue"
         if not served:
-            progress.current_step = f"Waiting for an evaluator that serves {endpoint}"
+            progress.current_step = f"Waiting for {needed}"
     elif job.state == PLANNING:
         progress.current_step = "Reading the data"
     elif job.state == RUNNING and not served:
-        progress.current_step = f"Waiting for an evaluator that serves {endpoint}"
+        progress.current_step = f"Waiting for {needed}"
     elif job.state == RUNNING:
         names = [task.task for task in progress.tasks if task.running][:3]
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -9,6 +9,7 @@ from services.bus import PLAN_UNIT
 from services.scheduler.board import Board
 from services.scheduler.job import PLANNING, RUNNING, Job, seconds
 from services.scheduler.ports import Change
+from services.scheduler.reuse import is_rescore, too_few_stored
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,8 @@ class Upkeep:
                 f"{failed:,} of {done:,} items failed, more than {share:.0%} of the job. "
                 "What was answered is kept; a retry runs the rest."
             )
+            if is_rescore(job.message.spec):
+                reason = too_few_stored(job.message.spec, failed, total, share)
         else:
             return
         async with self._board.lock:

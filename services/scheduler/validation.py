@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from services.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from services.scheduler import reuse
 from services.scheduler.fleet import Fleet
-from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
     ("temperature", 0.0, 2.0),
@@ -18,19 +19,30 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
 )
 _MOST_SPEC_BYTES = 16 * 1024
 """The spec travels with every unit and every audit event; a NATS message holds 1 MB."""
+_MOST_REPEATS = 64
+_MOST_OPEN_SHOTS = 100
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{0,64}")
+_OPEN_TASK = re.compile(r"[a-zA-Z0-9_.-]{1,100}")
+_LOGLIKELIHOOD_KINDS = frozenset({"openai", "vllm", "engine"})
+"""Protocols that have log-likelihoods of given texts; whether a server gives them right is proved when a job asks."""
 
 
-def validate(request_id: str, spec: job_pb2.JobSpec, fleet: Fleet, job_time_s: int, now: float) -> job_pb2.JobSpec:
-    """The spec with its defaults filled in. Raises InvalidRequestError or UnsupportedError."""
+def validate(
+    request_id: str,
+    spec: job_pb2.JobSpec,
+    fleet: Fleet,
+    job_time_s: int,
+    now: float,
+    source: job_pb2.Job | None = None,
+) -> job_pb2.JobSpec:
+    """The spec with its defaults filled in. `source` is the job that `spec.reuse` names.
+
+    Raises InvalidRequestError, UnsupportedError, or ConflictError for a source that has no answers to take.
+    """
     if not _REQUEST_ID.fullmatch(request_id):
         raise InvalidRequestError("request_id may have up to 64 printable ASCII characters.", "request_id")
     full = job_pb2.JobSpec()
     full.CopyFrom(spec)
-    try:
-        fleet.endpoint(full.endpoint, now)
-    except NotFoundError as error:
-        raise InvalidRequestError(error.message, "spec.endpoint") from error
     if not full.model or len(full.model) > 300 or not full.model.isprintable():
         raise InvalidRequestError("Name a model of the endpoint, at most 300 characters.", "spec.model")
     for name, low, high in _RANGES:
@@ -54,26 +66,86 @@ def validate(request_id: str, spec: job_pb2.JobSpec, fleet: Fleet, job_time_s: i
     if work != "suite":
         raise UnsupportedError(f"This installation runs suites; {work} jobs are not available in it.")
     full.priority = full.priority or job_pb2.PRIORITY_HIGH
-    _suite(full, fleet.suite(full.suite.suite, now))
+    reuse.check_form(full.reuse)
+    if source is not None:
+        reuse.check_source(full, source)
+    # A re-score calls nobody: its endpoint may be gone, and its answers are there whatever the endpoint can do now.
+    if not reuse.is_rescore(full):
+        _endpoint(full, fleet, now)
+    _suite(full, fleet, now)
     return full
 
 
-def _suite(spec: job_pb2.JobSpec, suite: suite_pb2.Suite) -> None:
+def _endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
+    try:
+        endpoint = fleet.endpoint(spec.endpoint, now)
+    except NotFoundError as error:
+        raise InvalidRequestError(error.message, "spec.endpoint") from error
+    model = next((known for known in endpoint.models if known.model == spec.model), endpoint_pb2.Model())
+    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD and (
+        endpoint.kind not in _LOGLIKELIHOOD_KINDS
+        or (model.capabilities.HasField("loglikelihood") and not model.capabilities.loglikelihood)
+    ):
+        who = spec.endpoint if endpoint.kind not in _LOGLIKELIHOOD_KINDS else f"{model.model} at {spec.endpoint}"
+        raise InvalidRequestError(
+            f"{who} does not give log-likelihoods of given texts. Choose mode generate, or an endpoint that gives "
+            "them, such as vLLM.",
+            "spec.mode",
+        )
+    if spec.reuse.any_job and model.model and not model.digest:
+        raise InvalidRequestError(no_digest(spec.endpoint, spec.model), "spec.reuse.any_job")
+
+
+def no_digest(endpoint: str, model: str) -> str:
+    """Why other jobs' answers cannot be taken."""
+    return (
+        f"{endpoint} does not tell which weights are behind {model}, so answers of other jobs may be another model's. "
+        "Run without reuse.any_job."
+    )
+
+
+def _suite(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
     work = spec.suite
-    tasks = {task.task: task for task in suite.tasks}
-    for name in work.tasks:
-        if name not in tasks:
-            listed = ", ".join(tasks)
-            raise InvalidRequestError(f"{suite.title} has no task {name!r}. Tasks: {listed}.", "spec.suite.tasks")
-    if len(set(work.tasks)) != len(work.tasks):
-        raise InvalidRequestError("A task is named twice.", "spec.suite.tasks")
+    name, colon, open_task = work.suite.partition(":")
+    suite = fleet.suite(name, now)
     if work.limit < 0:
         raise InvalidRequestError("limit may be 0 (all items) or more.", "spec.suite.limit")
-    if work.repeats not in (0, 1):
-        raise InvalidRequestError("repeats may be 0 or 1: one answer per item.", "spec.suite.repeats")
-    for task in (tasks[name] for name in work.tasks or tasks):
+    if not 0 <= work.repeats <= _MOST_REPEATS:
+        raise InvalidRequestError(f"repeats may be 0 to {_MOST_REPEATS} answers per item.", "spec.suite.repeats")
+    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD and work.repeats > 1:
+        raise InvalidRequestError(
+            "A log-likelihood is the same each time it is asked for; repeats may be 0 or 1.", "spec.suite.repeats"
+        )
+    if suite.open:
+        _open(work, open_task)
+        return
+    if colon:
+        raise InvalidRequestError(
+            f"{suite.title} takes no task in its name. Name tasks in tasks, and {name} as suite.", "spec.suite.suite"
+        )
+    tasks = {task.task: task for task in suite.tasks}
+    for task_name in work.tasks:
+        if task_name not in tasks:
+            listed = ", ".join(tasks)
+            raise InvalidRequestError(f"{suite.title} has no task {task_name!r}. Tasks: {listed}.", "spec.suite.tasks")
+    if len(set(work.tasks)) != len(work.tasks):
+        raise InvalidRequestError("A task is named twice.", "spec.suite.tasks")
+    for task in (tasks[task_name] for task_name in work.tasks or tasks):
         if spec.mode not in task.modes:
             mode = suite_pb2.Mode.Name(spec.mode).removeprefix("MODE_").lower()
             raise InvalidRequestError(f"{task.title} cannot run in {mode} mode.", "spec.mode")
         if not 0 <= work.shots <= task.max_shots:
             raise InvalidRequestError(f"{task.title} takes 0 to {task.max_shots} shots.", "spec.suite.shots")
+
+
+def _open(work: job_pb2.SuiteWork, task: str) -> None:
+    """A task of an open suite is checked here by its form, and by the evaluator that plans it for the rest."""
+    suite = work.suite.partition(":")[0]
+    if not _OPEN_TASK.fullmatch(task):
+        raise InvalidRequestError(
+            f"Name a task of {suite} as {suite}:<task>, with up to 100 letters, digits, _, . and -.", "spec.suite.suite"
+        )
+    if work.tasks and list(work.tasks) != [task]:
+        raise InvalidRequestError(f"{work.suite} is one task; leave tasks out.", "spec.suite.tasks")
+    if not 0 <= work.shots <= _MOST_OPEN_SHOTS:
+        raise InvalidRequestError(f"shots may be 0 to {_MOST_OPEN_SHOTS}.", "spec.suite.shots")

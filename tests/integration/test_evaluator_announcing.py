@@ -17,7 +17,7 @@ from tests.nats_server import NatsServer
 from tests.servers.ollama_server import OllamaServer
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour, Fault
-from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2
 
 State = endpoint_pb2.Endpoint
 
@@ -42,7 +42,7 @@ async def test_an_evaluator_announces_its_endpoints_models_and_suites(nats: Nats
         async with running(nats, [endpoint]):
             await until(lambda: has_state(rig, State.STATE_REACHABLE))
             found = await announced(rig)
-    assert [suite.suite for suite in found.suites] == ["demo", "glue"]
+    assert {"demo", "glue", "superglue", "mmlu", "medical"} <= {suite.suite for suite in found.suites}
     told = found.endpoints[0]
     assert (told.endpoint, told.kind, told.server) == ("stub", "ollama", "Ollama 0.33.1")
     assert (told.concurrency, told.exclusive, told.detail) == (3, True, "")
@@ -123,23 +123,61 @@ async def test_a_plan_counts_items_and_carries_the_receipt(nats: NatsServer) -> 
     receipt = plan.receipt
     assert (receipt.endpoint_kind, receipt.server, receipt.concurrency) == ("ollama", "Ollama 0.33.1", 2)
     assert receipt.model_digest == "sha256:stub"
-    assert receipt.configuration == configuration(spec, "sha256:stub", plan.tasks)
+    assert (receipt.parameters, receipt.template) == ('{"temperature":0}', "endpoint")
+    assert receipt.configuration == configuration(spec, receipt, plan.tasks)
 
 
 def test_the_configuration_depends_on_how_the_model_is_asked_and_not_on_which_items() -> None:
-    spec = suite_spec()
-    base = configuration(spec, "digest", [])
-    assert configuration(suite_spec(limit=10, seed=3), "digest", []) == base
-    warm = suite_spec()
-    warm.sampling.temperature = 0.0
+    spec, asked = suite_spec(), job_pb2.Receipt(model_digest="digest", parameters="{}", template="endpoint")
+    base = configuration(spec, asked, [])
+    assert configuration(suite_spec(limit=10, seed=3, repeats=1), asked, []) == base
+    scoring = suite_spec()
+    scoring.mode = suite_pb2.MODE_LOGLIKELIHOOD
     others = [
-        configuration(suite_spec("other"), "digest", []),
-        configuration(spec, "another", []),
-        configuration(warm, "digest", []),
-        configuration(suite_spec(shots=2), "digest", []),
-        configuration(spec, "digest", [job_pb2.TaskPlan(task="a", prompt_hash="x")]),
+        configuration(suite_spec("other"), asked, []),
+        configuration(spec, job_pb2.Receipt(model_digest="another", parameters="{}", template="endpoint"), []),
+        configuration(spec, job_pb2.Receipt(model_digest="digest", parameters='{"seed":1}', template="endpoint"), []),
+        configuration(spec, job_pb2.Receipt(model_digest="digest", parameters="{}", template="none"), []),
+        configuration(suite_spec(shots=2), asked, []),
+        configuration(suite_spec(repeats=3), asked, []),
+        configuration(scoring, asked, []),
+        configuration(spec, asked, [job_pb2.TaskPlan(task="a", prompt_hash="x")]),
     ]
-    assert len({base, *others}) == 6
+    assert len({base, *others}) == 9
+
+
+async def test_a_rescore_is_planned_although_its_endpoint_has_no_key(nats: NatsServer) -> None:
+    endpoint = stub_endpoint("http://127.0.0.1:9/v1", api_key_env="STUB_KEY")
+    spec = suite_spec(limit=3)
+    spec.reuse.job_id = "source"
+    async with open_rig(nats) as rig, running(nats, [endpoint]):
+        plan = await rig.plan(spec)
+    assert plan.error == ""
+    assert [task.items for task in plan.tasks] == [3] * 4
+    assert plan.receipt == job_pb2.Receipt(software=plan.receipt.software, source_job="source")
+    assert plan.receipt.software
+
+
+async def test_what_the_model_cannot_do_is_refused_when_planned(nats: NatsServer) -> None:
+    scoring, taking, warm = suite_spec(suite="mmlu"), suite_spec(), suite_spec()
+    scoring.mode = suite_pb2.MODE_LOGLIKELIHOOD
+    taking.reuse.any_job = True
+    warm.sampling.temperature = 0.5
+    async with (
+        open_rig(nats) as rig,
+        OpenAIServer(Behaviour(models=("stub", "o3"))) as stub,
+        OllamaServer() as ollama,
+        running(nats, [stub_endpoint(stub.url), stub_endpoint(ollama.url, "ollama", name="local")]),
+    ):
+        await until(lambda: has_state(rig, State.STATE_REACHABLE))
+        scoring.endpoint = "local"
+        refused = [(await rig.plan(spec)).error for spec in (scoring, taking)]
+        warm.model = "o3"
+        refused.append((await rig.plan(warm)).error)
+    assert refused[0].startswith("local does not give log-likelihoods of given texts. Choose mode generate")
+    assert refused[1].startswith("stub does not tell which weights are behind stub")
+    assert refused[2] == "o3 does not take temperature. Leave it out of the job's parameters."
+    assert stub.records == ollama.records == []
 
 
 async def test_a_plan_for_an_unknown_model_names_near_ones(nats: NatsServer) -> None:

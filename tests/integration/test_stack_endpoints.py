@@ -213,12 +213,14 @@ def test_answers_on_a_kept_connection_come_at_once(world: World) -> None:
 
 @pytest.mark.parametrize("names", [[], *([name] for name in OLLAMA_PARAMS), [*OLLAMA_PARAMS]], ids=",".join)
 def test_given_sampling_parameters_reach_ollama_and_absent_ones_do_not(world: World, names: list[str]) -> None:
+    """But for the temperature, which is 0 where nothing samples."""
     params = {name: OLLAMA_PARAMS[name] for name in names}
+    expected = params if params.keys() & {"temperature", "top_p", "top_k"} else params | {"temperature": 0}
     for record in world.sampled(world.ollama, "ollama", params):
         assert record.path == "/api/chat"
         assert record.body["model"] == MODEL
         assert record.body["stream"] is False
-        assert record.body.get("options", {}) == params
+        assert record.body.get("options", {}) == expected
 
 
 def test_given_sampling_parameters_reach_an_openai_server_under_its_names(world: World) -> None:
@@ -228,7 +230,8 @@ def test_given_sampling_parameters_reach_an_openai_server_under_its_names(world:
         limit = sent.pop("max_completion_tokens", None) or sent.pop("max_tokens")
         assert (limit, sent) == (55, {"temperature": 0.4, "top_p": 0.6, "seed": 12})
     for record in world.sampled(world.keyed, "keyed", {}):
-        assert set(record.body) <= {"model", "messages", "stream"}
+        assert record.body.keys() - {"model", "messages", "stream"} == {"temperature"}
+        assert record.body["temperature"] == 0
 
 
 # -- answers -------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from services.errors import UnavailableError
 from tests.rows import write_mirror
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
-from tests.stack import Endpoint, Stack, credentials, running, until
+from tests.stack import Endpoint, Stack, credentials, running, touchstone, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import job_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2
 
@@ -102,6 +102,21 @@ def test_a_request_without_a_valid_token_is_refused(world: World) -> None:
                 assert answer.headers["WWW-Authenticate"].startswith("Bearer")
     assert not world.queue().pending
     assert not world.queue().running
+
+
+def test_evaluators_find_stored_answers_and_the_command_shows_its_token(world: World) -> None:
+    arguments = ("run", "--suite", "glue", "--endpoint", "baseline", "--model", "majority", "--tasks", "sst2")
+    unknown = touchstone(world.stack, *arguments)
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "Send a token" in unknown.stderr
+    token = world.token("frank")
+    first = touchstone(world.stack, *arguments, token=token)
+    assert first.returncode == 0, first.stderr
+    again = touchstone(world.stack, "rescore", first.stdout.splitlines()[0], token=token)
+    assert again.returncode == 0, again.stderr
+    assert "4 answers were taken from the store" in again.stderr
+    assert again.stdout.splitlines()[1:] == first.stdout.splitlines()[1:]
+    assert world.stack.job(again.stdout.splitlines()[0], token).owner == "frank"
 
 
 def test_a_token_is_taken_from_either_header(world: World) -> None:

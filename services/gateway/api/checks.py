@@ -31,6 +31,11 @@ def integer(low: int, high: int) -> Check:
     return check
 
 
+def boolean(value: object, path: str) -> Iterator[Problem]:
+    if not isinstance(value, bool):
+        yield path, f"{path} must be true or false."
+
+
 def text(most: int) -> Check:
     def check(value: object, path: str) -> Iterator[Problem]:
         if not isinstance(value, str):
@@ -104,7 +109,7 @@ def parse(body: bytes, check: Check) -> dict[str, object]:
         value = json.loads(body, parse_constant=_refuse)
         json.dumps(value, ensure_ascii=False).encode()  # lone surrogates are legal in JSON text but are no Unicode
     except (ValueError, RecursionError) as error:
-        raise InvalidRequestError("The body is not valid JSON. Send an object with project_id and config.") from error
+        raise InvalidRequestError("The body is not valid JSON. Send an object.") from error
     problems = list(check(value, ""))
     if problems:
         raise FieldErrors(problems)

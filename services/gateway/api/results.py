@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from services.errors import ConflictError, NotFoundError
 from services.gateway import context, jobs
+from services.gateway.api import figures
 from services.gateway.api.query import choice, count
 from services.gateway.responses import JSONResponse
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
@@ -52,7 +53,13 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None) -> dict[str,
         "item_set": job.item_set,
         "baseline": job.baseline,
         "attempt": job.attempt,
+        **figures.asked(job.spec),
+        "receipt": figures.receipt(job.receipt),
+        "data": {plan.task: figures.data(plan) for plan in job.plan},
     }
+    if result:
+        body |= figures.measured(result, metric_body)
+        body["tasks"] = {task.task: figures.task(task) for task in result.tasks}
     if job.reason:
         body["error"] = job.reason
     if result and result.HasField("suite_score"):
@@ -110,6 +117,8 @@ def metric_body(metric: metric_pb2.Metric) -> dict[str, Any]:
         body["bounds"] = [metric.bound_low, metric.bound_high]
     if metric.undefined_reason:
         body["undefined_reason"] = metric.undefined_reason
+    if metric.beside:
+        body["beside"] = True
     return body
 
 
@@ -153,6 +162,7 @@ def row(job: job_pb2.Job) -> dict[str, Any]:
         "created_at": jobs.iso(job.created_at),
         "completed_at": jobs.iso(job.finished_at),
         "provider": job.spec.endpoint,
+        "mode": figures.mode_name(job.spec.mode),
         "incomplete": job.incomplete,
         "baseline": job.baseline,
     }

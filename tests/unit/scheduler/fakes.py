@@ -105,6 +105,8 @@ class FakeResults:
         self.errors = 0
         self.have: dict[str, set[int]] = {}
         self.sealed: list[str] = []
+        self.old: dict[str, job_pb2.Job] = {}
+        """Jobs that the scheduler has forgotten."""
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
         if self.down:
@@ -118,7 +120,9 @@ class FakeResults:
         return self.have
 
     async def job(self, job_id: str) -> job_pb2.Job:
-        raise NotFoundError(f"Benchmark job {job_id} not found")
+        if job_id not in self.old:
+            raise NotFoundError(f"Benchmark job {job_id} not found")
+        return self.old[job_id]
 
 
 def evaluator(

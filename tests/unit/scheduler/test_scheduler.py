@@ -256,6 +256,8 @@ async def test_a_unit_that_left_work_without_being_done_is_released_again(world:
         world.fleet.hear(evaluator(), world.time)
         await asyncio.sleep(0.6)
     assert lost in world.work.offered
+    assert world.work.offered[lost].begun, "some of its answers may be stored"
+    assert not world.work.offered[job, 0].begun
 
 
 async def test_a_watcher_sees_changes_and_the_end(world: World) -> None:

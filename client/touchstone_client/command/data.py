@@ -1,0 +1,42 @@
+"""`touchstone data pull`: a local mirror of a suite's data, for sites without the Hub."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from touchstone_client.command.exits import DONE, REFUSED
+
+_DIR = "TOUCHSTONE_DATA_DIR"
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("data", help="data sets of suites", description="Data sets of suites.")
+    verbs = parser.add_subparsers(metavar="verb", required=True)
+    words = "fetch a suite's data sets into a mirror directory"
+    pull = verbs.add_parser("pull", help=words, description=f"Runs where the evaluator is installed: {words}.")
+    pull.add_argument("suite", help="a suite, e.g. glue")
+    pull.add_argument("--dir", type=Path, help=f"the mirror directory ({_DIR})")
+    pull.set_defaults(do=_pull)
+
+
+def _pull(options: argparse.Namespace) -> int:
+    directory = options.dir or os.environ.get(_DIR)
+    if not directory:
+        print(f"touchstone: name the mirror directory: --dir DIR, or set {_DIR}.", file=sys.stderr)
+        return REFUSED
+    try:
+        from services.errors import TouchstoneError
+        from services.evaluator.pull import pull
+    except ImportError:
+        print("touchstone: data is pulled where Touchstone's evaluator is installed; it is not here.", file=sys.stderr)
+        return REFUSED
+    try:
+        pull(options.suite, Path(directory), print)
+    except TouchstoneError as error:
+        print(f"touchstone: {error.message}", file=sys.stderr)
+        return REFUSED
+    return DONE

@@ -1,0 +1,73 @@
+"""What an answer is the answer to: the hash by which a stored one is found again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from services.evaluator.providers.capabilities import Resolved, resolve
+from services.evaluator.tasks.base import Item
+from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1.endpoint_pb2 import Capabilities, Model
+
+_DIGITS = 32
+
+
+def named(models: Iterable[Model], name: str) -> Model | None:
+    """The listed model of this name. Ollama takes one without a tag for its `latest`."""
+    found = {model.model: model for model in models}
+    return found.get(name) or found.get(f"{name}:latest")
+
+
+def asked_with(spec: job_pb2.JobSpec, kind: str, capabilities: Capabilities, repeat: int = 0) -> Resolved:
+    """What the job's requests carry beside the prompt, for one of the answers to an item.
+
+    A baseline is asked with a seed at most, an application with what the job sets. In log-likelihood mode nothing is
+    generated, so that only further provider fields count. Raises a fatal ProviderError for a parameter that the model
+    refuses.
+    """
+    asked = resolve(spec.sampling, capabilities, repeat, max(1, spec.suite.repeats), spec.model)
+    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD:
+        return Resolved({}, asked.extra, stop=False)
+    if kind == "baseline":
+        return Resolved({name: value for name, value in asked.parameters.items() if name == "seed"}, stop=False)
+    if kind == "http":
+        chosen = {name: value for name, value in asked.parameters.items() if spec.sampling.HasField(name)}
+        return Resolved(chosen, asked.extra, asked.stop)
+    return asked
+
+
+class Identity:
+    """Identities of one unit's answers: `identity(item, repeat)`.
+
+    SHA-256 over endpoint, model, its digest, mode, parameters, prompt (log-likelihood: context and continuations), stop
+    sequences and repeat. Whether the answer was streamed does not count. Texts go in with their lengths, so that no two
+    different requests read the same. About 2 µs for a prompt of a thousand characters. Raises a fatal ProviderError for
+    a parameter that the model refuses.
+    """
+
+    def __init__(self, spec: job_pb2.JobSpec, digest: str, kind: str, capabilities: Capabilities) -> None:
+        self._spec, self._digest, self._kind, self._capabilities = spec, digest, kind, capabilities
+        self._begun: dict[int, tuple[Any, bool]] = {0: self._begin(0)}
+
+    def __call__(self, item: Item, repeat: int) -> str:
+        if repeat not in self._begun:
+            self._begun[repeat] = self._begin(repeat)
+        begun, stop = self._begun[repeat]
+        texts = [item.context, *item.choices]
+        if item.messages and self._spec.mode != suite_pb2.MODE_LOGLIKELIHOOD:
+            texts = [text for message in item.messages for text in (message.role, message.content)]
+        if stop:
+            texts += ("stop", *item.stop)
+        whole = begun.copy()
+        whole.update("".join([f"{len(text)}:{text}" for text in texts]).encode("utf-8", "replace"))
+        digits: str = whole.hexdigest()
+        return digits[:_DIGITS]
+
+    def _begin(self, repeat: int) -> tuple[Any, bool]:
+        spec = self._spec
+        asked = asked_with(spec, self._kind, self._capabilities, repeat)
+        mode = suite_pb2.Mode.Name(spec.mode or suite_pb2.MODE_GENERATE)
+        parts = (spec.endpoint, spec.model, self._digest, mode, asked.json, str(repeat))
+        return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()), asked.stop

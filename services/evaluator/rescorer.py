@@ -1,0 +1,89 @@
+"""Runs units of re-scores: stored answers, the present scorer, no call. Every evaluator does, whatever it serves."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nats.aio.msg import Msg
+
+from services.bus import STORED_ENDPOINT, Bus
+from services.evaluator import result
+from services.evaluator.hand import Hand, Held
+from services.evaluator.load import Loader
+from services.evaluator.packer import Packer
+from services.evaluator.puller import Puller
+from services.evaluator.responses import KnownAnswers
+from services.evaluator.settings import Settings
+from services.evaluator.storing import until_stored
+from services.evaluator.tasks.base import Item
+from touchstone.v1 import item_result_pb2
+
+_UNITS_AT_ONCE = 4
+"""Asking the store for one unit's answers takes longer than scoring them."""
+
+
+class Rescorer:
+    """Pulls units of the reserved endpoint, a few at a time."""
+
+    def __init__(self, bus: Bus, hand: Hand, loader: Loader, answers: KnownAnswers, settings: Settings) -> None:
+        self._bus = bus
+        self._hand = hand
+        self._loader = loader
+        self._answers = answers
+        self._settings = settings
+        self._in_hand = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._puller = Puller(bus, STORED_ENDPOINT, settings.ack_wait_s, self._room)
+
+    async def open(self) -> None:
+        await self._puller.open()
+
+    async def run(self) -> None:
+        """Until cancelled; units in hand go on."""
+        await self._puller.run(self._receive)
+
+    def _receive(self, msg: Msg) -> None:
+        if self._hand.take(STORED_ENDPOINT, msg, self._run, self._ended) is not None:
+            self._in_hand += 1
+            if self._in_hand >= _UNITS_AT_ONCE:
+                self._room.clear()
+
+    def _ended(self, held: Held) -> None:
+        self._in_hand -= 1
+        self._room.set()
+
+    async def _run(self, held: Held) -> None:
+        unit = held.unit
+        loaded = await self._loader.load(unit)
+        held.started = True
+        known = await self._answers.of(held, loaded, _no_identity)
+
+        async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
+            batch = item_result_pb2.ItemResultBatch(
+                job_id=unit.job_id,
+                attempt=unit.attempt,
+                unit=unit.unit,
+                task=unit.task,
+                items=items,
+                evaluator=self._settings.name,
+            )
+            await until_stored(
+                lambda: self._bus.publish_items(batch, delivery=held.delivery, done=done), f"items of {held.label}"
+            )
+
+        packer = Packer(len(loaded.items), store)
+        for position, repeat, item in loaded.items:
+            found = known.results.get(position)
+            if found is None:
+                why = known.unusable.get(position, "It has no stored answer.")
+                source = unit.spec.reuse.job_id
+                reason = f"{why} Run job {source}'s failed items again, or start a new job."
+                found = result.failed(loaded.task, item, position, repeat, reason, 0)
+            packer.add(found)
+        await packer.run()
+
+
+def _no_identity(item: Item, repeat: int) -> str:
+    """A re-score finds answers by place; each keeps the identity that it was asked under."""
+    return ""

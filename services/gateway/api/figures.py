@@ -1,0 +1,120 @@
+"""What a job's results say beside the API document's fields: how it asked, what it rests on, how its items ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
+
+MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
+_MODE_NAMES = {number: name for name, number in MODES.items()}
+
+
+def mode_name(mode: suite_pb2.Mode) -> str:
+    return _MODE_NAMES.get(mode, "generate")
+
+
+def asked(spec: job_pb2.JobSpec) -> dict[str, Any]:
+    """How the job asks. `reuse` stands only where stored answers are taken."""
+    body: dict[str, Any] = {
+        "mode": mode_name(spec.mode),
+        "shots": spec.suite.shots,
+        "repeats": max(1, spec.suite.repeats),
+        "seed": spec.suite.seed,
+        "stream": spec.stream,
+    }
+    if spec.reuse.any_job:
+        body["reuse"] = {"any_job": True}
+    elif spec.reuse.job_id:
+        body["reuse"] = {"job_id": spec.reuse.job_id, "rerun": [outcome_name(o) for o in spec.reuse.rerun]}
+    return body
+
+
+def outcome_name(outcome: item_result_pb2.Outcome) -> str:
+    """As in `outcomes`, e.g. "output_truncated"."""
+    return item_result_pb2.Outcome.Name(outcome).removeprefix("OUTCOME_").lower()
+
+
+def receipt(receipt: job_pb2.Receipt) -> dict[str, Any]:
+    """Every field; null for what nobody told. `parameters` is what requests carried, as an object."""
+    return {
+        "endpoint_kind": receipt.endpoint_kind or None,
+        "server": receipt.server or None,
+        "model_digest": receipt.model_digest or None,
+        "software": receipt.software or None,
+        "concurrency": receipt.concurrency or None,
+        "configuration": receipt.configuration or None,
+        "parameters": json.loads(receipt.parameters) if receipt.parameters else None,
+        "template": receipt.template or None,
+        "source_job": receipt.source_job or None,
+        "capabilities": _capabilities(receipt.capabilities),
+    }
+
+
+def _capabilities(known: endpoint_pb2.Capabilities) -> dict[str, bool]:
+    return {field.name: value for field, value in known.ListFields()}
+
+
+def data(plan: job_pb2.TaskPlan) -> dict[str, Any]:
+    """What a task's score rests on."""
+    return {
+        "dataset": plan.data.dataset,
+        "config": plan.data.config,
+        "split": plan.data.split,
+        "revision": plan.data.revision,
+        "version": plan.version,
+        "scorer_version": plan.scorer_version,
+        "prompt_hash": plan.prompt_hash,
+        "items": plan.items,
+        "published_items": plan.published_items or None,
+    }
+
+
+def outcomes(counts: metric_pb2.OutcomeCounts) -> dict[str, dict[str, float]]:
+    """Count and share of each outcome; nothing while no item is stored."""
+    found = {field.name: getattr(counts, field.name) for field in counts.DESCRIPTOR.fields}
+    total = sum(found.values())
+    return {name: {"items": n, "share": n / total} for name, n in found.items()} if total else {}
+
+
+def measured(result: metric_pb2.JobResult, metric: Callable[[metric_pb2.Metric], dict[str, Any]]) -> dict[str, Any]:
+    """Figures over all items. Times are in milliseconds; `ttft` is null where answers were not streamed."""
+    stored = sum(getattr(result.outcomes, field.name) for field in result.outcomes.DESCRIPTOR.fields)
+    streamed = result.ttft_p50_ms > 0
+    return {
+        "outcomes": outcomes(result.outcomes),
+        "averages": [
+            {
+                "category": average.category or None,
+                "metric": average.metric.metric,
+                "rule": average.rule,
+                "tasks": average.tasks,
+                **metric(average.metric),
+            }
+            for average in result.averages
+        ],
+        "score_rule": result.score_rule or None,
+        "reused": {"items": result.items_reused, "share": result.items_reused / stored if stored else 0.0},
+        "served_models": list(result.served_models),
+        "cost_usd": result.cost_usd if result.HasField("cost_usd") else None,
+        "tokens": {
+            "input": result.input_tokens,
+            "output": result.output_tokens,
+            "reasoning": result.reasoning_tokens,
+        },
+        "latency_ms": {"p50": result.latency_p50_ms, "p95": result.latency_p95_ms},
+        "ttft_ms": {"p50": result.ttft_p50_ms, "p95": result.ttft_p95_ms} if streamed else None,
+    }
+
+
+def task(result: metric_pb2.TaskResult) -> dict[str, Any]:
+    """A task's items by outcome, and where it stands in its suite."""
+    return {
+        "title": result.title,
+        "category": result.category or None,
+        "beside": result.beside,
+        "items": result.items,
+        "outcomes": outcomes(result.outcomes),
+    }

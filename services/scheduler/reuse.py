@@ -1,0 +1,130 @@
+"""Jobs that take another job's answers: which job that may be, and what must be the same in both. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from services.errors import ConflictError, InvalidRequestError
+from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
+
+_FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
+_RERUN = frozenset(item_result_pb2.Outcome.values()) - {
+    item_result_pb2.OUTCOME_UNSPECIFIED,
+    item_result_pb2.OUTCOME_ANSWERED,
+}
+
+
+def is_rescore(spec: job_pb2.JobSpec) -> bool:
+    """No call is made: every answer comes from the store, whether or not the endpoint is there."""
+    return bool(spec.reuse.job_id) and not spec.reuse.rerun
+
+
+def check_form(reuse: job_pb2.Reuse) -> None:
+    """What can be told without the other job. Raises InvalidRequestError."""
+    if reuse.any_job and reuse.job_id:
+        raise InvalidRequestError("Take answers of one job or of any job, not both.", "spec.reuse.any_job")
+    if reuse.rerun and not reuse.job_id:
+        raise InvalidRequestError("Name the job whose items run again.", "spec.reuse.job_id")
+    if not set(reuse.rerun) <= _RERUN:
+        names = ", ".join(_outcome(outcome) for outcome in sorted(_RERUN))
+        raise InvalidRequestError(
+            f"Outcomes that can run again: {names}. To ask every item again, start a new job.", "spec.reuse.rerun"
+        )
+
+
+def check_source(spec: job_pb2.JobSpec, source: job_pb2.Job) -> None:
+    """`spec`, with its defaults filled in, may take the answers of `source`.
+
+    Raises ConflictError for a source without a final set of answers, InvalidRequestError for what differs.
+    """
+    if source.state not in _FINISHED:
+        raise ConflictError(f"Job {source.job_id} is not finished. Wait for it, or cancel it first.")
+    if not source.plan:
+        raise ConflictError(f"Job {source.job_id} ended before its first item, so it has no answers to take.")
+    for field, differs in _differences(spec, source.spec):
+        if differs:
+            raise InvalidRequestError(
+                f"{field} differs from that of job {source.job_id}, so its answers do not stand for this job's. "
+                "Copy it from there, or start a job without reuse.",
+                f"spec.{field}",
+            )
+
+
+def _differences(spec: job_pb2.JobSpec, other: job_pb2.JobSpec) -> Iterable[tuple[str, bool]]:
+    yield "endpoint", spec.endpoint != other.endpoint
+    yield "model", spec.model != other.model
+    yield "mode", _mode(spec) != _mode(other)
+    work = spec.WhichOneof("work")
+    assert work is not None
+    yield work, work != other.WhichOneof("work") or _work(spec) != _work(other)
+    yield "sampling", _sampling(spec, spec.reuse) != _sampling(other, spec.reuse)
+
+
+def _mode(spec: job_pb2.JobSpec) -> suite_pb2.Mode:
+    return spec.mode or suite_pb2.MODE_GENERATE
+
+
+def _work(spec: job_pb2.JobSpec) -> bytes:
+    copy = job_pb2.JobSpec()
+    copy.CopyFrom(spec)
+    if copy.HasField("suite"):
+        copy.suite.repeats = max(1, copy.suite.repeats)
+        tasks = sorted(copy.suite.tasks)
+        del copy.suite.tasks[:]
+        copy.suite.tasks.extend(tasks)
+    work: bytes = getattr(copy, copy.WhichOneof("work") or "suite").SerializeToString(deterministic=True)
+    return work
+
+
+def _sampling(spec: job_pb2.JobSpec, reuse: job_pb2.Reuse) -> bytes:
+    copy = job_pb2.Sampling()
+    copy.CopyFrom(spec.sampling)
+    if reuse.rerun:
+        copy.ClearField("max_tokens")
+        copy.ClearField("context_length")
+    data: bytes = copy.SerializeToString(deterministic=True)
+    return data
+
+
+def _outcome(outcome: int) -> str:
+    return item_result_pb2.Outcome.Name(outcome).removeprefix("OUTCOME_").lower()
+
+
+def begin(job: job_pb2.Job, source: job_pb2.Job) -> None:
+    """Writes what the new job must find again when it is planned: the very items and prompts of its source.
+
+    A re-score also keeps the source's receipt, as the endpoint is not asked.
+    """
+    job.plan.extend(source.plan)
+    job.item_set = source.item_set
+    job.receipt.CopyFrom(source.receipt)
+    job.receipt.source_job = source.job_id
+
+
+def too_few_stored(spec: job_pb2.JobSpec, unanswered: int, planned: int, share: float) -> str:
+    """Why a re-score fails when more than `share` of its items have no answer to score."""
+    return (
+        f"{unanswered:,} of {planned:,} items have no stored answer, more than {share:.0%}. "
+        f"Retry job {spec.reuse.job_id}, or run its failed items again, then score that."
+    )
+
+
+def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], digest: str) -> None:
+    """What is planned now is what the stored answers belong to: those of an earlier attempt, or of another job.
+
+    Raises ConflictError.
+    """
+    source = job.spec.reuse.job_id
+    since = (
+        f"job {source} ran, so its answers cannot be taken"
+        if source
+        else "the first attempt, so its answers cannot be completed"
+    )
+    if job.plan and [_key(task) for task in job.plan] != [_key(task) for task in plan]:
+        raise ConflictError(f"The data or the prompts have changed since {since}. Start a new job.")
+    if digest and job.receipt.model_digest not in ("", digest):
+        raise ConflictError(f"The weights behind {job.spec.model} have changed since {since}. Start a new job.")
+
+
+def _key(task: job_pb2.TaskPlan) -> tuple[str, str, str, str, int]:
+    return task.task, task.version, task.prompt_hash, task.item_set, max(1, task.repeats)

@@ -1,0 +1,89 @@
+"""The command's arguments, and what it does without a service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy.local.ports import free_port
+from touchstone.v1 import item_result_pb2, job_pb2
+from touchstone_client.command import main, parser
+from touchstone_client.settings import Settings
+from touchstone_client.specs import RERUN, rerun_spec, rescore_spec, suite_spec
+
+
+def source() -> job_pb2.Job:
+    sampling = job_pb2.Sampling(temperature=0.5, max_tokens=64)
+    spec = suite_spec("glue", endpoint="e", model="m", tasks=["rte"], repeats=3, sampling=sampling)
+    return job_pb2.Job(job_id="source", spec=spec)
+
+
+def test_a_rescore_copies_everything() -> None:
+    spec = rescore_spec(source())
+    assert (spec.reuse.job_id, list(spec.reuse.rerun)) == ("source", [])
+    spec.ClearField("reuse")
+    assert spec == source().spec
+
+
+def test_a_rerun_changes_limits_only() -> None:
+    spec = rerun_spec(source(), [RERUN["truncated"]], max_tokens=512)
+    assert list(spec.reuse.rerun) == [item_result_pb2.OUTCOME_OUTPUT_TRUNCATED]
+    assert (spec.sampling.max_tokens, spec.sampling.HasField("context_length")) == (512, False)
+    spec.ClearField("reuse")
+    spec.sampling.max_tokens = 64
+    assert spec == source().spec
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["run", "--suite", "glue"],
+        ["run", "--suite", "glue", "--endpoint", "e", "--model", "m", "--mode", "chat"],
+        ["rerun", "job"],
+        ["rerun", "job", "--outcome", "answered"],
+        ["rescore"],
+        ["data"],
+    ],
+)
+def test_arguments_that_cannot_be_end_with_code_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: touchstone" in capsys.readouterr().err
+
+
+def test_tasks_are_separated_by_commas_and_outcomes_repeated() -> None:
+    run = parser().parse_args(["run", "--suite", "s", "--endpoint", "e", "--model", "m", "--tasks", "a, b,"])
+    assert run.tasks == ["a", "b"]
+    again = parser().parse_args(["rerun", "job", "--outcome", "truncated", "--outcome", "error"])
+    assert again.outcome == ["truncated", "error"]
+
+
+def test_a_service_that_does_not_answer_is_code_three_with_its_address(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("TOUCHSTONE_SCHEDULER", address)
+    assert main(["rescore", "job"]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"touchstone: Nothing answers at {address}. Start Touchstone, or set TOUCHSTONE_SCHEDULER.\n"
+
+
+def test_a_mirror_needs_a_directory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("TOUCHSTONE_DATA_DIR", raising=False)
+    assert main(["data", "pull", "glue"]) == 2
+    assert "name the mirror directory" in capsys.readouterr().err
+
+
+def test_an_unknown_suite_is_not_pulled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "pull", "gleu", "--dir", str(tmp_path)]) == 2
+    assert "gleu" in capsys.readouterr().err
+
+
+def test_settings_hide_the_token() -> None:
+    settings = Settings.from_env({"TOUCHSTONE_TOKEN": "secret", "TOUCHSTONE_SCHEDULER": "a:1"})
+    assert (settings.scheduler, settings.results, settings.token) == ("a:1", "127.0.0.1:50052", "secret")
+    assert "secret" not in repr(settings)

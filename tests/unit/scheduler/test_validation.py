@@ -1,0 +1,85 @@
+"""What of modes, shots, repeats and open suites is refused before anything is queued."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.errors import InvalidRequestError
+from services.scheduler.fleet import Fleet
+from services.scheduler.validation import validate
+from tests.unit.scheduler.fakes import evaluator
+from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
+
+NOW = 100.0
+BOTH = [suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD]
+
+
+def fleet(kind: str = "openai", capabilities: endpoint_pb2.Capabilities | None = None) -> Fleet:
+    announced = evaluator()
+    announced.endpoints[0].kind = kind
+    announced.endpoints[0].models[0].capabilities.MergeFrom(capabilities or endpoint_pb2.Capabilities())
+    announced.suites.append(
+        suite_pb2.Suite(suite="exam", title="Exam", tasks=[suite_pb2.TaskInfo(task="a", modes=BOTH, max_shots=5)])
+    )
+    announced.suites.append(suite_pb2.Suite(suite="lm_eval", title="lm_eval", open=True))
+    made = Fleet(10)
+    made.hear(announced, NOW)
+    return made
+
+
+def spec(mode: suite_pb2.Mode = suite_pb2.MODE_GENERATE, **work: object) -> job_pb2.JobSpec:
+    suite = job_pb2.SuiteWork(**({"suite": "exam"} | work))  # type: ignore[arg-type]
+    return job_pb2.JobSpec(endpoint="stub", model="m", mode=mode, suite=suite)
+
+
+def field_of(wanted: job_pb2.JobSpec, known: Fleet) -> str:
+    with pytest.raises(InvalidRequestError) as refused:
+        validate("", wanted, known, 3600, NOW)
+    return refused.value.field
+
+
+@pytest.mark.parametrize("repeats", [0, 1, 64])
+def test_up_to_sixty_four_answers_an_item_are_taken(repeats: int) -> None:
+    assert validate("", spec(repeats=repeats), fleet(), 3600, NOW).suite.repeats == repeats
+
+
+def test_more_answers_than_that_or_fewer_than_none_are_refused() -> None:
+    assert {field_of(spec(repeats=n), fleet()) for n in (-1, 65)} == {"spec.suite.repeats"}
+
+
+def test_log_likelihoods_are_asked_for_once() -> None:
+    assert field_of(spec(suite_pb2.MODE_LOGLIKELIHOOD, repeats=2), fleet()) == "spec.suite.repeats"
+
+
+def test_shots_go_as_far_as_the_task_has_examples() -> None:
+    validate("", spec(shots=5), fleet(), 3600, NOW)
+    assert field_of(spec(shots=6), fleet()) == "spec.suite.shots"
+
+
+@pytest.mark.parametrize("kind", ["baseline", "ollama", "gemini", "anthropic", "grok", "http"])
+def test_a_protocol_without_log_likelihoods_is_refused_before_any_call(kind: str) -> None:
+    assert field_of(spec(suite_pb2.MODE_LOGLIKELIHOOD), fleet(kind)) == "spec.mode"
+    validate("", spec(), fleet(kind), 3600, NOW)
+
+
+@pytest.mark.parametrize("kind", ["openai", "vllm", "engine"])
+def test_one_that_has_them_is_taken_unless_the_model_is_known_not_to(kind: str) -> None:
+    wanted = spec(suite_pb2.MODE_LOGLIKELIHOOD)
+    validate("", wanted, fleet(kind), 3600, NOW)
+    validate("", wanted, fleet(kind, endpoint_pb2.Capabilities(loglikelihood=True)), 3600, NOW)
+    assert field_of(wanted, fleet(kind, endpoint_pb2.Capabilities(loglikelihood=False))) == "spec.mode"
+
+
+def test_an_open_suite_takes_any_task_by_its_form() -> None:
+    for task in ("hellaswag", "arc_easy", "mmlu.v2-x"):
+        validate("", spec(suite=f"lm_eval:{task}", shots=3), fleet(), 3600, NOW)
+    wrong = ["lm_eval", "lm_eval:", "lm_eval:a/b", "lm_eval:../x", "lm_eval:a b", "lm_eval:" + "x" * 101, "exam:a"]
+    assert {field_of(spec(suite=name), fleet()) for name in wrong} == {"spec.suite.suite"}
+    assert field_of(spec(suite="lm_eval:hellaswag", tasks=["other"]), fleet()) == "spec.suite.tasks"
+    assert field_of(spec(suite="lm_eval:hellaswag", shots=101), fleet()) == "spec.suite.shots"
+
+
+def test_the_reserved_endpoint_of_stored_answers_is_no_endpoint_of_jobs() -> None:
+    wanted = spec()
+    wanted.endpoint = "stored"
+    assert field_of(wanted, fleet()) == "spec.endpoint"
