@@ -83,7 +83,9 @@ $(VENV)/created.stamp:
 	@rm -rf $(VENV)
 	@$(call create,$(VENV)) || { echo "Could not create $(VENV). On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
-	  printf '%s\n' '$(CURDIR)' '$(CURDIR)/protos/gen' > "$$site/touchstone.pth"
+	  printf '%s\n' '$(CURDIR)' '$(CURDIR)/protos/gen' '$(CURDIR)/client' > "$$site/touchstone.pth"
+	@printf '%s\n' '#!$(CURDIR)/$(BIN)/python' 'import sys' 'from touchstone_client.command import main' \
+	  'sys.exit(main())' > $(BIN)/touchstone && chmod +x $(BIN)/touchstone
 	@touch $@
 
 $(VENV)/run.stamp: requirements/run.txt $(VENV)/created.stamp

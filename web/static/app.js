@@ -130,6 +130,13 @@ document.addEventListener("click", (event) => {
   if (row && !event.target.closest("input, label, a") && !String(getSelection())) row.querySelector("input").click();
 });
 
+// -- tasks: a category's box ticks all of its tasks; htmx hears the change that follows ----------------------------
+document.addEventListener("change", (event) => {
+  const within = event.target.dataset?.ticks && document.querySelector(event.target.dataset.ticks);
+  if (!within) return;
+  for (const box of within.querySelectorAll("input[name=task]")) box.checked = event.target.checked;
+}, true);
+
 // -- keys -----------------------------------------------------------------------------------------------------------
 document.addEventListener("keydown", (event) => {
   const command = event.ctrlKey || event.metaKey;

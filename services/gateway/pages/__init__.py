@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
+from services.gateway.pages.again import rerun, rescore
 from services.gateway.pages.events import events
 from services.gateway.pages.history import history, jump
 from services.gateway.pages.items import item, items
@@ -24,6 +25,8 @@ routes = [
     Route("/jobs/{job_id}/events", events),
     Route("/jobs/{job_id}/stop", stop, methods=["POST"]),
     Route("/jobs/{job_id}/retry", retry, methods=["POST"]),
+    Route("/jobs/{job_id}/rescore", rescore, methods=["POST"]),
+    Route("/jobs/{job_id}/rerun", rerun, methods=["POST"]),
     Route("/jobs/{job_id}/items", items),
     Route("/jobs/{job_id}/items/{task}/{item:int}", item),
     Route("/login", login, methods=["GET", "POST"]),

@@ -19,6 +19,9 @@ METRIC_WORDS = {
     "pearson": "r",
     "spearman": "ρ",
     "score": "score",
+    "macro_f1": "macro f1",
+    "exact_match": "em",
+    "gender_parity": "parity",
 }
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -27,6 +30,11 @@ METRIC_NAMES = {
     "pearson": "pearson",
     "spearman": "spearman",
     "score": "suite score",
+    "macro_f1": "macro f1",
+    "exact_match": "exact match",
+    "acc_norm": "accuracy, per character",
+    "acc_bytes": "accuracy, per byte",
+    "gender_parity": "gender parity",
 }
 
 
@@ -172,6 +180,11 @@ def ago(stamp_: Timestamp) -> str:
     if seconds < 86400:
         return f"{round(seconds / 3600)} h ago"
     return "yesterday" if seconds < 172800 else f"{round(seconds / 86400)} d ago"
+
+
+def dollars(value: float) -> str:
+    """12.40, 0.38, 0.0021: two decimals, more for small sums."""
+    return f"{value:,.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
 
 
 def gigabytes(size: int) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from touchstone.v1 import metric_pb2, suite_pb2
 
 LEVELS = 5
+MOST_TASKS = 14
+"""With more tasks, the columns are the suite's categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ def columns(
     suite: suite_pb2.Suite | None,
 ) -> list[Column]:
     """Columns in the suite's order; tasks of one score group share the first one's column, as they count once."""
+    if suite and len(suite.tasks) > MOST_TASKS and (by_category := category_columns(ranked, floors)):
+        return by_category
     order: dict[str, metric_pb2.TaskResult] = {}
     for entry in (*ranked, *floors):
         for result in entry.tasks:
@@ -45,6 +49,25 @@ def columns(
     return found
 
 
+def category_columns(
+    ranked: Sequence[metric_pb2.LeaderboardEntry], floors: Sequence[metric_pb2.LeaderboardEntry]
+) -> list[Column]:
+    """One column for each category of a suite with many tasks: the mean over its tasks."""
+    gathered: dict[str, dict[str, metric_pb2.TaskResult]] = {}
+    for entry in (*ranked, *floors):
+        for average in entry.averages:
+            if average.category and average.rule == "macro":
+                gathered.setdefault(average.category, {})[entry.job_id] = metric_pb2.TaskResult(
+                    task=average.category, title=average.category, metrics=[average.metric], items=average.metric.n
+                )
+    found = []
+    for category, results in gathered.items():
+        floor = max((results[e.job_id].metrics[0].mean for e in floors if e.job_id in results), default=0.0)
+        first = next(iter(results.values()))
+        found.append(Column(category, category, "mean", first.items, results, _levels(results, ranked, floor)))
+    return found
+
+
 def _column(
     first: metric_pb2.TaskResult,
     ranked: Sequence[metric_pb2.LeaderboardEntry],
@@ -55,6 +78,14 @@ def _column(
     for entry in floors:
         if "majority" in entry.model:
             floor = max([r.metrics[0].mean for r in entry.tasks if r.task == first.task and r.metrics] or [floor])
+    metric = first.metrics[0].metric if first.metrics else ""
+    levels = _levels(results, ranked, floor)
+    return Column(first.task, first.title or first.task, metric, first.items, results, levels)
+
+
+def _levels(
+    results: dict[str, metric_pb2.TaskResult], ranked: Sequence[metric_pb2.LeaderboardEntry], floor: float
+) -> dict[str, int]:
     beating = {
         e.job_id: results[e.job_id].metrics[0].mean
         for e in ranked
@@ -65,8 +96,7 @@ def _column(
     for job_id, value in beating.items():
         position = (value - low) / (high - low) if high > low else 1.0
         levels[job_id] = 1 + min(LEVELS - 1, int(position * LEVELS))
-    metric = first.metrics[0].metric if first.metrics else ""
-    return Column(first.task, first.title or first.task, metric, first.items, results, levels)
+    return levels
 
 
 def _beats(result: metric_pb2.TaskResult, floor: float) -> bool:

@@ -129,7 +129,7 @@ async def item(request: Request) -> Response:
     ctx, caller = context.of(request), context.identity(request)
     job_id = jobs.checked_id(request.path_params["job_id"])
     call = results_service_pb2.GetItemRequest(
-        job_id=job_id, task=request.path_params["task"], item=request.path_params["item"]
+        job_id=job_id, task=request.path_params["task"], item=request.path_params["item"], repeat=_repeat(request)
     )
     stored = (await ctx.backend.ask(ctx.backend.results.GetItem, call, caller)).item
     values = {"row": _row(stored, stored.result.prompt), "stored": stored, "job_id": job_id}
@@ -138,8 +138,14 @@ async def item(request: Request) -> Response:
     return await render(request, "jobs/item.html", "history", values)
 
 
+def _repeat(request: Request) -> int:
+    text = request.query_params.get("repeat", "")
+    return int(text) if text.isdecimal() and len(text) < 6 else 0
+
+
 def item_address(job_id: str, row: Row) -> str:
-    return f"/jobs/{job_id}/items/{quote(row.task, safe='')}/{row.result.item}"
+    repeat = f"?repeat={row.result.repeat}" if row.result.repeat else ""
+    return f"/jobs/{job_id}/items/{quote(row.task, safe='')}/{row.result.item}{repeat}"
 
 
 def _rows(stored: Sequence[results_service_pb2.StoredItem]) -> list[Row]:

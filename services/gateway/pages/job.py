@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from services.errors import TouchstoneError
 from services.gateway import context, jobs, palette
 from services.gateway.api.results import percent, total_seconds
 from services.gateway.charts import Axis
-from services.gateway.pages import formatting
+from services.gateway.pages import receipt
 from services.gateway.pages.items import Listing
 from services.gateway.pages.items import load as load_items
 from services.gateway.pages.shell import render
@@ -34,6 +35,24 @@ REGIONS = {
 """Root element's id, and the template that draws it. Always whole states."""
 
 
+_ENDS = {
+    "unparsed": "could not be read",
+    "output_truncated": "were cut at the token limit",
+    "refused": "were refused",
+    "input_truncated": "had their prompt cut",
+    "infrastructure_error": "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Items that can run again: how they ended and how many they are."""
+
+    outcome: str
+    words: str
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class TaskLine:
     """A task's progress and what it measured so far."""
@@ -44,10 +63,21 @@ class TaskLine:
     total: int
     running: bool
     result: metric_pb2.TaskResult | None
+    category: str = ""
+    beside: bool = False
 
     @property
     def finished(self) -> bool:
         return self.total > 0 and self.done >= self.total
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Lines under one category, with the mean over them where it is known; no title where there are no categories."""
+
+    title: str
+    lines: list[TaskLine]
+    average: metric_pb2.Metric | None
 
 
 async def job_page(request: Request) -> Response:
@@ -77,13 +107,16 @@ def view(job: job_pb2.Job, result: metric_pb2.JobResult, caller: rpc.Identity, s
         "percent": percent(job),
         "elapsed": job.progress.elapsed_s or total_seconds(job),
         "took": total_seconds(job),
-        "lines": _lines(job, result),
+        "lines": (lines := _lines(job, result)),
+        "headings": _headings(lines, result),
         "axis": Axis(0, 100, (0, 50, 100), 44, 4),
-        "receipt": _receipt(job),
+        "receipt": receipt.rows(job, result),
         "may_change": jobs.may_change(job, caller),
         "stale": stale,
         "suite_title": jobs.suite_of(job).upper() if jobs.suite_of(job) in _ACRONYMS else jobs.suite_of(job).title(),
         "outcomes": result.outcomes,
+        "again": _choices(result.outcomes),
+        "new_id": uuid.uuid4().hex,
         "stored": _stored(result.outcomes),
     }
 
@@ -119,8 +152,24 @@ def _lines(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[TaskLine]:
         progress, found = live.get(plan.task), measured.get(plan.task)
         done = progress.items_done if progress else (found.items if found else 0)
         running = progress.running if progress and not jobs.is_finished(job) else False
-        lines.append(TaskLine(plan.task, plan.title or plan.task, done, plan.items, running, found))
+        answers = plan.items * max(1, plan.repeats)
+        title = plan.title or plan.task
+        lines.append(TaskLine(plan.task, title, done, answers, running, found, plan.category, plan.beside))
     return lines
+
+
+def _choices(outcomes: metric_pb2.OutcomeCounts) -> list[Choice]:
+    """What of a job can run again; empty when every item was answered."""
+    counted = ((name, getattr(outcomes, name)) for name in _ENDS)
+    return [Choice(name, _ENDS[name], count) for name, count in counted if count]
+
+
+def _headings(lines: list[TaskLine], result: metric_pb2.JobResult) -> list[Heading]:
+    averages = {a.category: a.metric for a in result.averages if a.category and a.rule == "macro"}
+    gathered: dict[str, list[TaskLine]] = {}
+    for line in lines:
+        gathered.setdefault(line.category, []).append(line)
+    return [Heading(title, under, averages.get(title)) for title, under in gathered.items()]
 
 
 def _stored(outcomes: metric_pb2.OutcomeCounts) -> int:
@@ -132,51 +181,6 @@ def _stored(outcomes: metric_pb2.OutcomeCounts) -> int:
         + outcomes.input_truncated
         + outcomes.infrastructure_error
     )
-
-
-def _receipt(job: job_pb2.Job) -> list[tuple[str, str, str]]:
-    """(name, what, its hash or version) of all that the score rests on."""
-    spec, receipt, digest = job.spec, job.receipt, job.receipt.model_digest[:12]
-    sources = {(plan.data.dataset, plan.data.revision) for plan in job.plan}
-    data = ", ".join(sorted({dataset for dataset, _ in sources}))
-    revisions = {revision for _, revision in sources}
-    versions = {plan.version for plan in job.plan}
-    scorers = {plan.scorer_version for plan in job.plan}
-    shots = spec.suite.shots if spec.HasField("suite") else 0
-    rows = [
-        ("Model", spec.model, ""),
-        ("Digest", "" if digest or not job.plan else "not told by the provider", digest),
-        ("Endpoint", ", ".join(filter(None, (spec.endpoint, receipt.server))), ""),
-        ("Data", data, next(iter(revisions))[:8] if len(revisions) == 1 else ""),
-        ("Item set", formatting.plural(job.progress.items_total, "item") if job.plan else "", job.item_set[:6]),
-        ("Prompt", f"v{', v'.join(sorted(versions))}, scorer v{', v'.join(sorted(scorers))}" if versions else "", ""),
-        ("Sampling", sampling_words(spec.sampling), ""),
-        ("Mode", f"{'log-likelihood' if spec.mode == 2 else 'generate'}, {shots}-shot", ""),
-        ("Concurrency", f"{receipt.concurrency} per evaluator" if receipt.concurrency else "", ""),
-        ("Software", f"Touchstone {receipt.software}" if receipt.software else "", ""),
-        ("Configuration", "", receipt.configuration[:12]),
-        ("Project", str(spec.project_id) if spec.project_id else "", ""),
-        ("Attempt", str(job.attempt) if job.attempt > 1 else "", ""),
-    ]
-    return [row for row in rows if row[1] or row[2]]
-
-
-def sampling_words(sampling: job_pb2.Sampling) -> str:
-    """The parameters that were set, under the names that users write."""
-    words = []
-    if sampling.HasField("temperature"):
-        words.append("greedy" if sampling.temperature == 0 else f"temperature {sampling.temperature:g}")
-    names = {
-        "top_p": "top_p",
-        "top_k": "top_k",
-        "max_tokens": "num_predict",
-        "context_length": "num_ctx",
-        "seed": "seed",
-        "repeat_penalty": "repeat_penalty",
-    }
-    words += [f"{name} {getattr(sampling, field):g}" for field, name in names.items() if sampling.HasField(field)]
-    words += [f"{name} set" for name in sampling.extra]
-    return ", ".join(words) or "provider's defaults"
 
 
 async def stop(request: Request) -> Response:

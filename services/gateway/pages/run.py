@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
-import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,50 +14,12 @@ from services.errors import TouchstoneError
 from services.gateway import context, estimate, palette
 from services.gateway.api.run import PRIORITIES
 from services.gateway.pages.job import go_to
+from services.gateway.pages.run_form import Checked, Form, categories, modes, shots_of
 from services.gateway.pages.shell import fragment, is_fragment, render
-from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling
+from services.gateway.parameters import PARAMETERS
 from touchstone.v1 import endpoint_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
 
 LIMITS = (50, 100, 200, 400, 1000)
-
-
-@dataclass(slots=True)
-class Form:
-    """The form as sent, with a sentence for each field that is wrong. `texts` are the settings' fields."""
-
-    endpoint: str
-    models: list[str]
-    suite: str
-    tasks: list[str]
-    limit: int
-    priority: str
-    project: str
-    custom: str
-    texts: dict[str, str]
-    request_id: str
-    errors: dict[str, str] = field(default_factory=dict)
-    failure: str = ""
-    started: list[job_pb2.Job] = field(default_factory=list)
-
-    @classmethod
-    def read(cls, sent: QueryParams | FormData) -> Form:
-        def one(name: str) -> str:
-            return str(sent.get(name, "")).strip()[:4000]
-
-        limit = one("limit")
-        return cls(
-            endpoint=one("endpoint"),
-            models=[str(model) for model in sent.getlist("model")],
-            suite=one("suite"),
-            # A suite's boxes count only for the suite that they belong to.
-            tasks=[str(task) for task in sent.getlist("task")] if one("tasks_of") == one("suite") else [],
-            limit=int(limit) if limit.isdecimal() and int(limit) <= INT32_MAX else 0,
-            priority=one("priority") if one("priority") in PRIORITIES else "high",
-            project=one("project"),
-            custom=one("custom"),
-            texts={parameter.name: one(parameter.name) for parameter in PARAMETERS},
-            request_id=one("request_id") or uuid.uuid4().hex,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +58,10 @@ async def start(request: Request) -> Response:
     chosen = _check(form, values)
     if not form.models and "model" not in form.errors:
         form.errors["model"] = "Choose at least one model."
+    if values["suite"] is not None and values["suite"].open and not form.open_task:
+        form.errors["open_task"] = "Name a task."
     if not form.errors:
-        await _create(request, form, values, chosen)
+        await _create(request, form, values["suite"], chosen)
         if not form.failure:
             one = form.started[0].job_id if len(form.started) == 1 else ""
             return go_to(request, f"/jobs/{one}" if one else "/jobs")
@@ -166,6 +127,10 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
     ]
     form.models = [row.model.model for row in rows if row.model.model in form.models and not row.refused]
     items = estimate.items_of(suite, form.tasks, form.limit) if suite else 0
+    answers = items * max(1, int(form.texts["repeats"]) if form.texts["repeats"].isdecimal() else 1)
+    offered = modes(suite, form.tasks, endpoint)
+    if dict(offered)[form.mode]:
+        form.mode = "generate"
     return {
         "form": form,
         "endpoints": list(zip(endpoints, counts, strict=True)),
@@ -179,9 +144,13 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
         "limits": LIMITS,
         "priorities": tuple(PRIORITIES),
         "items": items,
+        "answers": answers,
+        "modes": offered,
+        "most_shots": shots_of(suite, form.tasks),
+        "categories": categories(suite, form.tasks) if suite else [],
         "published": estimate.items_of(suite, [], 0) if suite else 0,
         "queue": await ctx.catalogue.queue(),
-        "guess": await _guess(request, form, items, (suite.title or suite.suite) if suite else "the suite"),
+        "guess": await _guess(request, form, answers, (suite.title or suite.suite) if suite else "the suite"),
     }
 
 
@@ -238,62 +207,18 @@ def _refusal(endpoint: endpoint_pb2.Endpoint | None, model: endpoint_pb2.Model) 
     return ""
 
 
-def _check(form: Form, values: dict[str, Any]) -> dict[str, Any]:
-    """The settings that were filled in, as numbers. What is wrong stands in `form.errors` by field."""
-    chosen: dict[str, Any] = {}
-    for parameter in values["parameters"]:
-        text = form.texts[parameter.name]
-        if text:
-            value = _number(parameter, text, form)
-            if value is not None:
-                chosen[parameter.name] = value
-    if form.project and not (form.project.isdecimal() and int(form.project) <= INT64_MAX):
-        form.errors["project"] = "Project must be a whole number."
-    if form.custom and values["takes_custom"]:
-        _custom(form)
+def _check(form: Form, values: dict[str, Any]) -> Checked:
+    checked = form.check(values["parameters"], values["suite"], values["takes_custom"])
     if values["endpoint"] is None:
         form.errors["endpoint"] = "No endpoint is known yet. Start an evaluator."
     if values["suite"] is None:
         form.errors["suite"] = "No suite is installed yet. Start an evaluator."
-    return chosen
+    return checked
 
 
-def _number(parameter: Parameter, text: str, form: Form) -> int | float | None:
-    value = parameter.parse(text)
-    if value is None:
-        form.errors[parameter.name] = f"{parameter.label} must be a {'whole ' if parameter.integer else ''}number."
-    elif sentence := parameter.problem(value, parameter.label):
-        form.errors[parameter.name] = sentence
-    return value
-
-
-def _custom(form: Form) -> dict[str, Any]:
-    try:
-        custom = json.loads(form.custom)
-    except (ValueError, RecursionError):
-        custom = None
-    if not isinstance(custom, dict):
-        form.errors["custom"] = 'Custom JSON must be an object, such as {"reasoning_effort": "low"}.'
-        return {}
-    for _, sentence in custom_problems(custom, "Custom JSON"):
-        form.errors["custom"] = sentence
-    return custom
-
-
-async def _create(request: Request, form: Form, values: dict[str, Any], chosen: dict[str, Any]) -> None:
+async def _create(request: Request, form: Form, suite: suite_pb2.Suite, checked: Checked) -> None:
     """Queues the jobs in order; `form.failure` says what stopped it and what was started until then."""
-    custom = _custom(form) if form.custom and values["takes_custom"] else None
-    whole = len(form.tasks) == len(values["suite"].tasks)
-    for model in form.models:
-        spec = job_pb2.JobSpec(
-            endpoint=form.endpoint,
-            model=model,
-            sampling=sampling(chosen, custom),
-            mode=suite_pb2.MODE_GENERATE,
-            priority=PRIORITIES[form.priority],
-            project_id=int(form.project or 0),
-            suite=job_pb2.SuiteWork(suite=form.suite, tasks=[] if whole else form.tasks, limit=form.limit),
-        )
+    for spec in form.specs(checked, suite):
         try:
             form.started.append(await _queue(request, form.request_id, spec))
         except TouchstoneError as error:

@@ -1,0 +1,86 @@
+"""A job's receipt in words: all that its score rests on."""
+
+from __future__ import annotations
+
+from services.gateway.pages import formatting
+from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+
+MOST_SOURCES = 4
+"""Data sets named one by one; more are counted."""
+
+
+def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str, str]]:
+    """(name, what, its hash or version), without those of which nothing is known."""
+    spec, receipt = job.spec, job.receipt
+    answers = f", {max(1, spec.suite.repeats)} answers an item" if spec.suite.repeats > 1 else ""
+    mode = "log-likelihood" if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD else "generate"
+    digest = receipt.model_digest.removeprefix("sha256:")[:12]
+    served = [name for name in result.served_models if name != spec.model]
+    found = [
+        ("Model", spec.model, ""),
+        ("Digest", "" if digest or not job.plan else "not told by the provider", digest),
+        ("Served", _served(served), ""),
+        ("Endpoint", ", ".join(filter(None, (spec.endpoint, receipt.endpoint_kind, receipt.server))), ""),
+        *_data(job),
+        ("Item set", formatting.plural(sum(p.items for p in job.plan), "item") if job.plan else "", job.item_set[:6]),
+        ("Prompt", *_prompt(job)),
+        ("Template", {"endpoint": "the endpoint's own", "none": "none"}.get(receipt.template, ""), ""),
+        ("Mode", f"{mode}, {spec.suite.shots}-shot{answers}", ""),
+        ("Asked with", sampling_words(spec.sampling), ""),
+        ("Sent", receipt.parameters, ""),
+        ("Seed", str(spec.suite.seed) if spec.suite.limit or spec.suite.shots else "", ""),
+        ("Answers of", f"job {receipt.source_job[:8]}" if receipt.source_job else "", ""),
+        ("Concurrency", f"{receipt.concurrency} per evaluator" if receipt.concurrency else "", ""),
+        ("Software", f"Touchstone {receipt.software}" if receipt.software else "", ""),
+        ("Configuration", "", receipt.configuration[:12]),
+        ("Project", str(spec.project_id) if spec.project_id else "", ""),
+        ("Attempt", str(job.attempt) if job.attempt > 1 else "", ""),
+    ]
+    return [row for row in found if row[1] or row[2]]
+
+
+def sampling_words(sampling: job_pb2.Sampling) -> str:
+    """The parameters that were set, under the names that users write."""
+    words = []
+    if sampling.HasField("temperature"):
+        words.append("greedy" if sampling.temperature == 0 else f"temperature {sampling.temperature:g}")
+    names = {
+        "top_p": "top_p",
+        "top_k": "top_k",
+        "max_tokens": "num_predict",
+        "context_length": "num_ctx",
+        "seed": "seed",
+        "repeat_penalty": "repeat_penalty",
+    }
+    words += [f"{name} {getattr(sampling, field):g}" for field, name in names.items() if sampling.HasField(field)]
+    words += [f"{name} set" for name in sampling.extra]
+    return ", ".join(words) or "no parameters set"
+
+
+def _served(names: list[str]) -> str:
+    if len(names) > 2:
+        return f"{names[0]}, {names[1]} and {len(names) - 2} others"
+    return ", ".join(names)
+
+
+def _data(job: job_pb2.Job) -> list[tuple[str, str, str]]:
+    """One row a data set with its revision. A mirror's SHA-256 differs from split to split: then they are counted."""
+    revisions: dict[str, set[str]] = {}
+    for plan in job.plan:
+        revisions.setdefault(plan.data.dataset, set()).add(plan.data.revision)
+    if len(revisions) > MOST_SOURCES:
+        return [("Data", f"{len(revisions)} data sets, revisions in the JSON result", "")]
+    return [
+        ("Data" if place == 0 else "", f"{dataset}{f', {len(found)} revisions' if len(found) > 1 else ''}", code)
+        for place, (dataset, found) in enumerate(revisions.items())
+        for code in [next(iter(found))[:8] if len(found) == 1 else ""]
+    ]
+
+
+def _prompt(job: job_pb2.Job) -> tuple[str, str]:
+    versions = sorted({plan.version for plan in job.plan})
+    scorers = sorted({plan.scorer_version for plan in job.plan})
+    hashes = {plan.prompt_hash for plan in job.plan}
+    if not versions:
+        return "", ""
+    return f"v{', v'.join(versions)}, scorer v{', v'.join(scorers)}", next(iter(hashes)) if len(hashes) == 1 else ""

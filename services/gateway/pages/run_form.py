@@ -1,0 +1,182 @@
+"""The Run page's form: what was sent, what is wrong with it, and the job specs that it comes to."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import FormData, QueryParams
+
+from services.gateway.api.run import PRIORITIES
+from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling
+from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
+
+MOST_SHOTS = 64
+MOST_REPEATS = 64
+MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
+_SCORES_CONTINUATIONS = ("openai", "vllm", "engine")
+"""Kinds of endpoints whose protocol has log-likelihoods of given texts."""
+_OPEN_TASK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+@dataclass(slots=True)
+class Form:
+    """The form as sent, with a sentence for each field that is wrong. `texts` are the settings' fields."""
+
+    endpoint: str
+    models: list[str]
+    suite: str
+    tasks: list[str]
+    open_task: str
+    mode: str
+    limit: int
+    priority: str
+    project: str
+    custom: str
+    texts: dict[str, str]
+    request_id: str
+    errors: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    started: list[job_pb2.Job] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> Form:
+        def one(name: str) -> str:
+            return str(sent.get(name, "")).strip()[:4000]
+
+        limit = one("limit")
+        return cls(
+            endpoint=one("endpoint"),
+            models=[str(model) for model in sent.getlist("model")],
+            suite=one("suite"),
+            # A suite's boxes count only for the suite that they belong to.
+            tasks=[str(task) for task in sent.getlist("task")] if one("tasks_of") == one("suite") else [],
+            open_task=one("open_task"),
+            mode=one("mode") if one("mode") in MODES else "generate",
+            limit=int(limit) if limit.isdecimal() and int(limit) <= INT32_MAX else 0,
+            priority=one("priority") if one("priority") in PRIORITIES else "high",
+            project=one("project"),
+            custom=one("custom"),
+            texts={name: one(name) for name in (*(p.name for p in PARAMETERS), "shots", "repeats")},
+            request_id=one("request_id") or uuid.uuid4().hex,
+        )
+
+    def check(self, parameters: Sequence[Parameter], suite: suite_pb2.Suite | None, takes_custom: bool) -> Checked:
+        """What was filled in, as values. What is wrong stands in `errors` by field."""
+        chosen: dict[str, Any] = {}
+        for parameter in parameters:
+            if text := self.texts[parameter.name]:
+                value = parameter.parse(text)
+                if value is None:
+                    kind = "whole " if parameter.integer else ""
+                    self.errors[parameter.name] = f"{parameter.label} must be a {kind}number."
+                elif sentence := parameter.problem(value, parameter.label):
+                    self.errors[parameter.name] = sentence
+                else:
+                    chosen[parameter.name] = value
+        most = shots_of(suite, self.tasks)
+        shots = self._whole("shots", "Shots", most, "the chosen tasks have no examples" if most == 0 else "")
+        repeats = self._whole("repeats", "Answers", MOST_REPEATS)
+        if self.project and not (self.project.isdecimal() and int(self.project) <= INT64_MAX):
+            self.errors["project"] = "Project must be a whole number."
+        if suite is not None and suite.open and not _OPEN_TASK.fullmatch(self.open_task) and self.open_task:
+            self.errors["open_task"] = "A task's name has letters, digits, _, . and -."
+        custom = self._custom() if self.custom and takes_custom else None
+        return Checked(chosen, custom, shots, repeats)
+
+    def specs(self, checked: Checked, suite: suite_pb2.Suite) -> Iterator[job_pb2.JobSpec]:
+        """One for each chosen model, in order."""
+        whole = len(self.tasks) == len(suite.tasks)
+        for model in self.models:
+            yield job_pb2.JobSpec(
+                endpoint=self.endpoint,
+                model=model,
+                sampling=sampling(checked.parameters, checked.custom),
+                mode=MODES[self.mode],
+                priority=PRIORITIES[self.priority],
+                project_id=int(self.project or 0),
+                suite=job_pb2.SuiteWork(
+                    suite=f"{suite.suite}:{self.open_task}" if suite.open else suite.suite,
+                    tasks=[] if whole or suite.open else self.tasks,
+                    limit=self.limit,
+                    shots=checked.shots,
+                    repeats=checked.repeats,
+                ),
+            )
+
+    def _whole(self, name: str, label: str, most: int, why: str = "") -> int:
+        text = self.texts[name].replace(",", "")
+        if not text:
+            return 0
+        if not text.isdecimal() or int(text) > most:
+            self.errors[name] = f"{label} may be 0 to {most}{': ' + why if why else ''}."
+            return 0
+        return int(text)
+
+    def _custom(self) -> dict[str, Any]:
+        try:
+            custom = json.loads(self.custom)
+        except (ValueError, RecursionError):
+            custom = None
+        if not isinstance(custom, dict):
+            self.errors["custom"] = 'Custom JSON must be an object, such as {"reasoning_effort": "low"}.'
+            return {}
+        for _, sentence in custom_problems(custom, "Custom JSON"):
+            self.errors["custom"] = sentence
+        return custom
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The settings that were filled in, as values; 0 shots and repeats where the field is empty."""
+
+    parameters: dict[str, Any]
+    custom: dict[str, Any] | None
+    shots: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """Tasks under one heading; `chosen` of them are ticked."""
+
+    title: str
+    tasks: list[suite_pb2.TaskInfo]
+    chosen: int
+
+
+def categories(suite: suite_pb2.Suite, chosen: Sequence[str]) -> list[Category]:
+    """The suite's tasks by category, in its order."""
+    gathered: dict[str, list[suite_pb2.TaskInfo]] = {}
+    for task in suite.tasks:
+        gathered.setdefault(task.category, []).append(task)
+    return [Category(title, tasks, sum(task.task in chosen for task in tasks)) for title, tasks in gathered.items()]
+
+
+def modes(
+    suite: suite_pb2.Suite | None, tasks: Sequence[str], endpoint: endpoint_pb2.Endpoint | None
+) -> list[tuple[str, str]]:
+    """(mode, why it cannot be chosen) for both modes."""
+    found = []
+    for mode, value in MODES.items():
+        why = ""
+        if suite is not None and not suite.open:
+            chosen = (task for task in suite.tasks if task.task in tasks)
+            without = [task.title or task.task for task in chosen if value not in task.modes]
+            if without:
+                why = f"{', '.join(without[:3])}{' and others' if len(without) > 3 else ''} cannot run in it"
+        if value == suite_pb2.MODE_LOGLIKELIHOOD and endpoint and endpoint.kind not in _SCORES_CONTINUATIONS:
+            why = f"{endpoint.endpoint} gives no log-likelihoods"
+        found.append((mode, why))
+    return found
+
+
+def shots_of(suite: suite_pb2.Suite | None, tasks: Sequence[str]) -> int:
+    """The most few-shot examples that every chosen task takes."""
+    if suite is None or suite.open:
+        return MOST_SHOTS
+    return min((task.max_shots for task in suite.tasks if task.task in tasks), default=0)
