@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-model model-env chaos check format protos lock clean
+.PHONY: help setup setup-dev run demo test test-model model-env parity parity-env chaos check format protos lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -28,10 +28,13 @@ demo: setup ## The same, but end after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -m "not model and not chaos"
+	@$(BIN)/python -m pytest -m "not model and not parity and not chaos"
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
 	@$(BIN)/python -m pytest -m model -rs
+
+parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on the same rows (installs PyTorch and lm_eval)
+	@$(BIN)/python -m pytest -m parity -rs -s
 
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or doubled
 	@$(BIN)/python -m pytest -m chaos -s
@@ -66,6 +69,8 @@ clean: ## Remove environments, caches and fetched assets; keeps ./var, where res
 setup-dev: setup $(VENV)/dev.stamp
 
 model-env: $(MODEL_VENV)/model.stamp
+
+parity-env: $(MODEL_VENV)/parity.stamp
 
 # uv where the machine has it (a second instead of half a minute), else the environment's own pip.
 ifdef UV
@@ -103,6 +108,11 @@ $(MODEL_VENV)/model.stamp: requirements/model.txt
 	@echo "Installing PyTorch and transformers into $(MODEL_VENV) (once)"
 	@test -x $(MODEL_VENV)/bin/python || $(PYTHON) -m venv $(MODEL_VENV)
 	@$(MODEL_VENV)/bin/python -m pip install -qq --requirement requirements/model.txt
+	@touch $@
+
+$(MODEL_VENV)/parity.stamp: requirements/parity.txt $(MODEL_VENV)/model.stamp
+	@echo "Installing lm_eval into $(MODEL_VENV) (once)"
+	@$(MODEL_VENV)/bin/python -m pip install -qq --requirement requirements/parity.txt
 	@touch $@
 
 define generate

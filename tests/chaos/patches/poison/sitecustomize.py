@@ -22,4 +22,4 @@ if "services.evaluator" in sys.orig_argv:
             os._exit(139)
         return score(self, item, response)
 
-    ClassificationTask.score = crash  # type: ignore[method-assign]
+    ClassificationTask.score = crash  # type: ignore[method-assign, assignment]
