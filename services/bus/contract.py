@@ -11,10 +11,14 @@ from touchstone.v1 import job_pb2
 
 WORK, RESULTS, AUDIT, DLQ, ADVISORIES = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV"
 JOBS, LEASE, EVALUATORS, TOKENS, SESSIONS = "JOBS", "LEASE", "EVALUATORS", "TOKENS", "SESSIONS"
+LIMITS = "LIMITS"
+"""Key by endpoint: whose calls may go out when, over all evaluators. Losing it costs fairness for a moment."""
 
 PLAN_ENDPOINT = "plan"
 """Reserved endpoint token: every evaluator serves planning units with a slot of its own."""
 PLAN_UNIT = -1
+STORED_ENDPOINT = "stored"
+"""Reserved endpoint token: every evaluator serves units of re-scores, which read stored answers and call nobody."""
 
 KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
 
@@ -117,6 +121,11 @@ def pull_subject(stream: str, consumer: str) -> str:
     return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
 
 
+def info_subject(bucket: str) -> str:
+    """Where a bucket's stream is asked for its state."""
+    return f"$JS.API.STREAM.INFO.KV_{bucket}"
+
+
 def unit_token(unit: int) -> str:
     return "plan" if unit == PLAN_UNIT else str(unit)
 
@@ -188,6 +197,7 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
         _bucket(EVALUATORS, max_age=7 * _DAY_S),
         _bucket(TOKENS),
         _bucket(SESSIONS, max_age=7 * _DAY_S),
+        _bucket(LIMITS, max_age=3600),
     ]
     for config in configs:
         config.num_replicas = replicas

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext, api
 
 from services.bus.contract import (
     ERR_STREAM_LIMIT,
+    ERR_WRONG_LAST_SEQUENCE,
+    ERR_WRONG_LAST_SEQUENCE_CONSTANT,
     EVALUATORS,
     JOBS,
     KIND_FAULT,
     KIND_ITEMS,
     KIND_PLAN,
+    LIMITS,
     PLAN_UNIT,
     TOKENS,
     WORK,
@@ -26,15 +33,21 @@ from services.bus.contract import (
     ResultHeaders,
     dlq_subject,
     endpoint_work_subjects,
+    info_subject,
     is_marker,
     job_key,
     kv_subject,
     one_line,
+    pull_subject,
     results_subject,
     stream_configs,
     work_subject,
 )
 from touchstone.v1 import evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
+
+
+def _work_name(endpoint: str) -> str:
+    return f"work-{endpoint}"
 
 
 class StreamFullError(Exception):
@@ -82,6 +95,17 @@ class Bus:
 
     async def kv_put(self, bucket: str, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
         ack = await self.js.publish(kv_subject(bucket, key), value, msg_ttl=ttl_s)
+        return ack.seq
+
+    async def kv_update(self, bucket: str, key: str, value: bytes, expected: int) -> int | None:
+        """Writes if the key's newest message still is `expected` (0: none); its sequence, or None when it is not."""
+        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(expected)}
+        try:
+            ack = await self.js.publish(kv_subject(bucket, key), value, headers=headers)
+        except nats.js.errors.APIError as error:
+            if error.err_code in (ERR_WRONG_LAST_SEQUENCE, ERR_WRONG_LAST_SEQUENCE_CONSTANT):
+                return None
+            raise
         return ack.seq
 
     async def kv_delete(self, bucket: str, key: str, expected: dict[str, str] | None = None) -> None:
@@ -134,8 +158,24 @@ class Bus:
 
     async def work(self, endpoint: str, ack_wait_s: float) -> JetStreamContext.PullSubscription:
         """Pull subscription to an endpoint's units (or PLAN_ENDPOINT's), shared by all evaluators that serve it."""
+        await self._work_consumer(endpoint, ack_wait_s)
+        return await self.js.pull_subscribe_bind(_work_name(endpoint), stream=WORK)
+
+    async def work_inbox(
+        self, endpoint: str, ack_wait_s: float, callback: Callable[[Msg], Awaitable[None]]
+    ) -> Subscription:
+        """The same as an inbox, to whose subject `pull_work` brings units, and messages that say why none come."""
+        await self._work_consumer(endpoint, ack_wait_s)
+        return await self.client.subscribe(self.client.new_inbox(), cb=callback)
+
+    async def pull_work(self, endpoint: str, inbox: str, units: int, expires_s: float) -> None:
+        """Asks for up to so many units. They come as they are there; at most once per request, as any core message."""
+        request = json.dumps({"batch": units, "expires": int(expires_s * 1e9)}).encode()
+        await self.client.publish(pull_subject(WORK, _work_name(endpoint)), request, reply=inbox)
+
+    async def _work_consumer(self, endpoint: str, ack_wait_s: float) -> None:
         config = api.ConsumerConfig(
-            durable_name=f"work-{endpoint}",
+            durable_name=_work_name(endpoint),
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=ack_wait_s,
             max_deliver=-1,
@@ -143,7 +183,6 @@ class Bus:
             filter_subject=endpoint_work_subjects(endpoint),
         )
         await self.js.add_consumer(WORK, config)
-        return await self.js.pull_subscribe_bind(f"work-{endpoint}", stream=WORK)
 
     async def dead_letter(self, endpoint: str, unit: unit_pb2.Unit, reason: str) -> None:
         """Keeps a unit that must not be tried again, with the reason in a header."""
@@ -165,7 +204,8 @@ class Bus:
             task=batch.task,
             items=len(batch.items),
             errors=sum(r.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR for r in batch.items),
-            output_tokens=sum(r.output_tokens for r in batch.items),
+            # Stored answers were generated once, and not now.
+            output_tokens=sum(r.output_tokens for r in batch.items if not r.reused),
             done=done,
         )
         return await self._publish_result(batch.job_id, batch.unit, batch.SerializeToString(), headers)
@@ -191,6 +231,15 @@ class Bus:
 
     async def announce(self, evaluator: evaluator_pb2.Evaluator) -> None:
         await self.kv_put(EVALUATORS, evaluator.evaluator, evaluator.SerializeToString())
+
+    async def server_time(self) -> float:
+        """Seconds since 1970 by the server's clock: the one that all evaluators share."""
+        started = time.monotonic()
+        answer = await self.client.request(info_subject(LIMITS), timeout=5)
+        told = json.loads(answer.data)
+        if "error" in told:
+            raise nats.js.errors.APIError.from_error(told["error"])
+        return datetime.fromisoformat(told["ts"]).timestamp() + (time.monotonic() - started) / 2
 
     async def job_headers(self, job_id: str) -> JobHeaders | None:
         """State and attempt of a job now, or None when the scheduler does not know it."""

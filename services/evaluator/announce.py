@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 import services
-from services.bus import EVALUATORS, Bus
+from services.bus import Bus
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.hand import Hand
@@ -24,8 +22,6 @@ from touchstone.v1 import evaluator_pb2
 log = logging.getLogger(__name__)
 
 EVERY_S = 2.0
-LIVE_S = 10.0
-"""An evaluator that was announced within this time counts as live."""
 
 
 class Announcer:
@@ -54,15 +50,11 @@ class Announcer:
 
     async def run(self, announced: asyncio.Event) -> None:
         """Until cancelled; sets `announced` once the first announcement is stored."""
-        shared = 0.0
         while True:
             self._wake.clear()
             try:
                 await self._bus.announce(self._evaluator())
                 announced.set()
-                if time.monotonic() - shared > LIVE_S:
-                    await self._share_limits()
-                    shared = time.monotonic()
             except TRANSIENT as error:
                 log.warning("the evaluator is not announced (%s); trying again", str(error) or type(error).__name__)
             with suppress(TimeoutError):
@@ -90,18 +82,3 @@ class Announcer:
         )
         evaluator.announced_at.GetCurrentTime()
         return evaluator
-
-    async def _share_limits(self) -> None:
-        """A cluster-wide call rate is divided among the live evaluators that serve the endpoint."""
-        limited = [worker for worker, _ in self._endpoints if worker.endpoint.requests_per_minute]
-        if not limited:
-            return
-        counts: dict[str, int] = {}
-        async for _, msg in self._bus.kv_all(EVALUATORS):
-            with suppress(DecodeError):
-                other = evaluator_pb2.Evaluator.FromString(msg.data)
-                if not other.draining and time.time() - other.announced_at.ToSeconds() < LIVE_S:
-                    for endpoint in other.endpoints:
-                        counts[endpoint.endpoint] = counts.get(endpoint.endpoint, 0) + 1
-        for worker in limited:
-            worker.pace.share_with(counts.get(worker.endpoint.name, 1))

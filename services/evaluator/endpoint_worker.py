@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _JOBS_REMEMBERED = 256
 _FLUSH_S = 5.0
-_ON_THE_WAY_S = 0.25
+_ON_THE_WAY_S = 0.15
 _MOST_AHEAD = 4
 
 
@@ -231,22 +231,24 @@ class EndpointWorker:
 
     def _next(self, busy: int) -> _Call | None:
         """The call that goes out now beside `busy` others, taken from the queue."""
-        if not self._turns or busy >= self.pace.slots or self._paused():
+        now = time.monotonic()
+        if not self._turns or busy >= self.pace.slots or self._paused(now):
             return None
         flow: Flow | None = None
         if self._limiter is not None:
             flow = self._limiter.next(self._turns.waiting())
             if flow is None:
                 return None
+        self._rate.count(now)
         call = self._turns.take(flow)
         call.unit.held.started = True
         return call
 
-    def _paused(self) -> bool:
+    def _paused(self, now: float) -> bool:
         """Whether the endpoint asked for a pause; slots are filled at its end."""
         if self._resume is not None:
             return True
-        left = self.pace.limited_s(time.monotonic())
+        left = self.pace.limited_s(now)
         if left > 0:
             self._resume = asyncio.get_running_loop().call_later(left, self._go_on)
         return left > 0

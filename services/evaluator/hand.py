@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
@@ -40,6 +41,8 @@ _STALE_READ_S = 0.5
 _LOOK_UP_S = (0.0, 0.05, 0.15, 0.3, 0.5, 0.5)
 """Waits before each look: a write is heard before its batch is committed, which may take a moment."""
 _REMEMBERED = 4096
+_KNOWN_S = 1.0
+"""A job that was found to run counts as running for so long, unless something is heard of it."""
 
 
 class Stop(enum.Enum):
@@ -105,6 +108,7 @@ class Hand:
         self._gate = Gate()
         self._faults: OrderedDict[JobKey, asyncio.Task[int]] = OrderedDict()
         self._stored: OrderedDict[UnitKey, None] = OrderedDict()
+        self._known: dict[JobKey, float] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -148,6 +152,7 @@ class Hand:
         What is heard is no more than a hint: a write that the bucket refuses (a stale scheduler's) is heard as well,
         and a good one before it can be read.
         """
+        self._known.clear()
         if any(held.outlives(headers) for held in self._held.values() if held.unit.job_id == job_id):
             self._begin(self._look_up(job_id))
 
@@ -270,8 +275,11 @@ class Hand:
 
         Dying in between loses nothing: the scheduler offers again what has left WORK without being done.
         """
+        again = unit_pb2.Unit()
+        again.CopyFrom(held.unit)
+        again.begun |= held.started
         await held.msg.ack_sync(timeout=2)
-        await self._bus.release(held.endpoint, held.unit.spec.priority, held.unit)
+        await self._bus.release(held.endpoint, again.spec.priority, again)
 
     async def _bury(self, held: Held) -> None:
         reason = (
@@ -285,12 +293,18 @@ class Hand:
 
     async def _wanted(self, unit: unit_pb2.Unit) -> bool:
         """Whether the unit's job still runs at this attempt."""
+        job, now = (unit.job_id, unit.attempt), time.monotonic()
+        if now - self._known.get(job, -_KNOWN_S) < _KNOWN_S:
+            return True
         headers = await self._headers(unit.job_id)
         if headers is None or headers.attempt < unit.attempt:
             # A replica may answer a direct read a moment late; a unit dropped by mistake would never be run.
             await asyncio.sleep(_STALE_READ_S)
             headers = await self._headers(unit.job_id)
-        return headers is not None and headers.attempt == unit.attempt and headers.state in _LIVE
+        wanted = headers is not None and headers.attempt == unit.attempt and headers.state in _LIVE
+        if wanted:
+            self._known = {each: at for each, at in self._known.items() if now - at < _KNOWN_S} | {job: now}
+        return wanted
 
     async def _headers(self, job_id: str) -> JobHeaders | None:
         return await until_stored(lambda: self._bus.job_headers(job_id), f"the state of job {job_id}")

@@ -1,44 +1,53 @@
-"""How fast one endpoint may be called: its rate limit, and what it asked for when it was called too often."""
+"""How hard one endpoint may be called from this process, as its own answers tell. Pure: callers bring the clock."""
 
 from __future__ import annotations
 
-import asyncio
-import time
+import math
 
 
 class Pace:
-    """Spaces calls evenly at `requests_per_minute` over all live evaluators; 0 means no limit of our own."""
+    """A pause that the endpoint asked for, and how many calls it is sent at once.
 
-    def __init__(self, requests_per_minute: int) -> None:
-        self.requests_per_minute = requests_per_minute
-        self._evaluators = 1
-        self._next_call = 0.0
-        self._limited_until = 0.0
+    A refusal (status 429) halves the calls at once; each window of as many successes allows one more, up to
+    `concurrency` (additive increase, multiplicative decrease: Chiu and Jain, 1989). Times are monotonic seconds.
+    """
 
-    def share_with(self, evaluators: int) -> None:
-        """Divides the limit by the number of live evaluators that serve the endpoint."""
-        self._evaluators = max(1, evaluators)
+    def __init__(self, concurrency: int) -> None:
+        self.slots = concurrency
+        """Calls at once, 1 to `concurrency`."""
+        self._concurrency = concurrency
+        self._successes = 0
+        self._halved_at = float("-inf")
+        self._limited_until = float("-inf")
 
-    def limit(self, delay_s: float) -> None:
+    def refused(self, sent: float, now: float) -> None:
+        """A call sent at `sent` was refused. Those that were under way at the last halving do not count."""
+        self._successes = 0
+        if sent >= self._halved_at:
+            self.slots = max(1, self.slots // 2)
+            self._halved_at = now
+
+    def succeeded(self) -> None:
+        if self.slots == self._concurrency:
+            return
+        self._successes += 1
+        if self._successes >= self.slots:
+            self.slots += 1
+            self._successes = 0
+
+    def pause(self, delay_s: float, now: float) -> None:
         """The endpoint asked for a pause: no slot calls it before."""
-        self._limited_until = max(self._limited_until, time.monotonic() + delay_s)
+        self._limited_until = max(self._limited_until, now + delay_s)
 
-    @property
-    def limited_s(self) -> float:
-        """Seconds until the next call may go out after a rate limit; 0 when not limited."""
-        return max(0.0, self._limited_until - time.monotonic())
+    def limited_s(self, now: float) -> float:
+        """Seconds until the next call may go out after a refusal; 0 when not limited."""
+        return max(0.0, self._limited_until - now)
 
-    async def turn(self) -> None:
-        """Returns when a call may be sent."""
-        await self._pause()
-        if self.requests_per_minute:
-            at = max(time.monotonic(), self._next_call)
-            self._next_call = at + 60 * self._evaluators / self.requests_per_minute
-            await asyncio.sleep(at - time.monotonic())
-            await self._pause()
-
-    async def _pause(self) -> None:
-        left = self.limited_s
-        while left > 0:  # A further refusal may have made the pause longer meanwhile.
-            await asyncio.sleep(left)
-            left = self.limited_s
+    def detail(self, now: float) -> str:
+        """What the endpoint's announcement says; empty when nothing is held back."""
+        parts = []
+        if self.limited_s(now) > 0:
+            parts.append(f"next call in {math.ceil(self.limited_s(now))} s")
+        if self.slots < self._concurrency:
+            parts.append(f"{self.slots} of {self._concurrency} calls at once")
+        return f"rate limit, {', then '.join(parts)}" if parts else ""

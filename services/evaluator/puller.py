@@ -1,4 +1,4 @@
-"""Pulls units of one endpoint from NATS, one whenever there is room for it."""
+"""Pulls units of one endpoint from NATS: as many at a time as there is room for."""
 
 from __future__ import annotations
 
@@ -7,65 +7,115 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-import nats.errors
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext
+from nats.aio.subscription import Subscription
 
 from services.bus import Bus
 from services.evaluator.storing import TRANSIENT
 
 log = logging.getLogger(__name__)
 
-_FETCH_S = 2.0
+_PULL_S = 2.0
 """A pull request does not survive a restart of NATS, so none waits longer than this."""
+_LOOK_S = 0.25
+_LAST_S = 0.1
+_MOST = 64
+_OVER = frozenset({"404", "408", "409"})
+"""Statuses that end a pull request: nothing there, its time is over, or the consumer or server went away."""
 
 
 class Puller:
-    """Fetches a unit while `room` is set and hands it over. Survives restarts of NATS."""
+    """Asks for units while `room` is set, `wanted` at a time, and hands each over as it comes. Survives restarts of
+    NATS.
 
-    def __init__(self, bus: Bus, endpoint: str, ack_wait_s: float, room: asyncio.Event) -> None:
+    Pull requests are written here, not by nats-py's `fetch`, which takes one turn after the other: with hundreds of
+    calls at once, slots stood empty while their units came one by one.
+    """
+
+    def __init__(
+        self, bus: Bus, endpoint: str, ack_wait_s: float, room: asyncio.Event, wanted: Callable[[], int] = lambda: 1
+    ) -> None:
         self._bus = bus
         self._endpoint = endpoint
         self._ack_wait_s = ack_wait_s
         self._room = room
-        self._subscription: JetStreamContext.PullSubscription | None = None
+        self._wanted = wanted
+        self._receive: Callable[[Msg], None] | None = None
+        self._subscription: Subscription | None = None
+        self._asked = 0
+        """Units that were asked for and have not come."""
+        self._asked_until = 0.0
+        self._reconnects = 0
+        self._moved = asyncio.Event()
 
     async def open(self) -> None:
         """Makes the consumer; raises NATS's errors."""
-        self._subscription = await self._bus.work(self._endpoint, self._ack_wait_s)
+        self._subscription = await self._bus.work_inbox(self._endpoint, self._ack_wait_s, self._came)
+        self._asked = 0
+        self._reconnects = self._bus.client.stats["reconnects"]
 
     async def run(self, receive: Callable[[Msg], None]) -> None:
         """Until cancelled; then what was delivered meanwhile is given back."""
+        self._receive = receive
         try:
             while True:
                 await self._room.wait()
-                msg = await self._fetch()
-                if msg is not None:
-                    receive(msg)
+                self._moved.clear()
+                try:
+                    await self._ask()
+                except TRANSIENT as error:
+                    log.warning("units of %s cannot be pulled (%s); trying again", self._endpoint, error or type(error))
+                    await self._close()
+                    await asyncio.sleep(0.25)
+                    continue
+                # Also looks whether the connection broke meanwhile, and requests with it.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._moved.wait()
         finally:
-            await asyncio.shield(self._close())
+            self._receive = None
+            await asyncio.shield(self._end())
 
-    async def _fetch(self) -> Msg | None:
-        try:
-            if self._subscription is None:
-                await self.open()
-            assert self._subscription is not None
-            return (await self._subscription.fetch(1, timeout=_FETCH_S))[0]
-        except nats.errors.TimeoutError:
-            return None
-        except TRANSIENT as error:
-            log.warning("units of %s cannot be pulled (%s); trying again", self._endpoint, str(error) or type(error))
+    async def _ask(self) -> None:
+        if self._subscription is None:
+            await self.open()
+        assert self._subscription is not None
+        now = asyncio.get_running_loop().time()
+        reconnects = self._bus.client.stats["reconnects"]
+        if now > self._asked_until + _LOOK_S or reconnects != self._reconnects:
+            self._asked, self._reconnects = 0, reconnects
+        missing = min(_MOST, self._wanted()) - self._asked
+        if missing > 0:
+            await self._bus.pull_work(self._endpoint, self._subscription.subject, missing, _PULL_S)
+            self._asked += missing
+            self._asked_until = now + _PULL_S
+
+    async def _came(self, msg: Msg) -> None:
+        status = (msg.headers or {}).get("Status")
+        self._moved.set()
+        if status is None:
+            self._asked = max(0, self._asked - 1)
+            if self._receive is not None:
+                self._receive(msg)
+            else:
+                with suppress(*TRANSIENT):
+                    await msg.nak()
+        elif status in _OVER and "Nats-Pending-Messages" in (msg.headers or {}):
+            self._asked = max(0, self._asked - int((msg.headers or {})["Nats-Pending-Messages"]))
+        else:
+            log.warning(
+                "units of %s cannot be pulled (%s %s)", self._endpoint, status, (msg.headers or {}).get("Description")
+            )
             await self._close()
-            await asyncio.sleep(0.25)
-            return None
+
+    async def _end(self) -> None:
+        """What was asked for last may be on its way: it is waited for a moment, as it would come again only late."""
+        if self._asked and self._bus.connected:
+            await asyncio.sleep(_LAST_S)
+        await self._close()
 
     async def _close(self) -> None:
         subscription, self._subscription = self._subscription, None
-        if subscription is None:
-            return
-        with suppress(*TRANSIENT):
-            while subscription.pending_msgs:
-                for msg in await subscription.fetch(1, timeout=0.1):
-                    await msg.nak()
-        with suppress(*TRANSIENT):
-            await subscription.unsubscribe()
+        if subscription is not None:
+            with suppress(*TRANSIENT):
+                await subscription.unsubscribe()

@@ -3,6 +3,7 @@
 Three kinds of failure, three answers:
 
 - the item's own (500s, time-outs, cut answers, while other calls work): full-jitter backoff, then an error of the item;
+  at once when the job has used up its retries, so that an endpoint that fails often is not called many times over;
 - the endpoint's (nothing works, or it is unreachable): no item is given up; the job fails once the outage has lasted
   `first_outage_s` before the endpoint's first success for this job in this process, `outage_s` after it;
 - a rate limit: waits as asked, costs no try, and is an outage only when nothing else comes for `outage_s`.
@@ -11,7 +12,7 @@ Three kinds of failure, three answers:
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from services.evaluator.providers.base import ProviderError
 
@@ -24,8 +25,13 @@ MOST_TRIES = 6
 PATIENCE_S = 60.0
 """An item is given up sooner than this only when other calls of its job have worked meanwhile."""
 MOST_ITEM_S = 600.0
+FREE_RETRIES = 100
+RETRIES_PER_ANSWER = 0.2
+"""What a job may spend on retries in one process: so many, and so many more for each answered item."""
 MOST_REFUSALS = 8
 """Calls refused for good (status 400) before a first success: every item would fare alike."""
+
+_JITTER = random.Random()
 
 
 def backoff_s(tries: int, jitter: random.Random) -> float:
@@ -36,15 +42,12 @@ def backoff_s(tries: int, jitter: random.Random) -> float:
     return jitter.uniform(0, min(MOST_DELAY_S, FIRST_DELAY_S * 2 ** min(tries - 1, 20)))
 
 
-def delay_s(error: ProviderError, failures: int, jitter: random.Random) -> float:
+def delay_s(error: ProviderError, failures: int, jitter: random.Random = _JITTER) -> float:
     """Wait before the next try: what the provider asked for, up to a cap and slightly spread, else backoff."""
     if error.retry_after_s is not None:
         return min(error.retry_after_s, MOST_RETRY_AFTER_S) + jitter.uniform(0, 0.25)
     wait = backoff_s(failures, jitter)
     return min(wait, UNREACHABLE_DELAY_S) if error.unreachable else wait
-
-
-_JITTER = random.Random()
 
 
 @dataclass(slots=True)
@@ -82,29 +85,58 @@ class Outage:
 
 
 @dataclass(slots=True)
+class Budget:
+    """Retries of one job in this process. Waits for a rate limit and for an endpoint that is away cost nothing."""
+
+    answered: int = 0
+    spent: int = 0
+
+    @property
+    def allowed(self) -> int:
+        return FREE_RETRIES + int(RETRIES_PER_ANSWER * self.answered)
+
+    def spend(self) -> bool:
+        """Takes one retry; False when none is left."""
+        if self.spent >= self.allowed:
+            return False
+        self.spent += 1
+        return True
+
+
+@dataclass(slots=True)
 class Tries:
-    """One item's calls so far. `failures` counts all failed ones, `spent` those that count against the item."""
+    """One item's calls so far. `failures` counts all failed ones, `spent` those that count against the item.
+
+    `note` is a further sentence on why the item was given up; empty when the error says it all.
+    """
 
     calls: int = 0
     failures: int = 0
     spent: int = 0
     first_failure: float = 0.0
-    given_up: bool = False
-    jitter: random.Random = field(default_factory=lambda: _JITTER)
+    note: str = ""
 
-    def failed(self, error: ProviderError, outage: Outage, now: float) -> bool:
+    def failed(self, error: ProviderError, outage: Outage, budget: Budget, now: float) -> bool:
         """Notes a failure; True when the item is given up with an infrastructure error."""
         if self.failures == 0:
             self.first_failure = now
         self.failures += 1
-        if not (error.rate_limited or error.unreachable):
-            self.spent += 1
-        failing_s = now - self.first_failure
         if not error.retryable:
-            self.given_up = True
-        elif outage.last_success is not None and self.spent:
-            # Before the endpoint's first success the outage rule alone decides.
-            others_work = outage.last_success > self.first_failure
-            enough = self.spent >= MOST_TRIES and (others_work or failing_s >= PATIENCE_S)
-            self.given_up = enough or failing_s >= MOST_ITEM_S
-        return self.given_up
+            return True
+        own = not (error.rate_limited or error.unreachable)
+        if own:
+            self.spent += 1
+        # Before the endpoint's first success the outage rule alone decides.
+        if outage.last_success is None or not self.spent:
+            return False
+        failing_s = now - self.first_failure
+        others_work = outage.last_success > self.first_failure
+        if self.spent >= MOST_TRIES and (others_work or failing_s >= PATIENCE_S):
+            return True
+        if failing_s >= MOST_ITEM_S:
+            return True
+        # While nothing works the outage rule decides on the whole job, so waiting for the end costs no retries.
+        if own and outage.down_since is None and not budget.spend():
+            self.note = f"It was not tried again: the job has used up its {budget.allowed:,} retries in this evaluator."
+            return True
+        return False

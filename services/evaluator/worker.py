@@ -18,6 +18,8 @@ from services.evaluator.listing import EndpointListing
 from services.evaluator.load import Loader
 from services.evaluator.planning import Planner
 from services.evaluator.providers.base import Provider
+from services.evaluator.rescorer import Rescorer
+from services.evaluator.responses import KnownAnswers, ResponseStore
 from services.evaluator.settings import Settings
 from services.evaluator.storing import TRANSIENT, until_stored
 
@@ -28,7 +30,8 @@ _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 
 class Worker:
-    """One evaluator over its endpoints. `make_provider` is how tests bring providers of their own."""
+    """One evaluator over its endpoints. `make_provider` is how tests bring providers of their own; `store` is where
+    answers are that were given before."""
 
     def __init__(
         self,
@@ -37,20 +40,24 @@ class Worker:
         catalogue: Catalogue,
         endpoints: Sequence[Endpoint],
         make_provider: Callable[[Endpoint], Provider],
+        store: ResponseStore | None = None,
     ) -> None:
         self._settings = settings
         self._bus = bus
         self._hand = Hand(bus)
         loader = Loader(catalogue)
+        known: dict[str, EndpointListing] = {}
+        answers = KnownAnswers(store, known)
         self._workers = [
-            EndpointWorker(endpoint, make_provider(endpoint), bus, self._hand, loader, settings)
+            EndpointWorker(endpoint, make_provider(endpoint), bus, self._hand, loader, answers, settings)
             for endpoint in endpoints
         ]
         self._listings = [
             EndpointListing(worker.endpoint, worker.provider, worker.pace, self._changed) for worker in self._workers
         ]
-        known = {listing.endpoint.name: listing for listing in self._listings}
+        known.update((listing.endpoint.name, listing) for listing in self._listings)
         self._planner = Planner(bus, self._hand, catalogue, loader, known, settings)
+        self._rescorer = Rescorer(bus, self._hand, loader, answers, settings)
         pairs = list(zip(self._workers, self._listings, strict=True))
         self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs)
 
@@ -58,6 +65,7 @@ class Worker:
         """Works until `stop` is set, then drains. Calls `ready` once it is announced and its consumers exist."""
         await self._bus.kv_watch(JOBS, job_key("*"), self._job_changed)
         await until_stored(self._planner.open, "the consumer of planning units")
+        await until_stored(self._rescorer.open, "the consumer of stored answers")
         for worker in self._workers:
             await until_stored(worker.open, f"the consumer of {worker.endpoint.name}")
         announced = asyncio.Event()
@@ -68,9 +76,13 @@ class Worker:
                 self._heartbeats(),
                 self._rechecks(),
                 *(listing.run() for listing in self._listings),
+                *(worker.permit() for worker in self._workers if worker.endpoint.requests_per_minute),
             )
         ]
-        pulling = [asyncio.create_task(loop) for loop in (self._planner.run(), *(w.run() for w in self._workers))]
+        pulling = [
+            asyncio.create_task(loop)
+            for loop in (self._planner.run(), self._rescorer.run(), *(w.run() for w in self._workers))
+        ]
         stopping = asyncio.create_task(stop.wait())
         try:
             await _until_any(stopping, asyncio.create_task(announced.wait()), background + pulling)

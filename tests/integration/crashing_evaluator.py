@@ -10,11 +10,11 @@ import sys
 from services.bus import connect
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints import Endpoint
-from services.evaluator.providers.base import Listing
+from services.evaluator.providers.base import Listing, Request, no_loglikelihood
 from services.evaluator.settings import Settings
-from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.tasks.base import Response
 from services.evaluator.worker import Worker
-from touchstone.v1 import endpoint_pb2, job_pb2
+from touchstone.v1 import endpoint_pb2
 
 
 class Crashing:
@@ -26,11 +26,14 @@ class Crashing:
     async def list_models(self) -> Listing:
         return Listing((endpoint_pb2.Model(model="stub"),))
 
-    async def generate(self, model: str, sampling: job_pb2.Sampling, task: Task, item: Item) -> Response:
+    async def generate(self, request: Request) -> Response:
         await asyncio.sleep(0.02)
-        if item.index == self._item:
+        if request.item.index == self._item:
             os.kill(os.getpid(), signal.SIGKILL)
         return Response("no answer")
+
+    async def loglikelihoods(self, request: Request) -> Response:
+        raise no_loglikelihood("crashing")
 
     async def close(self) -> None:
         return

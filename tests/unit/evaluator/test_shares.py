@@ -23,7 +23,8 @@ def simulate(waiting: Waiting, *, evaluators: int = 6, per_minute: int = 600, se
     """Evaluators that look at irregular times, each through the stored form of the record. All begin at once: what is
     given before somebody comes is not owed to them."""
     chance = random.Random(1)
-    record, permits = Shares().encode(), []
+    record = Shares().encode()
+    permits: list[Permit] = []
     looks = {number: 0.01 * chance.random() for number in range(evaluators)}
     while True:
         number, now = min(looks.items(), key=lambda look: look[1])
