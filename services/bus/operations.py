@@ -156,16 +156,12 @@ class Bus:
             raise
         return True
 
-    async def work(self, endpoint: str, ack_wait_s: float) -> JetStreamContext.PullSubscription:
-        """Pull subscription to an endpoint's units (or PLAN_ENDPOINT's), shared by all evaluators that serve it."""
-        await self._work_consumer(endpoint, ack_wait_s)
-        return await self.js.pull_subscribe_bind(_work_name(endpoint), stream=WORK)
-
     async def work_inbox(
         self, endpoint: str, ack_wait_s: float, callback: Callable[[Msg], Awaitable[None]]
     ) -> Subscription:
-        """The same as an inbox, to whose subject `pull_work` brings units, and messages that say why none come."""
-        await self._work_consumer(endpoint, ack_wait_s)
+        """An inbox to whose subject `pull_work` brings an endpoint's units (or PLAN_ENDPOINT's), and messages that say
+        why none come. All evaluators that serve the endpoint share the units."""
+        await self.work_consumer(endpoint, ack_wait_s)
         return await self.client.subscribe(self.client.new_inbox(), cb=callback)
 
     async def pull_work(self, endpoint: str, inbox: str, units: int, expires_s: float) -> None:
@@ -173,9 +169,11 @@ class Bus:
         request = json.dumps({"batch": units, "expires": int(expires_s * 1e9)}).encode()
         await self.client.publish(pull_subject(WORK, _work_name(endpoint)), request, reply=inbox)
 
-    async def _work_consumer(self, endpoint: str, ack_wait_s: float) -> None:
+    async def work_consumer(self, endpoint: str, ack_wait_s: float) -> str:
+        """Makes an endpoint's consumer on WORK where there is none; returns its name."""
+        name = _work_name(endpoint)
         config = api.ConsumerConfig(
-            durable_name=_work_name(endpoint),
+            durable_name=name,
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=ack_wait_s,
             max_deliver=-1,
@@ -183,6 +181,7 @@ class Bus:
             filter_subject=endpoint_work_subjects(endpoint),
         )
         await self.js.add_consumer(WORK, config)
+        return name
 
     async def dead_letter(self, endpoint: str, unit: unit_pb2.Unit, reason: str) -> None:
         """Keeps a unit that must not be tried again, with the reason in a header."""

@@ -9,8 +9,16 @@ from decimal import Decimal, InvalidOperation
 from services.evaluator import scoring
 from services.evaluator.scoring import Extraction
 
-_NUMBER = r"[-+−]?[$€£]?\s{0,2}(?:\d{1,3}(?:,\d{3}){1,8}|\d{1,24})(?:\.\d{1,24})?"
-_VALUE = re.compile(rf"(?P<value>{_NUMBER})(?![\d,.]*\d)(?P<more>\s{{0,3}}(?:/|or\b|and\b|to\b)\s{{0,3}}[-+−$]?\d)?")
+# LaTeX writes 1{,}234 or 1\,234.
+_THOUSANDS = r"(?:,|\{,\}|\\,|[\u00a0\u2009\u202f])\d{3}"
+_NUMBER = rf"[-+−]?[$€£]?\s{{0,2}}(?:\d{{1,3}}(?:{_THOUSANDS}){{1,8}}|\d{{1,24}})(?:\.\d{{1,24}})?"
+# What goes on as a range, a calculation, a time or a mixed number is not one number: "9 * 2 = 18", "2 1/2".
+_BLANKS = r"[ \t\u00a0\u2009\u202f]{0,3}"
+_GOES_ON = rf"(?:{_BLANKS}(?:[-–—+−*×·/^=~]|\\times|\\cdot|or\b|and\b|to\b|x\b){_BLANKS}[-+−$]?\d|:\d|[ \u00a0]\d)"
+_VALUE = re.compile(rf"(?P<value>{_NUMBER})(?!(?:[\d,.]|\{{,\}}|\\,)*\d|[eE][-+]?\d)(?P<more>{_GOES_ON})?")
+_LATEX = re.compile(
+    r"(?:\$|\\\(|\\\[)?\s{0,3}\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\{(?P<said>[^\n]{0,2000})\}\s{0,3}(?:\$|\\\)|\\\])?"
+)
 _PLACEHOLDER = re.compile(r"<(?:text|number|answer)>\.?", re.IGNORECASE)
 _AROUND = " \t\r\f\v\u00a0*`_"
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "<": ">"}
@@ -59,7 +67,7 @@ class TextExtractor:
 
 def canonical_number(text: str) -> str:
     """A number without thousands separators, currency signs and needless digits, empty where it is none."""
-    bare = re.sub(r"[\s,$€£]", "", text).replace("−", "-")
+    bare = re.sub(r"[\s,$€£{}\\]", "", text).replace("−", "-")
     try:
         value = Decimal(bare)
     except InvalidOperation:
@@ -78,6 +86,8 @@ def _read(part: str, start: int, how: str, cut: bool) -> Extraction:
 
 def _without_marks(text: str) -> str:
     bare = text.strip(_AROUND)
+    while (wrapped := _LATEX.fullmatch(bare.rstrip("."))) is not None:
+        bare = wrapped["said"].strip(_AROUND)
     ended = bare.rstrip(".")
     if len(ended) > 1 and _QUOTES.get(ended[0]) == ended[-1]:
         bare = ended[1:-1]

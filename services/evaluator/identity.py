@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from services.evaluator.endpoints import Endpoint
 from services.evaluator.providers.capabilities import Resolved, resolve
+from services.evaluator.providers.recorded import recorded
 from services.evaluator.tasks.base import Item
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.endpoint_pb2 import Capabilities, Model
@@ -38,17 +40,39 @@ def asked_with(spec: job_pb2.JobSpec, kind: str, capabilities: Capabilities, rep
     return asked
 
 
+def setup(endpoint: Endpoint, model: str) -> str:
+    """What the endpoints file says of how a model is served or asked, where no digest of weights tells: an engine's
+    command, with its number format and template, or an application's request and where its answer stands.
+    """
+    if endpoint.engine is not None:
+        served = endpoint.engine.model(model)
+        return recorded({"command": [*endpoint.engine.command, *(served.args if served is not None else ())]})
+    if endpoint.http is not None:
+        asked = endpoint.http
+        return recorded({"asked": [asked.method, asked.path, asked.request, asked.answer.text]})
+    return ""
+
+
+def setup_hash(endpoint: Endpoint, model: str) -> str:
+    """`setup` as the receipt shows it: 16 hexadecimal digits, or empty."""
+    text = setup(endpoint, model)
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
+
+
 class Identity:
     """Identities of one unit's answers: `identity(item, repeat)`.
 
-    SHA-256 over endpoint, model, its digest, mode, parameters, prompt (log-likelihood: context and continuations), stop
-    sequences and repeat. Whether the answer was streamed does not count. Texts go in with their lengths, so that no two
-    different requests read the same. About 2 µs for a prompt of a thousand characters. Raises a fatal ProviderError for
-    a parameter that the model refuses.
+    SHA-256 over endpoint, its kind and `setup`, model, its digest, mode, parameters, prompt (log-likelihood: context
+    and continuations), stop sequences and repeat. Whether the answer was streamed does not count. Texts go in with
+    their lengths, so that no two different requests read the same. About 2 µs for a prompt of a thousand characters.
+    Raises a fatal ProviderError for a parameter that the model refuses.
     """
 
-    def __init__(self, spec: job_pb2.JobSpec, digest: str, kind: str, capabilities: Capabilities) -> None:
+    def __init__(
+        self, spec: job_pb2.JobSpec, digest: str, kind: str, capabilities: Capabilities, setup: str = ""
+    ) -> None:
         self._spec, self._digest, self._kind, self._capabilities = spec, digest, kind, capabilities
+        self._setup = setup
         self._begun: dict[int, tuple[Any, bool]] = {0: self._begin(0)}
 
     def __call__(self, item: Item, repeat: int) -> str:
@@ -69,5 +93,5 @@ class Identity:
         spec = self._spec
         asked = asked_with(spec, self._kind, self._capabilities, repeat)
         mode = suite_pb2.Mode.Name(spec.mode or suite_pb2.MODE_GENERATE)
-        parts = (spec.endpoint, spec.model, self._digest, mode, asked.json, str(repeat))
+        parts = (spec.endpoint, self._kind, self._setup, spec.model, self._digest, mode, asked.json, str(repeat))
         return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()), asked.stop

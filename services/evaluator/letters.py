@@ -1,7 +1,7 @@
 """Reads the letter of an option out of a response, by the rules of `scoring` and three of its own.
 
 1. A letter before a word is that option, but "A" and "I" are words themselves: there only a reason may follow
-   ("Answer: A because …"), else the line is read as text.
+   ("Answer: A because …") or the option's own text, else the line is read as text.
 2. A second letter after "or", "and", a comma or a slash makes the answer ambiguous; other text after the letter does
    not ("Answer: B. A lesion of the nerve").
 3. The text of one option, whole and in place of its letter, counts as that option.
@@ -49,7 +49,8 @@ class LetterExtractor:
             part, match = found
             letter = match["answer"].upper()
             rest = scoring.line_after(part, match.end())
-            if letter not in _ALSO_A_WORD or not _WORD_FOLLOWS.match(rest) or _REASON.match(rest):
+            is_letter = letter not in _ALSO_A_WORD or not _WORD_FOLLOWS.match(rest) or _REASON.match(rest)
+            if is_letter or _bare(rest) == _bare(options.get(letter, "")):
                 return self._unless_ambiguous(letter, rest)
         if (found := scoring.find_last(self._lines, parts)) is not None and (
             letter := _option(found[1]["answer"], options)

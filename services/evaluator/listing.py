@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.evaluator.endpoints import Endpoint
+from services.evaluator.identity import setup_hash
 from services.evaluator.pace import Pace
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError
 from touchstone.v1 import endpoint_pb2
@@ -68,6 +69,8 @@ class EndpointListing:
             log.exception("listing the models of %s failed", self.endpoint.name)
             self._down(f"{self.endpoint.name} sent a model list that cannot be read. See the evaluator's log.")
             return
+        for model in listing.models:
+            model.setup = setup_hash(self.endpoint, model.model)
         self.models = listing.models
         self.server = listing.server
         self.known = True

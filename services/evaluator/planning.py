@@ -125,6 +125,7 @@ class Planner:
             parameters=asked_with(spec, endpoint.kind, capabilities).json,
             template="none" if loglikelihood or endpoint.kind == "baseline" else "endpoint",
             capabilities=capabilities,
+            setup=model.setup,
         )
 
     async def _endpoint(self, name: str) -> endpoint_pb2.Endpoint:
@@ -171,6 +172,7 @@ def configuration(spec: job_pb2.JobSpec, receipt: job_pb2.Receipt, tasks: Sequen
         "endpoint": spec.endpoint,
         "model": spec.model,
         "digest": receipt.model_digest,
+        "setup": receipt.setup,
         "parameters": receipt.parameters,
         "template": receipt.template,
         "mode": suite_pb2.Mode.Name(spec.mode or suite_pb2.MODE_GENERATE),

@@ -20,7 +20,7 @@ from services import rpc
 from services.errors import DeadlineError, TouchstoneError, UnavailableError
 from services.evaluator import result
 from services.evaluator.hand import FaultError, Held
-from services.evaluator.identity import Identity, named
+from services.evaluator.identity import Identity, named, setup
 from services.evaluator.listing import EndpointListing
 from services.evaluator.load import Loaded
 from services.evaluator.providers.base import ProviderError
@@ -120,12 +120,21 @@ class KnownAnswers:
         self._listings = listings
 
     def identity(self, unit: unit_pb2.Unit) -> Identity:
-        """Gives the unit's answers their identities. Raises FaultError for a parameter that the model refuses."""
+        """Gives the unit's answers their identities.
+
+        Raises FaultError for a parameter that the model refuses, and when other weights than were planned stand behind
+        the model's name: the score would be of two models, and answers would be found again under the wrong weights.
+        """
         spec, listing = unit.spec, self._listings[unit.spec.endpoint]
         listed = named(listing.models, spec.model)
+        if listed is not None and unit.model_digest and listed.digest not in ("", unit.model_digest):
+            raise FaultError(
+                f"The weights behind {spec.model} at {spec.endpoint} are not those that the job was planned with "
+                f"({listed.digest[:19]}, not {unit.model_digest[:19]}). Start a new job."
+            )
         found = capabilities(listing.endpoint, spec.model, listed.capabilities if listed is not None else None)
         try:
-            return Identity(spec, unit.model_digest, listing.endpoint.kind, found)
+            return Identity(spec, unit.model_digest, listing.endpoint.kind, found, setup(listing.endpoint, spec.model))
         except ProviderError as error:
             raise FaultError(error.message) from error
 

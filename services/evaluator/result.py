@@ -14,6 +14,8 @@ REASONING_BYTES = PROMPT_BYTES = 128 * 1024
 _ERROR_BYTES = 8 * 1024
 _NAME_BYTES = 512
 _MOST_CHARACTER_BYTES = 4
+_MOST_TOKENS = 2**31 - 1
+"""What the field holds. A provider that counts more is wrong, which is no reason to lose its answer."""
 
 
 def prompt_text(item: Item) -> str:
@@ -37,8 +39,8 @@ def answered(
     result.prediction = _cut("prediction", scored.prediction, _ERROR_BYTES, notes)
     result.extraction = scored.extraction
     result.latency_ms = response.latency_ms
-    result.input_tokens = response.input_tokens
-    result.output_tokens = response.output_tokens
+    result.input_tokens = min(response.input_tokens, _MOST_TOKENS)
+    result.output_tokens = min(response.output_tokens, _MOST_TOKENS)
     result.finish_reason = _cut("finish reason", response.finish_reason, _NAME_BYTES, notes)
     result.served_model = _cut("model's name", response.served_model, _NAME_BYTES, notes)
     result.continuations.extend(
@@ -47,7 +49,7 @@ def answered(
     )
     result.ttft_ms = response.ttft_ms
     result.parameters = _cut("parameters", response.parameters, _ERROR_BYTES, notes)
-    result.reasoning_tokens = response.reasoning_tokens
+    result.reasoning_tokens = min(response.reasoning_tokens, _MOST_TOKENS)
     if response.cost_usd is not None:
         result.cost_usd = response.cost_usd
     result.identity = identity

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from services.evaluator.tasks.base import Response, Scored
 from touchstone.v1 import item_result_pb2
 
-VERSION = "1"
+VERSION = "2"
 
 BY_MARKER = "last match of “answer: …”"
 WHOLE_RESPONSE = "whole response is the answer"
@@ -47,7 +47,10 @@ _NEXT_QUESTION = (
 
 # ASCII, or "posıtive" with a Turkish ı would match without being any label.
 _FLAGS = re.IGNORECASE | re.ASCII
-_DECORATION = r"[\s\u00a0*_`\"'“”‘’«»<(\[{$]{0,12}(?:\\(?:boxed|text|textbf)\{[\s*_`\"']{0,4}){0,2}"
+_DECORATION = (
+    r"(?:[\s\u00a0*_`\"'“”‘’«»<(\[{$]|\\[(\[$]){0,12}"
+    r"(?:\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\{[\s*_`\"'(\[]{0,4}){0,3}"
+)
 _MARKERS = (
     r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b[\s\u00a0*_`\"']{0,6})?[:：]",
     r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}is\b",
@@ -55,6 +58,7 @@ _MARKERS = (
 ANY_MARKER = re.compile("|".join(_MARKERS), _FLAGS)
 _WRAPPING = " \t\r\n\f\v\0\u00a0*_`\"'“”‘’«»<>()[]{}$#"
 _STRIPPED = _WRAPPING + ".,;:!?…-–—"
+_WORDS = re.compile(r"[\s_-]+|(?<=[A-Za-z])(?=\d)")
 
 _DECIMAL = r"[-+−]?\d{1,9}(?:[.,]\d{1,9})?"
 _OF_MOST = r"(?:\s{0,3}(?:/|out of|of)\s{0,3}(?P<most>\d{1,3}(?:\.0)?))?"
@@ -75,9 +79,10 @@ class LabelExtractor:
 
     def __init__(self, labels: Sequence[str], captions: Sequence[str] = ()) -> None:
         self._labels = {_plain(label): label for label in labels}
-        # Longest first: "not_entailment" before "entailment". A separator in a label may be written as any or none.
+        # Longest first: "not_entailment" before "entailment". A separator in a label may be written as any or none, an
+        # underscore as Markdown escapes it; a number at its end may stand apart: "choice 1".
         ordered = sorted(labels, key=len, reverse=True)
-        names = "|".join("[\\s_-]?".join(re.escape(word) for word in re.split(r"[\s_-]+", name)) for name in ordered)
+        names = "|".join(r"(?:[\s-]|\\?_)?".join(map(re.escape, _WORDS.split(name))) for name in ordered)
         self._label = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?!_?[A-Za-z0-9])", _FLAGS)
         self._anchored = anchored(rf"(?P<answer>{self._label.pattern})")
         self._parts = parts_pattern(captions)
@@ -217,4 +222,4 @@ def line_after(text: str, position: int) -> str:
 def _plain(text: str) -> str:
     """Lower case, without decoration and separators; empty for a text too long to be a label."""
     bare = text.strip(_STRIPPED)
-    return re.sub(r"[\s_-]", "", bare).lower() if len(bare) <= 80 else ""
+    return re.sub(r"[\s_\\-]", "", bare).lower() if len(bare) <= 80 else ""

@@ -112,7 +112,9 @@ def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, Any]
     for result in results:
         left = dict(result.statistics)
         for name in _STATISTICS:
-            columns[name].append(left.pop(name, None))
+            number = left.pop(name, None)
+            # To the database NaN is greater than any number: it would count as right.
+            columns[name].append(number if number is None or isfinite(number) else None)
         # JSON has no NaN, and one would make every other statistic of the job unreadable.
         finite = {name: number for name, number in left.items() if isfinite(number)} if left else left
         others.append(json.dumps(finite, sort_keys=True) if finite else None)

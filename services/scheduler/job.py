@@ -99,7 +99,7 @@ class Job:
         `sequence` is the RESULTS position before the attempt's first item. Raises ConflictError when a retry, or a
         job that takes another's answers, would mix two versions of the data or of the model.
         """
-        reuse.check_plan(self.message, plan.tasks, plan.receipt.model_digest)
+        reuse.check_plan(self.message, plan.tasks, plan.receipt)
         self._move(RUNNING, "run")
         del self.message.plan[:]
         self.message.plan.extend(plan.tasks)

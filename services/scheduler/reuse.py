@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from typing import Literal
 
 from services.errors import ConflictError, InvalidRequestError
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
@@ -12,6 +14,8 @@ _RERUN = frozenset(item_result_pb2.Outcome.values()) - {
     item_result_pb2.OUTCOME_UNSPECIFIED,
     item_result_pb2.OUTCOME_ANSWERED,
 }
+_LIMITS: tuple[Literal["max_tokens", "context_length"], ...] = ("max_tokens", "context_length")
+"""An answer that ended by itself under a lower one is the answer under a higher one."""
 
 
 def is_rescore(spec: job_pb2.JobSpec) -> bool:
@@ -48,6 +52,14 @@ def check_source(spec: job_pb2.JobSpec, source: job_pb2.Job) -> None:
                 "Copy it from there, or start a job without reuse.",
                 f"spec.{field}",
             )
+    for limit in _LIMITS if spec.reuse.rerun else ():
+        new, old = getattr(spec.sampling, limit), getattr(source.spec.sampling, limit)
+        if spec.sampling.HasField(limit) and new < old:
+            raise InvalidRequestError(
+                f"{limit} is {new:,}, less than the {old:,} of job {source.job_id}: answers that are taken from it may "
+                "be longer. Give as much or more.",
+                f"spec.sampling.{limit}",
+            )
 
 
 def _differences(spec: job_pb2.JobSpec, other: job_pb2.JobSpec) -> Iterable[tuple[str, bool]]:
@@ -80,8 +92,8 @@ def _sampling(spec: job_pb2.JobSpec, reuse: job_pb2.Reuse) -> bytes:
     copy = job_pb2.Sampling()
     copy.CopyFrom(spec.sampling)
     if reuse.rerun:
-        copy.ClearField("max_tokens")
-        copy.ClearField("context_length")
+        for limit in _LIMITS:
+            copy.ClearField(limit)
     data: bytes = copy.SerializeToString(deterministic=True)
     return data
 
@@ -109,8 +121,9 @@ def too_few_stored(spec: job_pb2.JobSpec, unanswered: int, planned: int, share: 
     )
 
 
-def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], digest: str) -> None:
+def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], asked: job_pb2.Receipt) -> None:
     """What is planned now is what the stored answers belong to: those of an earlier attempt, or of another job.
+    `asked` is the receipt of the present plan; what it does not tell is not compared.
 
     Raises ConflictError.
     """
@@ -122,8 +135,18 @@ def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], digest: str) 
     )
     if job.plan and [_key(task) for task in job.plan] != [_key(task) for task in plan]:
         raise ConflictError(f"The data or the prompts have changed since {since}. Start a new job.")
-    if digest and job.receipt.model_digest not in ("", digest):
+    if asked.model_digest and job.receipt.model_digest not in ("", asked.model_digest):
         raise ConflictError(f"The weights behind {job.spec.model} have changed since {since}. Start a new job.")
+    before, now = job.receipt.parameters, asked.parameters
+    if before and now and _but_limits(before) != _but_limits(now):
+        # Such as an endpoints file that says otherwise what the model takes.
+        raise ConflictError(
+            f"The parameters that {job.spec.model} is asked with have changed since {since}. Start a new job."
+        )
+
+
+def _but_limits(parameters: str) -> dict[str, object]:
+    return {name: value for name, value in json.loads(parameters).items() if name not in _LIMITS}
 
 
 def _key(task: job_pb2.TaskPlan) -> tuple[str, str, str, str, int]:

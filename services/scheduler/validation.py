@@ -130,12 +130,23 @@ def _suite(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
             raise InvalidRequestError(f"{suite.title} has no task {task_name!r}. Tasks: {listed}.", "spec.suite.tasks")
     if len(set(work.tasks)) != len(work.tasks):
         raise InvalidRequestError("A task is named twice.", "spec.suite.tasks")
-    for task in (tasks[task_name] for task_name in work.tasks or tasks):
-        if spec.mode not in task.modes:
-            mode = suite_pb2.Mode.Name(spec.mode).removeprefix("MODE_").lower()
-            raise InvalidRequestError(f"{task.title} cannot run in {mode} mode.", "spec.mode")
-        if not 0 <= work.shots <= task.max_shots:
-            raise InvalidRequestError(f"{task.title} takes 0 to {task.max_shots} shots.", "spec.suite.shots")
+    if work.shots < 0:
+        raise InvalidRequestError("shots may be 0 or more.", "spec.suite.shots")
+    # What cannot run as asked is left out when the job is planned. With nothing left, the first one says why.
+    wanted = [tasks[task_name] for task_name in work.tasks or tasks]
+    misfits = [why for task in wanted if (why := _misfit(task, spec))]
+    if misfits and len(misfits) == len(wanted):
+        raise misfits[0]
+
+
+def _misfit(task: suite_pb2.TaskInfo, spec: job_pb2.JobSpec) -> InvalidRequestError | None:
+    """Why a task cannot run as asked."""
+    if spec.mode not in task.modes:
+        mode = suite_pb2.Mode.Name(spec.mode).removeprefix("MODE_").lower()
+        return InvalidRequestError(f"{task.title} cannot run in {mode} mode.", "spec.mode")
+    if spec.suite.shots > task.max_shots:
+        return InvalidRequestError(f"{task.title} takes 0 to {task.max_shots} shots.", "spec.suite.shots")
+    return None
 
 
 def _open(work: job_pb2.SuiteWork, task: str) -> None:

@@ -117,6 +117,8 @@ class HttpProvider:
         wrong = options.error.first(body) if options.error is not None else None
         if wrong:
             words = wrong if isinstance(wrong, str) else json.dumps(wrong, ensure_ascii=False)
+            # The transport knows errors by their usual place only.
+            words = words.replace(endpoint.api_key, "[key]") if endpoint.api_key else words
             raise failures.failed_midway(endpoint, " ".join(words.split())[:300].rstrip("."))
         read, written = (_count(path, body) for path in (options.input_tokens, options.output_tokens))
         return Response(

@@ -71,7 +71,7 @@ class LogLikelihoods:
         )
 
     def _continuation(self, choice: str, tokens: Tokens, start: int) -> Continuation:
-        values = [value for value in tokens.values[start:] if value is not None]
+        values = [value for value in tokens.values[start:] if value is not None and not math.isnan(value)]
         if not values or len(values) < len(tokens) - start:
             # Summing what is there would make such a choice the likeliest of all.
             raise ProviderError(f"{self._endpoint.name} gives no log-likelihood for the choice {choice.strip()!r}.")

@@ -12,12 +12,16 @@ from services.evaluator.tasks.base import Response
 
 _CONTEXT = re.compile(
     r"(maximum|available|model'?s?) context|context[ _](length|window|size)|exceed_context|prompt is too long|"
-    r"(input|prompt|messages?) (is|are|was) too long|reduce the length|maximum prompt length",
+    r"(input|prompt|messages?) (is|are|was) too long|reduce the length|maximum prompt length|maximum model length",
     re.IGNORECASE,
 )
-_FILTERED = re.compile(r"content_filter|content_policy|usage guidelines|safety_check", re.IGNORECASE)
+# "Flagged": by OpenRouter's moderation (403) and of prompts by OpenAI's reasoning models (400).
+_FILTERED = re.compile(
+    r"content_filter|content_policy|usage guidelines|safety_check|(input|prompt) was flagged", re.IGNORECASE
+)
 _NO_CREDIT = re.compile(r"insufficient_quota|billing|exceeded your current quota|credit|spending limit", re.IGNORECASE)
 _KEY = re.compile(r"api[ _-]?key", re.IGNORECASE)
+_NO_ROOM = re.compile(r"max_(completion_)?tokens\W{1,3}( or \W?max_\w+\W)? ?is too large", re.IGNORECASE)
 _PARAMETER = re.compile(r"unsupported_(value|parameter)|not support(ed)? (parameter|'?temperature)", re.IGNORECASE)
 
 
@@ -27,7 +31,7 @@ def refusal(endpoint: Endpoint, reply: Reply, model: str, parameters: str, path:
     words = _words(reply)
     if reply.status in (400, 403, 413, 422) and _FILTERED.search(words):
         return Response("", "", "content_filter", latency_ms=latency_ms, refused=True, parameters=parameters)
-    if reply.status in (400, 413, 422) and _CONTEXT.search(words):
+    if reply.status in (400, 413, 422) and _CONTEXT.search(words) and not _NO_ROOM.search(words):
         return Response(
             "", "", "context_length_exceeded", latency_ms=latency_ms, input_truncated=True, parameters=parameters
         )
@@ -49,6 +53,11 @@ def failure(endpoint: Endpoint, reply: Reply, model: str, path: str) -> Provider
     if status in (404, 405):
         hint = "Correct base_url in the endpoints file; it usually ends in /v1."
         return failures.not_this_api(endpoint, path.strip("/").replace("/", " "), hint)
+    if status in (400, 422) and _NO_ROOM.search(words):
+        return ProviderError(
+            f"{endpoint.name} finds no room for the prompt beside max_tokens in the context of {model}: {said}. Lower "
+            "max_tokens."
+        )
     if status in (400, 422) and _PARAMETER.search(words):
         return ProviderError(
             f"{endpoint.name} refuses a parameter for {model}: {said}. Change the job's parameters, or say in the "

@@ -12,6 +12,9 @@ from services.evaluator.providers.transport import Reply
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
+_BROKEN_OFF = frozenset({"error", "abort"})
+"""Finish reasons of a server that failed while it wrote: OpenRouter's, and that of vLLM and SGLang."""
+
 
 def response(endpoint: Endpoint, reply: Reply) -> Response:
     """All but the parameters; the cost only where it was told. Raises ProviderError for what is no whole answer."""
@@ -26,6 +29,8 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise failures.lacking(endpoint, "a choice")
     finish = text(choice.get("finish_reason"))
+    if choice.get("error") or finish in _BROKEN_OFF:
+        raise failures.failed_midway(endpoint, text(inner(choice, "error").get("message")))
     usage = body.get("usage")
     refusal = message.get("refusal")
     billed = usage.get("cost") if isinstance(usage, dict) else None

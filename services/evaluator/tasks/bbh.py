@@ -27,7 +27,7 @@ _ITEMS = {"causal_judgement": 187, "penguins_in_a_table": 146, "snarks": 178}
 """Items of the tasks that have fewer than 250."""
 
 _OPTION = re.compile(r"^\(([A-Z])\)[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-_LETTER = re.compile(r"\(?([A-Za-z])(?:\)|[.:]|$)")
+_LETTER = re.compile(r"(?:(?:option|choice)[ ]{1,3})?\(?([A-Za-z])(?:\)|[.:]|$)", re.IGNORECASE)
 _STEPS = "Think step by step, then give your answer."
 
 

@@ -68,9 +68,8 @@ class FreeAnswerTask(SplitTask):
         answers = tuple(map(self._read_target, [target] if isinstance(target, str) else target))
         if not answers or not all(answers):
             raise ValueError(f"the answer is {target!r}")
+        # A right answer that is no candidate costs a row its chance in log-likelihood mode, not the task its data.
         labels = tuple(row[self._candidates]) if self._candidates else ()
-        if labels and answers[0] not in labels:
-            raise ValueError(f"{answers[0]!r} is no candidate")
         return Facts(answers[0], self._fields(row), labels, answers)
 
     def _read_target(self, text: str) -> str:

@@ -172,6 +172,7 @@ class SplitTask(ABC):
             (index, row, facts)
             for index, row in enumerate(self._prepared(rows.table))
             if all((facts := self._facts(row)).fields.values())
+            and (not facts.labels or facts.reference in facts.labels)
         ]
         if len(found) < self.shots:
             name = self._definition.source.name(self._definition.train_split)

@@ -15,6 +15,7 @@ Row = Mapping[str, Any]
 
 _CONNECTIVES = {"cause": "because", "effect": "therefore"}
 _ASKED = {"cause": "what caused this", "effect": "what followed from this"}
+_MOST_QUESTIONS = 100_000
 _HIGHLIGHT = "\n@highlight\n"
 _PLACEHOLDER = "@placeholder"
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -38,8 +39,9 @@ def copa(row: Row) -> Row:
 
 
 def multirc(row: Row) -> Row:
-    """Answers are gathered by question, questions by passage."""
-    return {**row, "passage_id": str(row["idx"]["paragraph"]), "question_id": row["idx"]["question"]}
+    """Answers are gathered by question, questions by passage. A question's number counts within its passage."""
+    passage, question = row["idx"]["paragraph"], row["idx"]["question"]
+    return {**row, "passage_id": str(passage), "question_id": passage * _MOST_QUESTIONS + question}
 
 
 def record(row: Row) -> Row:

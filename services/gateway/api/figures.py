@@ -48,6 +48,7 @@ def receipt(receipt: job_pb2.Receipt) -> dict[str, Any]:
         "configuration": receipt.configuration or None,
         "parameters": json.loads(receipt.parameters) if receipt.parameters else None,
         "template": receipt.template or None,
+        "setup": receipt.setup or None,
         "source_job": receipt.source_job or None,
         "capabilities": _capabilities(receipt.capabilities),
     }

@@ -1,4 +1,4 @@
-"""`GET /leaderboard`: configurations ranked by one metric."""
+"""`GET /leaderboard`: configurations ranked by one metric, in one mode."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from starlette.requests import Request
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.gateway import context, jobs
-from services.gateway.api.query import count
+from services.gateway.api.figures import MODES, mode_name
+from services.gateway.api.query import choice, count
 from services.gateway.api.results import interval, is_bounded
 from services.gateway.catalogue import Catalogue
 from services.gateway.responses import JSONResponse
 from touchstone.v1 import metric_pb2, results_service_pb2, suite_pb2
 
 SUITE_SCORE = "score"
-_MODES = {suite_pb2.MODE_GENERATE: "generate", suite_pb2.MODE_LOGLIKELIHOOD: "loglikelihood"}
 
 
 async def leaderboard(request: Request) -> JSONResponse:
@@ -25,7 +25,8 @@ async def leaderboard(request: Request) -> JSONResponse:
     query = request.query_params
     suite, metric = query.get("suite") or "glue", query.get("metric") or "accuracy"
     limit = count(query, "limit", 10)
-    call = results_service_pb2.GetLeaderboardRequest(suite=suite, metric=metric, limit=limit)
+    mode = MODES[choice(query, "mode", tuple(MODES)) or "generate"]
+    call = results_service_pb2.GetLeaderboardRequest(suite=suite, metric=metric, limit=limit, mode=mode)
     try:
         answer = await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, caller)
     except NotFoundError:
@@ -52,6 +53,7 @@ async def leaderboard(request: Request) -> JSONResponse:
             "last_updated": jobs.iso(answer.last_updated),
             "suite": suite,
             "metric": metric,
+            "mode": mode_name(mode),
             "subset": answer.subset,
             "item_set": answer.item_set,
             "not_ranked": [{**_row(entry), "reason": entry.not_ranked_reason} for entry in unranked],
@@ -83,7 +85,7 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any]:
         **({"bounds": [entry.score.bound_low, entry.score.bound_high]} if is_bounded(entry.score) else {}),
         "task_count": entry.task_count,
         "baseline": entry.baseline,
-        "mode": _MODES.get(entry.mode, "generate"),
+        "mode": mode_name(entry.mode),
         "configuration": entry.configuration,
         "job_id": entry.job_id,
         "completed_at": jobs.iso(entry.completed_at),

@@ -160,15 +160,14 @@ def categories(suite: suite_pb2.Suite, chosen: Sequence[str]) -> list[Category]:
 def modes(
     suite: suite_pb2.Suite | None, tasks: Sequence[str], endpoint: endpoint_pb2.Endpoint | None
 ) -> list[tuple[str, str]]:
-    """(mode, why it cannot be chosen) for both modes."""
+    """(mode, why it cannot be chosen) for both modes. A task that lacks the mode is left out while others remain."""
     found = []
     for mode, value in MODES.items():
         why = ""
         if suite is not None and not suite.open:
-            chosen = (task for task in suite.tasks if task.task in tasks)
-            without = [task.title or task.task for task in chosen if value not in task.modes]
-            if without:
-                why = f"{', '.join(without[:3])}{' and others' if len(without) > 3 else ''} cannot run in it"
+            chosen = [task for task in suite.tasks if task.task in tasks]
+            if chosen and not any(value in task.modes for task in chosen):
+                why = f"{chosen[0].title or chosen[0].task} cannot run in it"
         if value == suite_pb2.MODE_LOGLIKELIHOOD and endpoint and endpoint.kind not in _SCORES_CONTINUATIONS:
             why = f"{endpoint.endpoint} gives no log-likelihoods"
         found.append((mode, why))
@@ -176,7 +175,19 @@ def modes(
 
 
 def shots_of(suite: suite_pb2.Suite | None, tasks: Sequence[str]) -> int:
-    """The most few-shot examples that every chosen task takes."""
+    """The most few-shot examples that a chosen task takes; tasks that take fewer than are asked for are left out."""
     if suite is None or suite.open:
         return MOST_SHOTS
-    return min((task.max_shots for task in suite.tasks if task.task in tasks), default=0)
+    return max((task.max_shots for task in suite.tasks if task.task in tasks), default=0)
+
+
+def left_out(suite: suite_pb2.Suite | None, tasks: Sequence[str], mode: str, shots: str) -> list[str]:
+    """Titles of chosen tasks that cannot run in the mode, or not with so many examples."""
+    if suite is None or suite.open:
+        return []
+    asked = int(shots) if shots.isdecimal() else 0
+    return [
+        task.title or task.task
+        for task in suite.tasks
+        if task.task in tasks and (MODES[mode] not in task.modes or asked > task.max_shots)
+    ]

@@ -246,7 +246,7 @@ def test_a_missing_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
         load(tmp_path / "absent.toml", {})
 
 
-@pytest.mark.parametrize("page", ["endpoints.md", "engines.md", "operations.md"])
+@pytest.mark.parametrize("page", ["endpoints.md", "engines.md"])
 def test_every_example_of_the_documentation_is_read(tmp_path: Path, page: str) -> None:
     text = (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
     examples = [part for part in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[[endpoint]]" in part]

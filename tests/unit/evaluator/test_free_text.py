@@ -42,6 +42,13 @@ def test_numbers_have_one_form(text: str, number: str) -> None:
         ("The answer is 12.", "12"),
         ("42", "42"),
         ("Answer: 5\n\nQuestion: and then?\nAnswer: 6", "5"),
+        ("Answer: \\(12\\)", "12"),
+        ("Answer: \\[\\boxed{12}\\]", "12"),
+        ("Answer: $1{,}234$", "1234"),
+        ("Answer: \\$1\\,234", "1234"),
+        ("Answer: 1\u202f234", "1234"),
+        ("Answer: 18\n- 5 of them are red", "18"),
+        ("Answer: 18 - that is all", "18"),
     ],
 )
 def test_number_after_the_marker_is_the_answer(text: str, number: str) -> None:
@@ -59,6 +66,15 @@ def test_number_after_the_marker_is_the_answer(text: str, number: str) -> None:
         ("Answer: 3/4", scoring.AMBIGUOUS),
         ("Answer: 1.2.3", scoring.NO_LABEL),
         ("Answer: 12,34", scoring.NO_LABEL),
+        ("Answer: 1.234,50", scoring.NO_LABEL),
+        ("Answer: 1e3", scoring.NO_LABEL),
+        ("Answer: 9 * 2 = 18", scoring.AMBIGUOUS),
+        ("Answer: 20-2=18", scoring.AMBIGUOUS),
+        ("Answer: 9 \\times 2", scoring.AMBIGUOUS),
+        ("Answer: 12^2", scoring.AMBIGUOUS),
+        ("Answer: 2 1/2", scoring.AMBIGUOUS),
+        ("Answer: 1 234", scoring.AMBIGUOUS),
+        ("Answer: 5:30", scoring.AMBIGUOUS),
     ],
 )
 def test_other_numbers_are_no_answer(text: str, how: str) -> None:
@@ -82,6 +98,8 @@ def test_number_or_text_at_the_cut_may_lack_its_end_and_does_not_count() -> None
         ('Answer: "the Society".', "the Society"),
         ("Answer:\n\nGorän", "Gorän"),
         ("Answer: one\nAnswer: two", "two"),
+        ("Answer: $\\boxed{(B)}$.", "(B)"),
+        ("Answer: \\(\\boxed{\\text{(B)}}\\)", "(B)"),
         ("Answer: <text>", ""),
         ("Answer:", ""),
         ("the Society", ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.suites import shipped
 from services.evaluator.tasks import superglue_rows
 from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.tasks.split_task import SplitTask
 from tests import suite_rows
 from touchstone.v1 import item_result_pb2, suite_pb2
 
@@ -76,7 +78,7 @@ def test_multirc_label_1_is_yes_in_both_modes_unlike_lm_eval(tmp_path: Path) -> 
 def test_multirc_answers_are_gathered_by_question_and_passage(tmp_path: Path) -> None:
     found = items(made(tmp_path, "superglue/multirc"))
     assert [item.statistics["question"] for item in found] == [
-        row["idx"]["question"] for row in rows("superglue/multirc")
+        row["idx"]["paragraph"] * 100_000 + row["idx"]["question"] for row in rows("superglue/multirc")
     ]
     assert len({item.statistics["question"] for item in found}) > len({item.group for item in found}) > 1
 
@@ -115,6 +117,19 @@ def test_record_shows_each_entity_once_and_fills_the_statement_with_it(tmp_path:
         for entity, choice in zip(item.labels, item.choices, strict=True):
             assert entity in choice
             assert "@placeholder" not in choice
+
+
+def test_record_row_without_a_right_candidate_is_no_example_and_spoils_no_others(tmp_path: Path) -> None:
+    task = made(tmp_path, "superglue/record", LOGLIKELIHOOD, shots=2)
+    for split in ("train", "validation"):
+        file = next(tmp_path.rglob(f"{split}.jsonl"))
+        first, *others = file.read_text().splitlines()
+        file.write_text("\n".join([json.dumps({**json.loads(first), "answers": ["Nobody"]}), *others]) + "\n")
+    found = items(task)
+    assert found[0].reference == "Nobody"
+    assert len(found) == 56
+    assert isinstance(task, SplitTask)
+    assert 0 not in task.example_rows()
 
 
 def test_wsc_marks_the_pronoun_where_its_place_is_wrong(tmp_path: Path) -> None:

@@ -193,6 +193,11 @@ async def test_its_one_model_has_the_endpoints_name() -> None:
     assert error.message == "app does not have model gpt. Choose one that it lists."
 
 
+async def test_a_key_in_an_error_at_the_configured_place_is_not_repeated() -> None:
+    error = await refusal(yes(), {"error": "$.finish"}, api_key_env="K", api_key="done")
+    assert error.message == "app failed while answering: [key]. Look at its log or status page, then retry."
+
+
 async def test_a_key_in_an_error_is_not_repeated() -> None:
     stub = ApplicationServer(Behaviour(faults=deque([Fault("400", message="bad token s3cr3t-key")])))
     error = await refusal(stub, api_key_env="K", api_key="s3cr3t-key")

@@ -7,8 +7,12 @@ import timeit
 
 import pytest
 
-from services.evaluator.identity import Identity, asked_with
+from services.evaluator.endpoints import Endpoint
+from services.evaluator.engine.options import EngineModel, EngineOptions
+from services.evaluator.identity import Identity, asked_with, setup
 from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.http_options import HttpOptions
+from services.evaluator.providers.jsonpath import JsonPath
 from services.evaluator.tasks.base import Item, Message
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.endpoint_pb2 import Capabilities
@@ -56,6 +60,26 @@ def test_whatever_could_change_the_answer_changes_the_identity() -> None:
         of(item=dataclasses.replace(ITEM, stop=("\n",))),
     ]
     assert len({of(), *others}) == len(others) + 1
+
+
+def test_what_the_endpoints_file_says_of_serving_and_asking_counts() -> None:
+    def identity(endpoint: Endpoint) -> str:
+        return Identity(spec(), "sha256:a", endpoint.kind, NOTHING, setup(endpoint, "m"))(ITEM, 0)
+
+    def engine(*args: str) -> Endpoint:
+        options = EngineOptions(
+            ("serve", "--port", "{port}"), (EngineModel("m", "/m", args=args), EngineModel("n", "/n"))
+        )
+        return Endpoint("stub", "engine", engine=options)
+
+    def application(question: str) -> Endpoint:
+        options = HttpOptions({"q": question}, JsonPath.parse("$.a"))
+        return Endpoint("stub", "http", http=options)
+
+    served = [engine(), engine("--quantization", "fp8"), application("{prompt}"), application("Briefly: {prompt}")]
+    plain = [Endpoint("stub", "openai"), Endpoint("stub", "vllm")]
+    assert len({identity(endpoint) for endpoint in (*served, *plain)}) == 6
+    assert identity(engine("--a")) == identity(engine("--a"))
 
 
 def test_in_log_likelihood_mode_the_continuations_count_and_sampling_does_not() -> None:

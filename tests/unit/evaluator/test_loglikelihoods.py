@@ -201,6 +201,19 @@ async def test_a_choice_without_tokens_of_its_own_is_an_error_and_not_the_likeli
     assert not caught.value.fatal
 
 
+async def test_a_value_that_is_no_number_is_an_error_and_no_answer_of_the_model() -> None:
+    stub = VLLMServer()
+    async with stub:
+        provider = registry.provider(Endpoint("vllm-a", "vllm", stub.url))
+        request = Request("stub", job_pb2.Sampling(), TASK, ITEM)
+        await provider.loglikelihoods(request)
+        stub.noise = math.nan
+        with pytest.raises(ProviderError, match="gives no log-likelihood for the choice 'positive'") as caught:
+            await provider.loglikelihoods(request)
+        await provider.close()
+    assert not caught.value.fatal
+
+
 async def test_extra_fields_go_with_every_call() -> None:
     stub, sampling = VLLMServer(), job_pb2.Sampling(temperature=0.7)
     sampling.extra.update({"add_special_tokens": False})

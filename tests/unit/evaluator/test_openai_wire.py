@@ -307,6 +307,17 @@ async def test_an_answer_without_content_is_empty_text() -> None:
     assert (response.text, response.finish_reason, response.refused) == ("", "length", False)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("finish", ["error", "abort"])
+async def test_an_answer_that_the_server_broke_off_is_a_failure_and_no_answer(finish: str, stream: bool) -> None:
+    stub = OpenAIServer()
+    stub.finish_reason = finish
+    with pytest.raises(ProviderError, match="failed while answering") as caught:
+        await call(stub, stream=stream)
+    assert caught.value.retryable
+    assert not caught.value.fatal
+
+
 async def test_a_filtered_answer_is_refused() -> None:
     stub = OpenAIServer()
     stub.finish_reason = "content_filter"
@@ -319,6 +330,7 @@ async def test_a_filtered_answer_is_refused() -> None:
         ("This model's maximum context length is 4096 tokens. However, you requested 9000.", ""),
         ("anything", "context_length_exceeded"),
         ("request (8889 tokens) exceeds the available context size (4096 tokens)", ""),
+        ("The decoder prompt (length 9000) is longer than the maximum model length of 4096.", ""),
     ],
 )
 async def test_a_prompt_that_does_not_fit_is_the_items_own_outcome(message: str, code: str) -> None:
@@ -327,8 +339,31 @@ async def test_a_prompt_that_does_not_fit_is_the_items_own_outcome(message: str,
     assert response.text == ""
 
 
+async def test_a_limit_that_leaves_no_room_for_the_prompt_is_the_jobs_fault_and_not_the_items() -> None:
+    said = (
+        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens "
+        "and your request has 20 input tokens (5000 > 4096 - 20)."
+    )
+    stub = OpenAIServer(Behaviour(always=Fault("400", message=said)))
+    with pytest.raises(ProviderError, match="Lower max_tokens") as refused:
+        await call(stub)
+    assert not refused.value.retryable
+
+
 async def test_a_filtered_prompt_is_the_items_own_outcome() -> None:
     response = await call(OpenAIServer(Behaviour(faults=deque([Fault("400", code="content_filter")]))))
+    assert response.refused
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ("403", "stub requires moderation. Your input was flagged for violence. No credits were charged."),
+        ("400", "Invalid prompt: your prompt was flagged as potentially violating our usage policy."),
+    ],
+)
+async def test_a_flagged_prompt_is_the_items_own_outcome_and_no_refused_key(status: str, message: str) -> None:
+    response = await call(OpenAIServer(Behaviour(faults=deque([Fault(status, message=message)]))))
     assert response.refused
 
 

@@ -11,11 +11,13 @@ import pytest
 
 from services.errors import InvalidRequestError, UnavailableError
 from services.evaluator import result
+from services.evaluator.endpoints import Endpoint
 from services.evaluator.hand import FaultError, Held
+from services.evaluator.listing import EndpointListing
 from services.evaluator.load import Loaded
-from services.evaluator.responses import KnownAnswers
+from services.evaluator.responses import Identify, KnownAnswers
 from services.evaluator.tasks.base import Continuation, Item, Message, Response, Scored, Task
-from touchstone.v1 import item_result_pb2, job_pb2, unit_pb2
+from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 
 ANSWERED = item_result_pb2.OUTCOME_ANSWERED
@@ -193,6 +195,24 @@ async def test_a_job_that_takes_answers_fails_where_there_is_no_store_or_it_refu
     store = FakeStore(trouble=[InvalidRequestError("no such job")])
     with pytest.raises(FaultError, match="does not give stored answers: no such job"):
         await known(store, held(job_pb2.Reuse(job_id="source")))
+
+
+def test_other_weights_than_were_planned_end_the_job_before_they_are_asked() -> None:
+    def identity(listed: str, planned: str) -> Identify:
+        model = endpoint_pb2.Model(model="m", digest=listed)
+        listing = SimpleNamespace(endpoint=Endpoint("stub", "ollama"), models=(model,))
+        return KnownAnswers(None, {"stub": cast(EndpointListing, listing)}).identity(held(digest=planned).unit)
+
+    with pytest.raises(FaultError, match="The weights behind m at stub are not those that the job was planned with"):
+        identity("sha256:b", "sha256:a")
+    for listed, planned in (("sha256:a", "sha256:a"), ("", "sha256:a"), ("sha256:a", "")):
+        assert identity(listed, planned)(ITEMS[0], 0)
+
+
+def test_a_count_beyond_what_is_stored_costs_no_answer() -> None:
+    response = Response("yes", input_tokens=2**40, output_tokens=2**31, reasoning_tokens=2**31)
+    found = result.answered(TASK, ITEMS[0], 0, 0, response, 1)
+    assert {found.input_tokens, found.output_tokens, found.reasoning_tokens} == {2**31 - 1}
 
 
 def test_everything_that_a_scorer_may_read_survives_the_store() -> None:

@@ -11,6 +11,7 @@ from services.evaluator.scoring import LabelExtractor, NumberExtractor, strip_re
 
 ACCEPTABILITY = ("unacceptable", "acceptable")
 ENTAILMENT = ("entailment", "not_entailment")
+CHOICES = ("choice1", "choice2")
 INFERENCE = ("entailment", "neutral", "contradiction")
 SENTIMENT = ("negative", "positive")
 
@@ -39,6 +40,9 @@ SENTIMENT = ("negative", "positive")
         (ENTAILMENT, "Answer: Not Entailment", "not_entailment"),
         (ENTAILMENT, "Answer: `not-entailment`", "not_entailment"),
         (ENTAILMENT, "Answer: notentailment", "not_entailment"),
+        (ENTAILMENT, "Answer: not\\_entailment", "not_entailment"),
+        (ENTAILMENT, "Answer: \\(\\text{entailment}\\)", "entailment"),
+        (CHOICES, "Answer: Choice 2", "choice2"),
         (ENTAILMENT, "Answer: entailment", "entailment"),
         (INFERENCE, "Answer：contradiction", "contradiction"),
     ],

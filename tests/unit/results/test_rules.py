@@ -246,3 +246,9 @@ def test_a_statistic_that_is_no_number_counts_as_nothing(connection: Connection)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert measured(connection, made, RULES)["token_f1"].mean == 0.25
+
+
+def test_correct_that_is_no_number_is_not_right(connection: Connection) -> None:
+    made = [answer(i, statistics={"correct": float("nan") if i else 1.0}) for i in range(4)]
+    accuracy = measured(connection, made, [MetricSpec(metric="accuracy"), *RULES])["accuracy"]
+    assert accuracy.mean == 0.25

@@ -187,6 +187,41 @@ async def test_other_weights_under_the_same_name_mix_with_no_stored_answer(world
     assert "since the first attempt" in world.desk.get(again).reason
 
 
+@pytest.mark.parametrize("limit", ["max_tokens", "context_length"])
+async def test_a_rerun_has_no_less_room_than_the_answers_that_it_takes(world: World, limit: str) -> None:
+    first = spec()
+    setattr(first.sampling, limit, 512)
+    source = await create(world, first)
+    await world.planned(source)
+    await world.run_all(source)
+    wanted = taking(world, source, TRUNCATED)
+    setattr(wanted.sampling, limit, 511)
+    with pytest.raises(InvalidRequestError, match="less than the 512 of job") as refused:
+        await create(world, wanted)
+    assert refused.value.field == f"spec.sampling.{limit}"
+    wanted.sampling.ClearField(limit)
+    await create(world, wanted)
+
+
+def asked_with(parameters: str) -> unit_pb2.Plan:
+    made = plan()
+    made.receipt.MergeFrom(job_pb2.Receipt(parameters=parameters))
+    return made
+
+
+async def test_answers_asked_with_other_parameters_are_not_mixed(world: World) -> None:
+    source = await finished(world, asked_with('{"max_tokens":64,"temperature":0}'))
+    rerun = await create(world, taking(world, source, TRUNCATED))
+    await world.planned(rerun, asked_with('{"max_tokens":512,"temperature":0}'))
+    assert world.state(rerun) == "running", "limits may differ"
+    await world.desk.cancel(ALICE, rerun)
+    await world.desk.retry(ALICE, rerun)
+    await world.settle()
+    await world.planned(rerun, asked_with('{"max_tokens":512}'))
+    assert world.state(rerun) == "failed"
+    assert "The parameters that m is asked with have changed" in world.desk.get(rerun).reason
+
+
 async def test_a_rescore_with_too_few_stored_answers_says_what_to_do(world: World) -> None:
     source = await finished(world)
     job = await create(world, taking(world, source))

@@ -56,6 +56,28 @@ def test_shots_go_as_far_as_the_task_has_examples() -> None:
     assert field_of(spec(shots=6), fleet()) == "spec.suite.shots"
 
 
+def test_a_suite_is_refused_only_when_none_of_the_tasks_asked_for_can_run_as_asked() -> None:
+    known = fleet()
+    written = suite_pb2.TaskInfo(task="b", title="B", modes=BOTH[:1], max_shots=0)
+    heard = evaluator()
+    heard.evaluator = "other"
+    heard.suites.append(
+        suite_pb2.Suite(suite="mixed", tasks=[suite_pb2.TaskInfo(task="a", modes=BOTH, max_shots=5), written])
+    )
+    known.hear(heard, NOW)
+    for wanted in (
+        spec(BOTH[1], suite="mixed"),
+        spec(suite="mixed", shots=5),
+        spec(suite="mixed", tasks=["b", "a"], shots=1),
+    ):
+        validate("", wanted, known, 3600, NOW)
+    assert field_of(spec(suite="mixed", shots=6), known) == "spec.suite.shots"
+    assert field_of(spec(suite="mixed", tasks=["b"], shots=1), known) == "spec.suite.shots"
+    assert field_of(spec(suite="mixed", shots=-1), known) == "spec.suite.shots"
+    with pytest.raises(InvalidRequestError, match="B cannot run in loglikelihood mode"):
+        validate("", spec(BOTH[1], suite="mixed", tasks=["b"]), known, 3600, NOW)
+
+
 @pytest.mark.parametrize("kind", ["baseline", "ollama", "gemini", "anthropic", "grok", "http"])
 def test_a_protocol_without_log_likelihoods_is_refused_before_any_call(kind: str) -> None:
     assert field_of(spec(suite_pb2.MODE_LOGLIKELIHOOD), fleet(kind)) == "spec.mode"

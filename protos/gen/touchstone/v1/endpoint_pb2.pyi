@@ -61,7 +61,7 @@ class Endpoint(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[Endpoint.State, str]] = ..., detail: _Optional[str] = ..., server: _Optional[str] = ..., concurrency: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_busy: _Optional[int] = ..., exclusive: _Optional[bool] = ..., requests_per_minute: _Optional[int] = ..., max_model_b: _Optional[float] = ..., models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ..., refreshed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., listing_ms: _Optional[float] = ..., baseline: _Optional[bool] = ..., resident_model: _Optional[str] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("model", "digest", "parameters_b", "quantization", "disk_bytes", "memory_bytes", "context_length", "description", "baseline", "capabilities", "input_price", "output_price")
+    __slots__ = ("model", "digest", "parameters_b", "quantization", "disk_bytes", "memory_bytes", "context_length", "description", "baseline", "capabilities", "input_price", "output_price", "setup")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_B_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class Model(_message.Message):
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     INPUT_PRICE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_PRICE_FIELD_NUMBER: _ClassVar[int]
+    SETUP_FIELD_NUMBER: _ClassVar[int]
     model: str
     digest: str
     parameters_b: float
@@ -86,7 +87,8 @@ class Model(_message.Message):
     capabilities: Capabilities
     input_price: float
     output_price: float
-    def __init__(self, model: _Optional[str] = ..., digest: _Optional[str] = ..., parameters_b: _Optional[float] = ..., quantization: _Optional[str] = ..., disk_bytes: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., context_length: _Optional[int] = ..., description: _Optional[str] = ..., baseline: _Optional[bool] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., input_price: _Optional[float] = ..., output_price: _Optional[float] = ...) -> None: ...
+    setup: str
+    def __init__(self, model: _Optional[str] = ..., digest: _Optional[str] = ..., parameters_b: _Optional[float] = ..., quantization: _Optional[str] = ..., disk_bytes: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., context_length: _Optional[int] = ..., description: _Optional[str] = ..., baseline: _Optional[bool] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., input_price: _Optional[float] = ..., output_price: _Optional[float] = ..., setup: _Optional[str] = ...) -> None: ...
 
 class Capabilities(_message.Message):
     __slots__ = ("greedy", "reasoning", "stop", "seed", "sampling", "loglikelihood")

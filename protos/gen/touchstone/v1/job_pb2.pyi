@@ -274,7 +274,7 @@ class TaskProgress(_message.Message):
     def __init__(self, task: _Optional[str] = ..., items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., running: _Optional[bool] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("endpoint_kind", "server", "model_digest", "software", "concurrency", "configuration", "parameters", "template", "source_job", "capabilities")
+    __slots__ = ("endpoint_kind", "server", "model_digest", "software", "concurrency", "configuration", "parameters", "template", "source_job", "capabilities", "setup")
     ENDPOINT_KIND_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
     MODEL_DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -285,6 +285,7 @@ class Receipt(_message.Message):
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_JOB_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    SETUP_FIELD_NUMBER: _ClassVar[int]
     endpoint_kind: str
     server: str
     model_digest: str
@@ -295,7 +296,8 @@ class Receipt(_message.Message):
     template: str
     source_job: str
     capabilities: _endpoint_pb2.Capabilities
-    def __init__(self, endpoint_kind: _Optional[str] = ..., server: _Optional[str] = ..., model_digest: _Optional[str] = ..., software: _Optional[str] = ..., concurrency: _Optional[int] = ..., configuration: _Optional[str] = ..., parameters: _Optional[str] = ..., template: _Optional[str] = ..., source_job: _Optional[str] = ..., capabilities: _Optional[_Union[_endpoint_pb2.Capabilities, _Mapping]] = ...) -> None: ...
+    setup: str
+    def __init__(self, endpoint_kind: _Optional[str] = ..., server: _Optional[str] = ..., model_digest: _Optional[str] = ..., software: _Optional[str] = ..., concurrency: _Optional[int] = ..., configuration: _Optional[str] = ..., parameters: _Optional[str] = ..., template: _Optional[str] = ..., source_job: _Optional[str] = ..., capabilities: _Optional[_Union[_endpoint_pb2.Capabilities, _Mapping]] = ..., setup: _Optional[str] = ...) -> None: ...
 
 class JobEvent(_message.Message):
     __slots__ = ("event_id", "occurred_at", "actor", "action", "job")
