@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 MODEL_VENV := .venv-model
+BENCH_VENV := .venv-bench
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 PROTOS := $(wildcard protos/touchstone/v1/*.proto)
@@ -12,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-model model-env parity parity-env chaos check format protos lock clean
+.PHONY: help setup setup-dev run demo test test-model model-env parity parity-env chaos bench bench-env check format protos lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -39,6 +40,9 @@ parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on th
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or doubled
 	@$(BIN)/python -m pytest -m chaos -s
 
+bench: setup-dev bench-env ## Measure speed and memory beside a bare loop, lm_eval and Inspect (installs both)
+	@$(BIN)/python -m benchmarks --peers $(BENCH_VENV)
+
 check: setup-dev ## Check style, types, protos, and that generated stubs are up to date
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -61,7 +65,7 @@ lock: setup-dev ## Resolve requirements/*.txt again from pyproject.toml
 	@$(call lock,dev,--extra dev --constraint requirements/run.txt)
 
 clean: ## Remove environments, caches and fetched assets; keeps ./var, where results are
-	rm -rf $(VENV) $(MODEL_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
+	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- how ------------------------------------------------------------------------------------------------------
@@ -71,6 +75,8 @@ setup-dev: setup $(VENV)/dev.stamp
 model-env: $(MODEL_VENV)/model.stamp
 
 parity-env: $(MODEL_VENV)/parity.stamp
+
+bench-env: $(BENCH_VENV)/bench.stamp
 
 # uv where the machine has it (a second instead of half a minute), else the environment's own pip.
 ifdef UV
@@ -113,6 +119,12 @@ $(MODEL_VENV)/model.stamp: requirements/model.txt
 $(MODEL_VENV)/parity.stamp: requirements/parity.txt $(MODEL_VENV)/model.stamp
 	@echo "Installing lm_eval into $(MODEL_VENV) (once)"
 	@$(MODEL_VENV)/bin/python -m pip install -qq --requirement requirements/parity.txt
+	@touch $@
+
+$(BENCH_VENV)/bench.stamp: requirements/bench.txt
+	@echo "Installing lm_eval and Inspect into $(BENCH_VENV) (once)"
+	@test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
+	@$(BENCH_VENV)/bin/python -m pip install -qq --requirement requirements/bench.txt
 	@touch $@
 
 define generate

@@ -126,8 +126,9 @@ def as_dicts(table: pa.Table) -> list[dict[str, Any]]:
 def unreachable(source: Source, split: str, why: str) -> DataMissingError:
     """The error for a split that the Hub does not give; `why` is half a sentence."""
     return DataMissingError(
-        f"The data set {source.name(split)} is missing: {why}. Set TOUCHSTONE_DATA_DIR to a mirror that holds "
-        f"{source.dataset}/{source.config}/{split}.jsonl, or give the evaluator a network."
+        f"The data set {source.name(split)} is missing: {why}. Give the evaluator a network, or a mirror "
+        f"(TOUCHSTONE_DATA_DIR) that holds {source.dataset}/{source.config}/{split}.jsonl, filled elsewhere with "
+        "`touchstone data pull`; or leave the task out."
     )
 
 
@@ -185,7 +186,8 @@ def _from_mirror(root: Path, source: Source, split: str, columns: pa.Schema, mos
         return Rows(table, f"{origin.revision}, sha256:{digest}" if origin and pulled else digest)
     raise DataMissingError(
         f"The data set {source.name(split)} is not in TOUCHSTONE_DATA_DIR: {root} has no {stem}.jsonl or .parquet. "
-        "Add the file, or name the tasks that you have with `tasks`."
+        "Add it with `touchstone data pull`, leave the task out, or ask without examples where this is the split they "
+        "come from."
     )
 
 

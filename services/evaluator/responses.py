@@ -146,27 +146,38 @@ class KnownAnswers:
         unit = held.unit
         known = Known()
         if held.delivery > 1 or unit.begun:
-            known.results.update(await self._own(unit.job_id, unit.task, loaded))
+            known.results.update(await self._own(unit, loaded))
         if unit.spec.reuse.job_id:
             await self._of_source(unit.spec.reuse, unit.task, loaded, known)
         elif unit.spec.reuse.any_job and unit.model_digest:
             await self._of_any(loaded, identify, known)
         return known
 
-    async def _own(self, job_id: str, task: str, loaded: Loaded) -> dict[int, ItemResult]:
+    async def _own(self, unit: unit_pb2.Unit, loaded: Loaded) -> dict[int, ItemResult]:
         """What an earlier delivery has stored. It is published again as it is, so that the scheduler counts it."""
-        if self._store is None:
-            return {}
         items = {position: item for position, _, item in loaded.items}
-        try:
-            async with asyncio.timeout(_GLANCE_S):
-                found = await self._store.of_job(job_id, task, list(items))
-        except (TouchstoneError, TimeoutError) as error:
-            log.warning("answers of job %s are asked for again: the store is silent (%s)", job_id, error)
-            return {}
+
+        def ask(store: ResponseStore) -> Awaitable[list[ItemResult]]:
+            return store.of_job(unit.job_id, unit.task, list(items))
+
+        # A job that takes answers would otherwise find its own ones among those of others, and count them as reused.
+        takes = unit.spec.reuse.job_id or unit.spec.reuse.any_job
+        found = list(await (self._patiently(ask) if takes else self._at_a_glance(unit.job_id, ask)))
         for stored in found:
             result.with_prompt(stored, items[stored.position])
         return {stored.position: stored for stored in found}
+
+    async def _at_a_glance(
+        self, job_id: str, ask: Callable[[ResponseStore], Awaitable[list[ItemResult]]]
+    ) -> list[ItemResult]:
+        if self._store is None:
+            return []
+        try:
+            async with asyncio.timeout(_GLANCE_S):
+                return await ask(self._store)
+        except (TouchstoneError, TimeoutError) as error:
+            log.warning("answers of job %s are asked for again: the store is silent (%s)", job_id, error)
+            return []
 
     async def _of_source(self, reuse: job_pb2.Reuse, task: str, loaded: Loaded, known: Known) -> None:
         left = {place: (repeat, item) for place, repeat, item in loaded.items if place not in known.results}

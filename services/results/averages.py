@@ -33,8 +33,12 @@ def average(groups: Sequence[Sequence[Measured]], metric: str = "") -> Estimate 
     if not estimates or any(e.n == 0 for e in estimates):
         return None
     score = _mean([_mean([_task_score(m, metric) for m in group]) for group in chosen])
+    # Each task's draws lean a little towards the middle of their range, by the prior. Over many tasks that does not
+    # average out while the width shrinks: only their spread is taken, around the average itself.
+    low, high = min(0.0, score.draws.min()), max(1.0, score.draws.max())
+    draws = np.clip(score.draws - score.draws.mean() + score.value, low, high)
     reasons = sorted({e.undefined_reason for e in estimates if e.undefined_reason})
-    whole = percentile_interval(score.value, score.n, score.draws, "stratified")
+    whole = percentile_interval(score.value, score.n, draws, "stratified")
     return replace(whole, bounds=score.bounds, undefined_reason="; ".join(reasons))
 
 

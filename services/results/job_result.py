@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from services.errors import InvalidRequestError
 from services.results import aggregation, specs, suite_score, task_reads
 from services.results.aggregation import Measured
-from services.results.database import Connection, query
+from services.results.database import Connection, first_row, query
 from services.results.messages import metric_message
-from services.results.ranking import not_ranked_reason
+from services.results.ranking import not_ranked_reason, redrawn_reason
 from services.results.task_reads import Counts
 from touchstone.v1 import job_pb2, metric_pb2
 
@@ -64,6 +64,8 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         result.not_ranked_reason = not_ranked_reason(
             job.state, missing + errors, [task.outcomes for task in result.tasks], several_answers=several
         )
+        if job.spec.reuse.rerun and not result.not_ranked_reason:
+            result.not_ranked_reason = redrawn_reason(job, _source(connection, job.spec.reuse.job_id))
     averages: list[tuple[metric_pb2.Metric, int]] = []
     # A job that stopped half-way keeps its tasks' metrics, but they are no score of the suite.
     if seal or not ended or not missing + errors:
@@ -76,6 +78,11 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
     if so_far is not None:
         result.accuracy_so_far.CopyFrom(so_far)
     return Computed(result, averages, missing, errors)
+
+
+def _source(connection: Connection, job_id: str) -> job_pb2.Job | None:
+    found = first_row(connection, "SELECT job FROM jobs WHERE job_id = $job_id", {"job_id": job_id})
+    return job_pb2.Job.FromString(found[0]) if found else None
 
 
 def _task_result(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 
-from touchstone.v1 import job_pb2, metric_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2
 
 CUT_SHARE = 0.01
 """Above this share of items with cut prompts or answers a score does not rank."""
@@ -33,6 +34,24 @@ def not_ranked_reason(
     unparsed = _mean_share(tasks, lambda o: o.unparsed)
     if unparsed > UNPARSED_SHARE:
         return f"{unparsed:.1%} of the answers could not be read, more than {UNPARSED_SHARE:.0%}"
+    return ""
+
+
+def redrawn_reason(job: job_pb2.Job, source: job_pb2.Job | None) -> str:
+    """Why a re-run of some items of `source` does not rank, or "" when its answers are those of one whole run.
+
+    An answer that failed is no draw. A cut one is the beginning of the one that more room gives, where the model is
+    asked greedily. Everything else would be drawing again until the answers please.
+    """
+    again = set(job.spec.reuse.rerun) - {item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR}
+    if not again:
+        return ""
+    parameters = json.loads(job.receipt.parameters or "{}")
+    if parameters.get("temperature") != 0:
+        return "some answers were drawn a second time, at a temperature above 0"
+    now, then = job.spec.sampling, source.spec.sampling if source is not None else job.spec.sampling
+    if (now.max_tokens, now.context_length) == (then.max_tokens, then.context_length):
+        return "some answers were drawn a second time, without more room"
     return ""
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
-from services.errors import LimitReachedError, PermissionDeniedError, UnavailableError
+from services.errors import (
+    ConflictError,
+    InvalidRequestError,
+    LimitReachedError,
+    PermissionDeniedError,
+    UnavailableError,
+)
 from services.rpc import Identity
 from services.scheduler import reuse
 from services.scheduler.board import Board
@@ -48,7 +55,12 @@ class Desk:
             if request_id:
                 known = await board.store.find_request(caller.user, request_id)
                 if known in board.jobs:
-                    return board.view(board.jobs[known])
+                    made = board.jobs[known]
+                    # What cannot be judged any more, as its endpoint has gone, may well be the same call once more.
+                    with suppress(InvalidRequestError):
+                        full = validate(request_id, spec, board.fleet, board.limits.job_time_s, now, source)
+                        _require_same(made, full)
+                    return board.view(made)
             full = validate(request_id, spec, board.fleet, board.limits.job_time_s, now, source)
             self._require_room(caller.user)
             message = job_pb2.Job(
@@ -145,3 +157,10 @@ def _require_owner(caller: Identity, job: Job) -> None:
     if not caller.is_admin and caller.user != job.message.owner:
         owner = job.message.owner
         raise PermissionDeniedError(f"Job {job.id} belongs to {owner}; only its owner or an admin may do this.")
+
+
+def _require_same(job: Job, full: job_pb2.JobSpec) -> None:
+    if job.message.spec != full:
+        raise ConflictError(
+            f"request_id {job.request_id} has made job {job.id}, which is another one. Choose another id."
+        )

@@ -60,6 +60,8 @@ def validate(
         raise InvalidRequestError(f"time_limit_s may be 0 to {job_time_s}.", "spec.time_limit_s")
     full.time_limit_s = full.time_limit_s or job_time_s
     full.mode = full.mode or suite_pb2.MODE_GENERATE
+    if full.mode == suite_pb2.MODE_LOGLIKELIHOOD and not full.reuse.job_id:
+        _nothing_is_sampled(full)
     work = full.WhichOneof("work")
     if work is None:
         raise InvalidRequestError("Say what to run: set suite.", "spec.work")
@@ -74,6 +76,16 @@ def validate(
         _endpoint(full, fleet, now)
     _suite(full, fleet, now)
     return full
+
+
+def _nothing_is_sampled(spec: job_pb2.JobSpec) -> None:
+    set_ = [field.name for field, _ in spec.sampling.ListFields() if field.name != "extra"]
+    if set_ or spec.stream:
+        raise InvalidRequestError(
+            f"{', '.join(set_) or 'stream'} has no meaning in loglikelihood mode, where nothing is generated. Leave it "
+            "out.",
+            f"spec.sampling.{set_[0]}" if set_ else "spec.stream",
+        )
 
 
 def _endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import nats.errors
 from nats.aio.msg import Msg
+from nats.js import JetStreamContext
 
 from services.bus import (
     JOBS,
@@ -131,9 +132,13 @@ class Rig:
         await until(lambda: _any(answers()), 30)
         return (await answers())[0].plan
 
+    async def work(self, endpoint: str, ack_wait_s: float) -> JetStreamContext.PullSubscription:
+        """An evaluator's place at the endpoint's units, without an evaluator."""
+        return await self.bus.js.pull_subscribe_bind(await self.bus.work_consumer(endpoint, ack_wait_s), stream=WORK)
+
     async def released_again(self, subject_part: str) -> Msg | None:
         """A unit that waits to be delivered, taken without acknowledging; None when there is none."""
-        subscription = await self.bus.work(subject_part, 1)
+        subscription = await self.work(subject_part, 1)
         try:
             return (await subscription.fetch(1, timeout=0.5))[0]
         except nats.errors.TimeoutError:

@@ -103,7 +103,7 @@ async def test_a_unit_that_kills_its_evaluators_is_dead_lettered_and_its_job_fai
     """Each delivery is taken and never acknowledged, as by a process that dies; the sixth goes to the worker."""
     async with open_rig(nats) as rig, OpenAIServer() as stub:
         job_id = await rig.job()
-        subscription = await rig.bus.work("stub", 0.3)
+        subscription = await rig.work("stub", 0.3)
         await rig.release_items(job_id, 8)
         for delivery in range(1, 6):
             msg = (await subscription.fetch(1, timeout=5))[0]
@@ -147,7 +147,7 @@ async def test_a_suspect_unit_runs_alone_from_its_third_delivery(nats: NatsServe
     async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.2)) as stub, OpenAIServer() as other:
         job_id = await rig.job()
         suspect = rig.unit(job_id, 99, 380, 400)
-        subscription = await rig.bus.work("stub", 0.3)
+        subscription = await rig.work("stub", 0.3)
         await rig.release(suspect)
         for _ in range(deliveries - 1):
             await subscription.fetch(1, timeout=5)

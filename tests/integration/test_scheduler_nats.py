@@ -89,9 +89,13 @@ class Harness:
     def stub(self, port: int | None = None) -> scheduler_service_pb2_grpc.SchedulerServiceAsyncStub:
         return scheduler_service_pb2_grpc.SchedulerServiceStub(rpc.channel(f"127.0.0.1:{port or self.port}"))
 
+    async def subscribe(self, endpoint: str) -> JetStreamContext.PullSubscription:
+        name = await self.connection.work_consumer(endpoint, 60)
+        return await self.connection.js.pull_subscribe_bind(name, stream=bus.WORK)
+
     async def units(self) -> list[unit_pb2.Unit]:
         """Takes every unit on WORK, as an evaluator would; `finish` acknowledges."""
-        self.work = self.work or await self.connection.work("stub", 60)
+        self.work = self.work or await self.subscribe("stub")
         taken: list[unit_pb2.Unit] = []
         # NATS may be away in between.
         with suppress(TimeoutError, nats.errors.Error, nats.js.errors.Error):
@@ -107,7 +111,7 @@ class Harness:
         await self.messages.pop(unit.unit).ack_sync()
 
     async def answer_plan(self, job_id: str, attempt: int = 1) -> None:
-        sub = await self.connection.work(bus.PLAN_ENDPOINT, 60)
+        sub = await self.subscribe(bus.PLAN_ENDPOINT)
         (msg,) = await sub.fetch(1, timeout=10)
         await self.connection.publish_plan(job_id, attempt, plan())
         await msg.ack_sync()

@@ -18,7 +18,15 @@ PURE = (
     "services.scheduler.job",
     "services.scheduler.queue",
     "services.scheduler.plan",
+    "services.scheduler.reuse",
+    "services.evaluator.letters",
+    "services.evaluator.free_text",
+    "services.evaluator.loglikelihood",
     "services.evaluator.scoring",
+    "services.evaluator.shares",
+    "services.evaluator.turns",
+    "services.results.aggregation",
+    "services.results.averages",
     "services.results.statistics",
 )
 INPUT_OUTPUT = {
@@ -146,7 +154,7 @@ def test_only_the_contract_names_nats_subjects() -> None:
     assert {path: subjects for path, subjects in found.items() if subjects} == {}
 
 
-@pytest.mark.parametrize("folder", ["services", "deploy", "web"])
+@pytest.mark.parametrize("folder", ["services", "client", "deploy", "web", "benchmarks"])
 def test_no_file_is_longer_than_four_hundred_lines(folder: str) -> None:
     lengths = {relative(path): len(path.read_text().splitlines()) for path in sources(folder)}
 

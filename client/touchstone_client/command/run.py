@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--endpoint", required=True, help="an endpoint's name, e.g. ollama")
     parser.add_argument("--model", required=True, help="a model id at that endpoint")
     parser.add_argument("--tasks", type=_names, default=[], help="only these tasks, separated by commas")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="most items a task")
+    parser.add_argument("--limit", type=_count, default=0, metavar="N", help="most items a task; without it, all")
     parser.add_argument("--mode", choices=MODES, default="generate")
     parser.add_argument("--shots", type=int, default=0, metavar="K", help="few-shot examples in a prompt")
     parser.add_argument("--repeats", type=int, default=0, metavar="K", help="answers per item")
@@ -50,3 +50,10 @@ def _run(options: argparse.Namespace) -> int:
     )
     with Client() as client:
         return follow(client, client.run(spec), options)
+
+
+def _count(text: str) -> int:
+    """1 or more: a limit of 0 would mean every item, which nobody asks for by writing a 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("it must be 1 or more; leave it out for all items")
+    return int(text)

@@ -134,7 +134,7 @@ class AnthropicProvider:
         if status == 402 or (status in (400, 429) and _NO_CREDIT.search(said)):
             return failures.used_up(endpoint)
         if status == 429:
-            return failures.fewer_calls(endpoint, reply.retry_after_s)
+            return failures.fewer_calls(endpoint, reply.retry_after_s, reply.error_text)
         if status == _OVERLOADED:
             return failures.overloaded(endpoint, reply.retry_after_s)
         if status == 404 and _NO_MODEL.search(said):

@@ -23,9 +23,10 @@ def used_up(endpoint: Endpoint) -> ProviderError:
     return ProviderError(f"{endpoint.name} says that the quota is used up. Add credit there, then retry.", fatal=True)
 
 
-def fewer_calls(endpoint: Endpoint, retry_after_s: float | None) -> ProviderError:
+def fewer_calls(endpoint: Endpoint, retry_after_s: float | None, words: str = "") -> ProviderError:
     return ProviderError(
-        f"{endpoint.name} asks for fewer calls. Lower concurrency or set requests_per_minute.",
+        f"{endpoint.name} asks for fewer calls{_after(words)}. Lower its concurrency or set requests_per_minute in the "
+        "endpoints file.",
         retryable=True,
         rate_limited=True,
         retry_after_s=retry_after_s,

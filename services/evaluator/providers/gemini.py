@@ -144,7 +144,7 @@ class GeminiProvider:
                 fatal=True,
             )
         if status == 429:
-            return failures.fewer_calls(endpoint, wait)
+            return failures.fewer_calls(endpoint, wait, reply.error_text)
         if status == 404 and "model" in said.lower():
             return failures.no_model(endpoint, model)
         if status in (404, 405):

@@ -153,7 +153,7 @@ class HttpProvider:
         if reply.status == 402:
             return failures.used_up(endpoint)
         if reply.status == 429:
-            return failures.fewer_calls(endpoint, reply.retry_after_s)
+            return failures.fewer_calls(endpoint, reply.retry_after_s, reply.error_text)
         if reply.status in (404, 405):
             return failures.not_this_api(
                 endpoint, "application", "Correct base_url and http.path in the endpoints file."

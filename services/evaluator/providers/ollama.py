@@ -199,7 +199,7 @@ class OllamaProvider:
             return ProviderError(f"{endpoint.name} cannot run {model}: {said}. Choose another model.", fatal=True)
         if status in (429, 503):
             return ProviderError(
-                f"{endpoint.name} has too many calls waiting. Lower concurrency.",
+                f"{endpoint.name} has too many calls waiting. Lower its concurrency in the endpoints file.",
                 retryable=True,
                 rate_limited=True,
                 retry_after_s=reply.retry_after_s,

@@ -47,7 +47,7 @@ def failure(endpoint: Endpoint, reply: Reply, model: str, path: str) -> Provider
     if is_key_refused(reply):
         return failures.key_refused(endpoint)
     if status == 429:
-        return failures.fewer_calls(endpoint, reply.retry_after_s)
+        return failures.fewer_calls(endpoint, reply.retry_after_s, reply.error_text)
     if is_model_missing(reply):
         return failures.no_model(endpoint, model)
     if status in (404, 405):

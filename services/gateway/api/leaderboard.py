@@ -26,7 +26,10 @@ async def leaderboard(request: Request) -> JSONResponse:
     suite, metric = query.get("suite") or "glue", query.get("metric") or "accuracy"
     limit = count(query, "limit", 10)
     mode = MODES[choice(query, "mode", tuple(MODES)) or "generate"]
-    call = results_service_pb2.GetLeaderboardRequest(suite=suite, metric=metric, limit=limit, mode=mode)
+    item_set = query.get("item_set", "")
+    call = results_service_pb2.GetLeaderboardRequest(
+        suite=suite, metric=metric, limit=limit, mode=mode, item_set=item_set
+    )
     try:
         answer = await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, caller)
     except NotFoundError:

@@ -62,7 +62,9 @@ def category_columns(
                 )
     found = []
     for category, results in gathered.items():
-        floor = max((results[e.job_id].metrics[0].mean for e in floors if e.job_id in results), default=0.0)
+        shares = [_floor(t) for e in (*ranked, *floors)[:1] for t in e.tasks if t.category == category]
+        beside = [results[e.job_id].metrics[0].mean for e in floors if e.job_id in results]
+        floor = max([sum(shares) / len(shares) if shares else 0.0, *beside])
         first = next(iter(results.values()))
         found.append(Column(category, category, "mean", first.items, results, _levels(results, ranked, floor)))
     return found

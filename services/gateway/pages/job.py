@@ -19,7 +19,7 @@ from services.gateway.pages import receipt
 from services.gateway.pages.items import Listing
 from services.gateway.pages.items import load as load_items
 from services.gateway.pages.shell import render
-from touchstone.v1 import job_pb2, metric_pb2, scheduler_service_pb2
+from touchstone.v1 import endpoint_pb2, job_pb2, metric_pb2, scheduler_service_pb2
 
 REFRESH = (("", "Live"), ("1", "1 s"), ("5", "5 s"), ("30", "30 s"), ("60", "60 s"))
 REGIONS = {
@@ -88,7 +88,7 @@ async def job_page(request: Request) -> Response:
         _result(request, job), load_items(request, job.job_id), _slot(request, job)
     )
     refresh = request.query_params.get("refresh", "")
-    values = view(job, result, caller) | {
+    values = view(job, result, caller, trouble=await trouble_of(ctx, job)) | {
         "listing": listing if isinstance(listing, Listing) else None,
         "items_problem": listing if isinstance(listing, str) else "",
         "refresh": refresh if refresh in dict(REFRESH) else "",
@@ -98,8 +98,25 @@ async def job_page(request: Request) -> Response:
     return await render(request, "jobs/show.html", "history", values)
 
 
-def view(job: job_pb2.Job, result: metric_pb2.JobResult, caller: rpc.Identity, stale: str = "") -> dict[str, Any]:
-    """What the regions draw. `stale` is the time of the figures while the scheduler does not answer."""
+async def trouble_of(ctx: context.Context, job: job_pb2.Job) -> str:
+    """What keeps a running job's endpoint from answering now, in its own words; empty when nothing is known to."""
+    if job.state != job_pb2.Job.STATE_RUNNING:
+        return ""
+    try:
+        endpoints = await ctx.catalogue.endpoints()
+    except TouchstoneError:
+        return ""
+    known = next((endpoint for endpoint in endpoints if endpoint.endpoint == job.spec.endpoint), None)
+    if known is None or known.state == endpoint_pb2.Endpoint.STATE_REACHABLE:
+        return ""
+    return known.detail
+
+
+def view(
+    job: job_pb2.Job, result: metric_pb2.JobResult, caller: rpc.Identity, stale: str = "", trouble: str = ""
+) -> dict[str, Any]:
+    """What the regions draw. `stale` is the time of the figures while the scheduler does not answer; `trouble` what
+    keeps the endpoint from answering."""
     return {
         "job": job,
         "result": result,
@@ -113,6 +130,7 @@ def view(job: job_pb2.Job, result: metric_pb2.JobResult, caller: rpc.Identity, s
         "receipt": receipt.rows(job, result),
         "may_change": jobs.may_change(job, caller),
         "stale": stale,
+        "trouble": trouble,
         "suite_title": jobs.suite_of(job).upper() if jobs.suite_of(job) in _ACRONYMS else jobs.suite_of(job).title(),
         "outcomes": result.outcomes,
         "again": _choices(result.outcomes),

@@ -41,6 +41,7 @@ def test_a_rerun_changes_limits_only() -> None:
         [],
         ["run", "--suite", "glue"],
         ["run", "--suite", "glue", "--endpoint", "e", "--model", "m", "--mode", "chat"],
+        ["run", "--suite", "glue", "--endpoint", "e", "--model", "m", "--limit", "0"],
         ["rerun", "job"],
         ["rerun", "job", "--outcome", "answered"],
         ["rescore"],

@@ -99,7 +99,8 @@ def test_missing_task_fails_the_plan_with_its_name_and_the_remedy(tmp_path: Path
         catalogue.plan(job_pb2.SuiteWork(suite="glue"), GENERATE, 32)
     assert error.value.message == (
         f"The data set nyu-mll/glue (rte, validation) is not in TOUCHSTONE_DATA_DIR: {tmp_path} has no "
-        "nyu-mll/glue/rte/validation.jsonl or .parquet. Add the file, or name the tasks that you have with `tasks`."
+        "nyu-mll/glue/rte/validation.jsonl or .parquet. Add it with `touchstone data pull`, leave the task out, or ask "
+        "without examples where this is the split they come from."
     )
 
 

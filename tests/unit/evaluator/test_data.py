@@ -191,7 +191,8 @@ def test_mirror_that_lacks_a_split_says_which_at_once(tmp_path: Path) -> None:
     assert time.monotonic() - started < 1.0
     assert error.value.message == (
         f"The data set ours/lamps (cola, validation) is not in TOUCHSTONE_DATA_DIR: {tmp_path} has no "
-        "ours/lamps/cola/validation.jsonl or .parquet. Add the file, or name the tasks that you have with `tasks`."
+        "ours/lamps/cola/validation.jsonl or .parquet. Add it with `touchstone data pull`, leave the task out, or ask "
+        "without examples where this is the split they come from."
     )
 
 
@@ -220,7 +221,8 @@ def test_hub_rows_come_with_their_commit_and_offline_only_with_that_commit(tmp_p
 
 
 REMEDY = (
-    "Set TOUCHSTONE_DATA_DIR to a mirror that holds ours/lamps/cola/validation.jsonl, or give the evaluator a network."
+    "Give the evaluator a network, or a mirror (TOUCHSTONE_DATA_DIR) that holds ours/lamps/cola/validation.jsonl, "
+    "filled elsewhere with `touchstone data pull`; or leave the task out."
 )
 
 

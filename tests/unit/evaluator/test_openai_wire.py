@@ -341,8 +341,8 @@ async def test_a_prompt_that_does_not_fit_is_the_items_own_outcome(message: str,
 
 async def test_a_limit_that_leaves_no_room_for_the_prompt_is_the_jobs_fault_and_not_the_items() -> None:
     said = (
-        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens "
-        "and your request has 20 input tokens (5000 > 4096 - 20)."
+        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 "
+        "tokens and your request has 20 input tokens (5000 > 4096 - 20)."
     )
     stub = OpenAIServer(Behaviour(always=Fault("400", message=said)))
     with pytest.raises(ProviderError, match="Lower max_tokens") as refused:

@@ -189,6 +189,16 @@ async def test_a_job_that_takes_answers_waits_for_a_silent_store() -> None:
     assert len(store.asked) == 2
 
 
+@pytest.mark.parametrize("reuse", [job_pb2.Reuse(any_job=True), job_pb2.Reuse(job_id="source", rerun=[TRUNCATED])])
+async def test_a_job_that_takes_answers_waits_for_its_own_ones_too_and_never_counts_them_as_taken(
+    reuse: job_pb2.Reuse,
+) -> None:
+    store = FakeStore(stored(0), trouble=[UnavailableError("away")])
+    found = await asyncio.wait_for(known(store, held(reuse, delivery=2)), 5)
+    assert [job for job, _ in store.asked][:2] == ["this", "this"]
+    assert found[0].reused is False
+
+
 async def test_a_job_that_takes_answers_fails_where_there_is_no_store_or_it_refuses() -> None:
     with pytest.raises(FaultError, match="TOUCHSTONE_RESULTS"):
         await known(None, held(job_pb2.Reuse(job_id="source")))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from services.errors import InvalidRequestError
 from services.results.database import Connection
 from services.results.leaderboard import UnknownSuiteError, leaderboard
-from services.results.ranking import not_ranked_reason
-from tests.unit.results.builders import endpoint_suite, job, plan, run
-from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
+from services.results.ranking import not_ranked_reason, redrawn_reason
+from tests.unit.results.builders import CUT, ERROR, UNPARSED, endpoint_suite, job, plan, run
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 
 def board(
@@ -106,6 +108,28 @@ def test_without_whole_runs_the_item_set_with_the_newest_run_is_shown(connection
     run(connection, job("a", plan("t", 4), item_set="x", subset=True), right=4, minute=1)
     run(connection, job("b", plan("t", 4), item_set="y", subset=True), right=4, minute=2)
     assert board(connection).item_set == "y"
+
+
+def test_a_trial_on_few_items_does_not_take_the_board_from_a_larger_set(connection: Connection) -> None:
+    run(connection, job("large", plan("t", 40), item_set="x", subset=True), right=30, wrong=10, minute=1)
+    run(connection, job("trial", plan("t", 4), item_set="y", subset=True), right=4, minute=2)
+    assert board(connection).item_set == "x"
+    assert ranks(board(connection, item_set="y")) == [(1, "trial")]
+
+
+def redrawn(temperature: float, then: int, now: int, *outcomes: item_result_pb2.Outcome) -> str:
+    source, again = job("s", plan("t", 4)), job("j", plan("t", 4))
+    source.spec.sampling.max_tokens, again.spec.sampling.max_tokens = then, now
+    again.spec.reuse.rerun.extend(outcomes)
+    again.receipt.parameters = json.dumps({"temperature": temperature, "max_tokens": now})
+    return redrawn_reason(again, source)
+
+
+def test_answers_that_were_drawn_again_until_they_please_do_not_rank() -> None:
+    assert "without more room" in redrawn(0, 64, 64, UNPARSED)
+    assert "temperature" in redrawn(0.9, 64, 256, CUT)
+    assert redrawn(0, 64, 256, CUT, UNPARSED) == "", "a cut greedy answer is the beginning of the longer one"
+    assert redrawn(0.9, 64, 64, ERROR) == "", "a failed call is no draw"
 
 
 def test_one_configuration_ranks_once_per_item_set(connection: Connection) -> None:

@@ -52,6 +52,19 @@ def test_categories_are_averaged_over_tasks_and_over_items(connection: Connectio
     assert [task.category for task in result.tasks] == ["STEM", "STEM", "humanities"]
 
 
+@pytest.mark.parametrize(("right", "items"), [(5, 5), (19, 20), (1, 5)])
+def test_the_interval_of_an_average_over_many_tasks_lies_around_it(
+    connection: Connection, right: int, items: int
+) -> None:
+    plans = [planned(f"t{number}", items) for number in range(40)]
+    score = measured(connection, {task.task: right for task in plans}, *plans).suite_score
+    middle = (score.ci95_low + score.ci95_high) / 2
+    assert score.mean == pytest.approx(right / items)
+    assert score.ci95_low < score.mean or right == 0
+    if right < items:
+        assert middle == pytest.approx(score.mean, abs=0.15 * (score.ci95_high - score.ci95_low))
+
+
 def test_there_is_no_accuracy_over_all_items_where_a_task_has_none(connection: Connection) -> None:
     plans = [planned("a"), planned("b", 4, "f1"), planned("c")]
     assert figures(measured(connection, {"a": 1, "b": 2, "c": 3}, *plans)) == {}

@@ -45,6 +45,12 @@ async def test_a_repeated_request_id_makes_one_job(world: World) -> None:
     assert await world.create(BOB, request_id="r1") != first, "request ids belong to their user"
 
 
+async def test_a_request_id_sent_again_for_another_job_is_refused(world: World) -> None:
+    first = await world.create(request_id="nightly")
+    with pytest.raises(ConflictError, match=first):
+        await world.create(request_id="nightly", priority=job_pb2.PRIORITY_LOW)
+
+
 async def test_three_jobs_run_at_once_and_the_fourth_starts_when_one_ends(world: World) -> None:
     jobs = [await world.create() for _ in range(4)]
     assert [world.state(j) for j in jobs] == ["planning"] * 3 + ["pending"]

@@ -47,6 +47,14 @@ def test_more_answers_than_that_or_fewer_than_none_are_refused() -> None:
     assert {field_of(spec(repeats=n), fleet()) for n in (-1, 65)} == {"spec.suite.repeats"}
 
 
+def test_what_only_generation_has_is_refused_for_log_likelihoods() -> None:
+    warm, streamed = spec(suite_pb2.MODE_LOGLIKELIHOOD), spec(suite_pb2.MODE_LOGLIKELIHOOD)
+    warm.sampling.temperature = 0.7
+    streamed.stream = True
+    assert field_of(warm, fleet()) == "spec.sampling.temperature"
+    assert field_of(streamed, fleet()) == "spec.stream"
+
+
 def test_log_likelihoods_are_asked_for_once() -> None:
     assert field_of(spec(suite_pb2.MODE_LOGLIKELIHOOD, repeats=2), fleet()) == "spec.suite.repeats"
 

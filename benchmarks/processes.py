@@ -1,0 +1,27 @@
+"""CPU time and memory of the processes under test, from /proc."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def pids(state_dir: Path) -> dict[str, int]:
+    """The launcher's children by name."""
+    children = json.loads((state_dir / "children.json").read_text())["children"]
+    return {name: int(pid) for name, (pid, _) in children.items()}
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time so far, in seconds (the kernel counts in hundredths)."""
+    # After the command's name, which may hold spaces and brackets.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * _TICK_S
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
