@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tests.chaos import mirror
 from tests.chaos.launched import EVALUATORS, LAUNCHER
@@ -76,16 +76,27 @@ def _events(events: Sequence[job_pb2.JobEvent], job: job_pb2.Job) -> list[str]:
 
 def repeated(world: World, run: Run) -> tuple[dict[int, int], int]:
     """Model calls repeated by kill (its place in `run.kills`), and those that no kill explains."""
+    return attributed(world.calls(run.model).values(), run.kills)
+
+
+def attributed(calls: Iterable[Sequence[float]], kills: Sequence[Kill]) -> tuple[dict[int, int], int]:
+    """The same of any calls: one sequence of times, oldest first, for each that should have been made once."""
     by_kill: Counter[int] = Counter()
     unexplained = 0
-    for times in world.calls(run.model).values():
+    for times in calls:
         for first, second in itertools.pairwise(times):
-            causes = [i for i, kill in enumerate(run.kills) if _explains(kill, first, second)]
+            causes = [i for i, kill in enumerate(kills) if _explains(kill, first, second)]
             if causes:
-                by_kill[min(causes, key=lambda i: _likelihood(run.kills[i]))] += 1
+                by_kill[min(causes, key=lambda i: _likelihood(kills[i]))] += 1
             else:
                 unexplained += 1
     return dict(by_kill), unexplained
+
+
+def most_repeated(run: Run, kill: Kill) -> int:
+    """The items of a job's units that were with evaluators when something was killed that loses them."""
+    size = max((task.unit_size for task in run.job.plan), default=0)
+    return run.units_released(kill) * size if kill.shot.target in _LOSES_UNITS else 0
 
 
 def _explains(kill: Kill, first: float, second: float) -> bool:
@@ -107,10 +118,9 @@ def _calls(world: World, run: Run) -> list[str]:
     found = [f"{unexplained} model calls were repeated without a kill"] if unexplained else []
     if never := {q.prompt for q in world.questions} - world.calls(run.model).keys():
         found.append(f"{len(never)} prompts were never sent")
-    size = max((task.unit_size for task in run.job.plan), default=0)
     for i, calls in by_kill.items():
         kill = run.kills[i]
-        most = run.units_released(kill) * size if kill.shot.target in _LOSES_UNITS else 0
+        most = most_repeated(run, kill)
         if calls > most:
             found.append(
                 f"killing {kill.shot.target} at {kill.shot.share:.1%} repeated {calls} model calls; "

@@ -92,10 +92,11 @@ def plan(seed: int, jobs: int, kills_per_job: int, targets: Sequence[str] = PROC
 
 
 @asynccontextmanager
-async def job_under_watch(world: World, number: int, model: str) -> AsyncIterator[Run]:
-    """Submits a job over all items and notes its figures; at the end waits until it has ended by itself."""
+async def job_under_watch(world: World, number: int, model: str, job_id: str = "") -> AsyncIterator[Run]:
+    """Submits a job over all items, unless one is given, and notes its figures; at the end waits until it has ended by
+    itself."""
     submitted = time.monotonic()
-    run = Run(number, model, await world.submit(model), submitted)
+    run = Run(number, model, job_id or await world.submit(model), submitted)
     watching = asyncio.create_task(_watch(world, run))
     try:
         yield run
@@ -118,7 +119,7 @@ async def run_under_fire(world: World, number: int, model: str, shots: Sequence[
                 old = await world.launched.kill(shot.target)
                 kill = Kill(shot, time.monotonic())
                 run.kills.append(kill)
-                returning.append(asyncio.create_task(_come_back(world, kill, old)))
+                returning.append(asyncio.create_task(come_back(world, kill, old)))
                 if shot.target == LAUNCHER:
                     await world.launched.start()
         await asyncio.gather(*returning)
@@ -139,7 +140,8 @@ async def _watch(world: World, run: Run) -> None:
         await asyncio.sleep(POLL_S)
 
 
-async def _come_back(world: World, kill: Kill, old: int) -> None:
+async def come_back(world: World, kill: Kill, old: int) -> None:
+    """Notes when the successor of a killed process is ready."""
     launched = world.launched
     if kill.shot.target == LAUNCHER:
         await launched.until_ready()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,18 +62,25 @@ class World:
         await self._scheduler_channel.close()
         await self._results_channel.close()
 
-    async def submit(self, model: str, tasks: Sequence[str] = tuple(mirror.TASKS), limit: int = 0) -> str:
+    async def submit(
+        self,
+        model: str,
+        tasks: Sequence[str] = tuple(mirror.TASKS),
+        limit: int = 0,
+        params: Mapping[str, float] | None = None,
+        **further: Any,
+    ) -> str:
         """Starts a job through REST as a client would that repeats what was not answered; returns its id."""
-        body: dict[str, Any] = {
-            "project_id": 1,
-            "suite": "glue",
-            "tasks": list(tasks),
-            "config": {"provider": "stub", "model": model},
-            "request_id": str(uuid.uuid4()),
-        }
+        config = {"provider": "stub", "model": model, "params": params or {}}
+        body = {"project_id": 1, "suite": "glue", "tasks": list(tasks), "config": config, **further}
         if limit:
             body["limit"] = limit
-        return str((await self._rest("POST", "/run", json=body))["job_id"])
+        return await self.start("/run", body)
+
+    async def start(self, path: str, body: Mapping[str, Any]) -> str:
+        """Starts a job by any of the paths that do, once however often the request is sent; returns its id."""
+        made = await self._rest("POST", path, json={**body, "request_id": str(uuid.uuid4())})
+        return str(made["job_id"])
 
     async def result(self, job_id: str) -> dict[str, Any]:
         """The job as REST tells it."""
@@ -151,25 +158,33 @@ class World:
         sent: dict[str, list[float]] = {}
         for record in self.model.records:
             if record.body["model"] == model:
-                sent.setdefault(_prompt(record), []).append(record.at)
+                sent.setdefault(prompt_of(record), []).append(record.at)
         return sent
 
 
-def _prompt(record: Record) -> str:
+def prompt_of(record: Record) -> str:
     return "\n\n".join(message["content"] for message in record.body["messages"])
 
 
 @asynccontextmanager
-async def open_world(folder: Path, patch: str = "", **extra: str) -> AsyncIterator[World]:
-    """A started world. `patch` names a folder of `patches` that every Python process imports at its start."""
+async def open_world(
+    folder: Path,
+    patch: str = "",
+    *,
+    server: Callable[[Behaviour], OpenAIServer] = OpenAIServer,
+    endpoint: Endpoint | None = None,
+    **extra: str,
+) -> AsyncIterator[World]:
+    """A started world. `patch` names a folder of `patches` that every Python process imports at its start; `endpoint`
+    holds further keys of the endpoint's table, `extra` environment variables."""
     data_dir = folder / "data"
     write_mirror(data_dir, mirror.TASKS)
     questions = mirror.questions(data_dir)
     answers = by_mapping({question.prompt: question.answer for question in questions})
-    model = OpenAIServer(Behaviour(answers, latency_s=LATENCY_S, models=MODELS))
+    model = server(Behaviour(answers, latency_s=LATENCY_S, models=MODELS))
     await model.start()
     stub: Endpoint = {"name": "stub", "kind": "openai", "base_url": model.url, "concurrency": CONCURRENCY}
-    endpoints = endpoints_file(folder / "endpoints.toml", [stub])
+    endpoints = endpoints_file(folder / "endpoints.toml", [{**stub, **(endpoint or {})}])
     if patch:
         extra["PYTHONPATH"] = str(Path(__file__).parent / "patches" / patch)
     launched = Launched(folder, data_dir, endpoints, extra)

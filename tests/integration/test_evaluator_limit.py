@@ -46,7 +46,7 @@ async def test_six_evaluators_share_a_limit_between_three_users_and_lose_nothing
         for number in range(6):
             options = settings(f"evaluator-{number}")
             await stack.enter_async_context(running(nats, [endpoint], options))
-        await jobs_of(rig, USERS, 160)
+        await jobs_of(rig, USERS, 128)
         await rig.until_acknowledged(20)
         shares = stub.shares(USERS, 6.0)
         items = await rig.items()
@@ -54,7 +54,7 @@ async def test_six_evaluators_share_a_limit_between_three_users_and_lose_nothing
     equal = sum(shares.values()) / len(USERS)
     assert all(abs(share - equal) <= 0.05 * equal for share in shares.values()), shares
     assert stub.refused <= 0.01 * len(stub.answered)
-    assert len(items) == len(stub.answered) == 3 * 160
+    assert len(items) == len(stub.answered) == 3 * 128
     assert all(item.error == "" for item in items)
 
 
@@ -74,7 +74,7 @@ async def test_without_nats_no_calls_go_out_beyond_the_permits_in_hand(nats: Nat
     async with open_rig(nats) as rig, server(1000, 1.0) as stub, Link(nats) as link:
         endpoint = stub_endpoint(stub.url, requests_per_minute=1200, concurrency=32)
         async with running(nats, [endpoint], url=link.url):
-            await jobs_of(rig, USERS[:1], 64)
+            await jobs_of(rig, USERS[:1], 40)
             await until(lambda: len(stub.answered) >= 10)
             link.cut()
             await asyncio.sleep(0.7)  # What it held has gone out.
