@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-model model-env parity parity-env chaos bench bench-env check format protos lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos bench bench-env check format protos lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -29,7 +29,10 @@ demo: setup ## The same, but end after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -m "not model and not parity and not chaos"
+	@$(BIN)/python -m pytest -m "not stack and not model and not parity and not chaos"
+
+test-stack: setup-dev ## Run every suite, provider kind, engine, limit and re-use through the whole stack
+	@$(BIN)/python -m pytest -m stack
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
 	@$(BIN)/python -m pytest -m model -rs

@@ -19,6 +19,8 @@ from tests.nats_server import NatsServer
 from tests.stack import endpoints_file
 from touchstone.v1 import evaluator_pb2
 
+pytestmark = pytest.mark.stack
+
 
 @pytest.fixture
 def tag(tmp_path: Path) -> Iterator[str]:

@@ -26,6 +26,8 @@ from services.evaluator.tasks.base import Item, Message, Response
 from tests.engines import FAKE, Sampler, fake_command, fake_options, none_left, running
 from touchstone.v1 import job_pb2
 
+pytestmark = pytest.mark.stack
+
 TASK = Catalogue(None).task("demo", "sentiment")
 HOLDER = Path(__file__).with_name("engine_holder.py")
 GONE_S = 2.0

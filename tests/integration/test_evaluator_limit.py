@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from services.bus import LIMITS
@@ -18,6 +19,8 @@ from tests.servers.limited_server import LimitedServer
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour, Fault
 from touchstone.v1 import unit_pb2
+
+pytestmark = pytest.mark.stack
 
 USERS = ("ada", "bob", "eve")
 UNIT = 8

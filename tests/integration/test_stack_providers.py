@@ -28,6 +28,8 @@ from tests.stack import Endpoint, Stack, running, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import item_result_pb2, job_pb2, scheduler_service_pb2
 
+pytestmark = pytest.mark.stack
+
 MODEL = "stub"
 KEY = "sk-the-right-one-5d1c"
 ROWS = 100

@@ -22,6 +22,8 @@ from tests.stack import Endpoint, Stack, running, touchstone, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import item_result_pb2, job_pb2
 
+pytestmark = pytest.mark.stack
+
 REAL_ROWS = Path(os.environ.get("TOUCHSTONE_DATA_DIR") or Path(__file__).parents[3] / "shared/data").resolve()
 ROWS = {"sst2": 96, "rte": 40}
 CALLS = 4

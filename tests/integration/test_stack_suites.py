@@ -39,6 +39,8 @@ from tests.suite_runs import (
 from touchstone.v1 import item_result_pb2, metric_pb2, results_service_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
 
+pytestmark = pytest.mark.stack
+
 EXACT = 1e-9
 LOWEST = {"matthews_correlation": -1.0, "pearson": -1.0, "spearman": -1.0, "gender_parity": 1.0}
 """What an inverted oracle scores; 0 otherwise. Both sentences of a pair get one answer, if a wrong one."""
