@@ -17,6 +17,7 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from services.evaluator.tasks.base import Response, Scored
 from touchstone.v1 import item_result_pb2
@@ -172,6 +173,15 @@ def unanswered(response: Response, statistics: Mapping[str, float]) -> Scored | 
     if response.input_truncated:
         return Scored(item_result_pb2.OUTCOME_INPUT_TRUNCATED, "", statistics, "none: the prompt was cut")
     return None
+
+
+def first_said(text: str) -> str:
+    """The text up to where a second “answer: …” begins: what counting the first one would read. Empty where there are
+    fewer than two.
+    """
+    bare = strip_reasoning(text)
+    second = next(islice(ANY_MARKER.finditer(bare), 1, None), None)
+    return bare[: second.start()] if second is not None else ""
 
 
 def is_cut(response: Response) -> bool:

@@ -103,6 +103,7 @@ def _task_result(
         score_group=plan.score_group,
         category=plan.category,
         beside=plan.beside,
+        first_answer_gap=counts.first_gain / (counts.stored - counts.errors) if counts.first_gain else 0.0,
     )
 
 

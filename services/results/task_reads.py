@@ -47,6 +47,7 @@ class Counts:
     cost_usd: float = 0.0
     unpriced: int = 0
     grouped: bool = False
+    first_gain: float = 0.0
 
     @property
     def stored(self) -> int:
@@ -66,6 +67,7 @@ class Counts:
         self.cost_usd += other.cost_usd
         self.unpriced += other.unpriced
         self.grouped |= other.grouped
+        self.first_gain += other.first_gain
 
     def message(self) -> metric_pb2.OutcomeCounts:
         return metric_pb2.OutcomeCounts(**{_OUTCOME_FIELDS[o]: count for o, count in self.outcomes.items()})
@@ -83,10 +85,9 @@ def read_counts(connection: Connection, job: job_pb2.Job) -> dict[str, Counts]:
     """By task; for tasks without stored items, too."""
     counts: dict[str, Counts] = defaultdict(Counts)
     for row in connection.execute(query("task_counts"), {"job_id": job.job_id}).fetchall():
-        task, outcome, items, correct, read, written, reasoning, reused, cost, unpriced, grouped = row
-        counts[task].add(
-            Counts(Counter({outcome: items}), correct, read, written, reasoning, reused, cost or 0.0, unpriced, grouped)
-        )
+        task, outcome, items, correct, read, written, reasoning, reused, cost, unpriced, grouped, gain = row
+        used = (correct, read, written, reasoning, reused, cost or 0.0, unpriced, grouped, gain or 0.0)
+        counts[task].add(Counts(Counter({outcome: items}), *used))
     return counts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast, overload
 
 import pyarrow as pa
@@ -271,7 +271,13 @@ class SplitTask(ABC):
         if (end := scoring.unanswered(response, {**self._judge(item, ""), **item.statistics})) is not None:
             return end
         found = self._extract_from(item, response)
-        return scoring.scored(response, found, {**self._judge(item, found.answer), **item.statistics})
+        statistics = self._judge(item, found.answer)
+        if "correct" in statistics and (said := scoring.first_said(response.text)):
+            # How much hangs on counting the last answer and not the first is shown for each task.
+            first = self._judge(item, self._extract_from(item, replace(response, text=said)).answer)
+            if first["correct"] != statistics["correct"]:
+                statistics["correct_first"] = first["correct"]
+        return scoring.scored(response, found, {**statistics, **item.statistics})
 
     def _score_choices(self, item: Item, response: Response) -> Scored:
         wrong = self._judge(item, "") | {"correct_norm": 0.0, "correct_bytes": 0.0}

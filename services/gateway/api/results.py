@@ -100,7 +100,10 @@ def total_seconds(job: job_pb2.Job) -> float:
 
 def _task_body(task: metric_pb2.TaskResult) -> dict[str, Any]:
     unparsed = task.outcomes.unparsed / task.items if task.items else 0.0
-    return {metric.metric: metric_body(metric) | {"unparsed": unparsed} for metric in task.metrics}
+    beside: dict[str, Any] = {"unparsed": unparsed}
+    if task.first_answer_gap:
+        beside["first_answer_gap"] = task.first_answer_gap
+    return {metric.metric: metric_body(metric) | beside for metric in task.metrics}
 
 
 def metric_body(metric: metric_pb2.Metric) -> dict[str, Any]:

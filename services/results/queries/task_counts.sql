@@ -1,5 +1,6 @@
 -- Items by task and outcome, with what they used. Answers taken from the store cost nothing here; `unpriced` counts
--- answers that were called and whose price is not known.
+-- answers that were called and whose price is not known. `first_gain` is how many more would be right had the first
+-- “answer: …” of each response counted and not the last; the statistic is stored only where that makes a difference.
 SELECT
     task,
     outcome,
@@ -11,7 +12,9 @@ SELECT
     count(*) FILTER (reused) AS reused,
     sum(cost_usd) FILTER (NOT reused) AS cost_usd,
     count(*) FILTER (NOT reused AND cost_usd IS NULL AND outcome <> 6) AS unpriced,
-    bool_or("group" <> '') AS grouped
+    bool_or("group" <> '') AS grouped,
+    sum(json_extract(other_statistics, '$.correct_first')::DOUBLE - correct)
+        FILTER (contains(other_statistics, 'correct_first')) AS first_gain
 FROM items
 WHERE job_id = $job_id
 GROUP BY task, outcome

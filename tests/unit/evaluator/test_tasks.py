@@ -64,6 +64,20 @@ def _items(task: Task) -> list[Item]:
     return list(task.items(range(task.size())))
 
 
+def test_what_the_first_answer_would_have_scored_is_kept_where_it_differs(catalogue: Catalogue) -> None:
+    task = catalogue.task("glue", "rte")
+    item = next(task.items([0]))
+    other = next(label for label in task.labels if label != item.reference)
+    changed = task.score(item, Response(f"Answer: {other}\nOn reflection:\nAnswer: {item.reference}"))
+    assert (changed.statistics["correct"], changed.statistics["correct_first"]) == (1, 0)
+    spoilt = task.score(item, Response(f"The answer is {item.reference}.\nAnswer: {other}"))
+    assert (spoilt.statistics["correct"], spoilt.statistics["correct_first"]) == (0, 1)
+    for same in (f"Answer: {item.reference}", f"Answer: {item.reference}\nAnswer: {item.reference}", "Hard to say."):
+        assert "correct_first" not in task.score(item, Response(same)).statistics
+    thought = task.score(item, Response(f"<think>Answer: {other}</think>Answer: {item.reference}"))
+    assert "correct_first" not in thought.statistics, "reasoning is no answer"
+
+
 @pytest.mark.parametrize(
     ("response", "outcome"),
     [

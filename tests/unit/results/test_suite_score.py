@@ -65,6 +65,18 @@ def test_the_interval_of_an_average_over_many_tasks_lies_around_it(
         assert middle == pytest.approx(score.mean, abs=0.15 * (score.ci95_high - score.ci95_low))
 
 
+def test_it_is_measured_how_much_hangs_on_the_last_answer(connection: Connection) -> None:
+    known(connection, planned("a", 4), planned("b", 4))
+    results = [answer(i) for i in range(4)]
+    results[0].statistics["correct_first"] = 0
+    results[1].statistics["correct_first"] = 0
+    results[2] = answer(2, "no")
+    results[2].statistics["correct_first"] = 1
+    duckdb_store.store_items(connection, [batch("j", "a", results), batch("j", "b", [answer(i) for i in range(4)])])
+    tasks = job_result.compute(connection, job("j", planned("a", 4), planned("b", 4)), seal=True).result.tasks
+    assert [task.first_answer_gap for task in tasks] == [-0.25, 0]
+
+
 def test_there_is_no_accuracy_over_all_items_where_a_task_has_none(connection: Connection) -> None:
     plans = [planned("a"), planned("b", 4, "f1"), planned("c")]
     assert figures(measured(connection, {"a": 1, "b": 2, "c": 3}, *plans)) == {}

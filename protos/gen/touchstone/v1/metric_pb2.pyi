@@ -54,7 +54,7 @@ class OutcomeCounts(_message.Message):
     def __init__(self, answered: _Optional[int] = ..., unparsed: _Optional[int] = ..., output_truncated: _Optional[int] = ..., refused: _Optional[int] = ..., input_truncated: _Optional[int] = ..., infrastructure_error: _Optional[int] = ...) -> None: ...
 
 class TaskResult(_message.Message):
-    __slots__ = ("task", "title", "metrics", "items", "items_planned", "outcomes", "correct", "majority_share", "score_group", "category", "beside")
+    __slots__ = ("task", "title", "metrics", "items", "items_planned", "outcomes", "correct", "majority_share", "score_group", "category", "beside", "first_answer_gap")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +66,7 @@ class TaskResult(_message.Message):
     SCORE_GROUP_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ANSWER_GAP_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     metrics: _containers.RepeatedCompositeFieldContainer[Metric]
@@ -77,7 +78,8 @@ class TaskResult(_message.Message):
     score_group: str
     category: str
     beside: bool
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[Metric, _Mapping]]] = ..., items: _Optional[int] = ..., items_planned: _Optional[int] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., correct: _Optional[int] = ..., majority_share: _Optional[float] = ..., score_group: _Optional[str] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ...) -> None: ...
+    first_answer_gap: float
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[Metric, _Mapping]]] = ..., items: _Optional[int] = ..., items_planned: _Optional[int] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., correct: _Optional[int] = ..., majority_share: _Optional[float] = ..., score_group: _Optional[str] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., first_answer_gap: _Optional[float] = ...) -> None: ...
 
 class Average(_message.Message):
     __slots__ = ("category", "metric", "rule", "tasks")
