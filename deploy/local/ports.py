@@ -8,6 +8,7 @@ from pathlib import Path
 
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 20_000
+_given: set[int] = set()
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
@@ -22,7 +23,7 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_port() -> int:
-    """A free loopback port that stays ours while a service restarts.
+    """A free loopback port that stays ours while a service restarts; never the same one twice in a process.
 
     It lies below the kernel's range for outgoing connections. A port from that range could be handed to any client
     while its service is down, and a client that retries it on loopback can even connect to itself.
@@ -31,7 +32,8 @@ def free_port() -> int:
     highest = _ephemeral_start() - 1
     for _ in range(1000):
         port = chance.randint(_LOWEST, highest)
-        if is_free(port):
+        if port not in _given and is_free(port):
+            _given.add(port)
             return port
     raise OSError("no free port on 127.0.0.1")
 
