@@ -179,6 +179,9 @@ def first_said(text: str) -> str:
     """The text up to where a second “answer: …” begins: what counting the first one would read. Empty where there are
     fewer than two.
     """
+    # Nearly every response has one, and this runs for each.
+    if text.lower().count("answer") < 2:
+        return ""
     bare = strip_reasoning(text)
     second = next(islice(ANY_MARKER.finditer(bare), 1, None), None)
     return bare[: second.start()] if second is not None else ""
