@@ -35,7 +35,7 @@ class AnthropicProvider:
         self._preparations = Preparations(self._beside)
 
     async def list_models(self) -> Listing:
-        self._require_key()
+        failures.require_key(self._endpoint)
         found: dict[str, endpoint_pb2.Model] = {}
         after = ""
         for _ in range(_MOST_PAGES):
@@ -57,7 +57,7 @@ class AnthropicProvider:
 
     async def generate(self, request: Request) -> Response:
         endpoint, model = self._endpoint, request.model
-        self._require_key()
+        failures.require_key(self._endpoint)
         model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
         beside = await self._preparations.of(request)
         body = {"model": model, **anthropic_wire.prompt(request.item.messages), **beside.fields}
@@ -74,10 +74,6 @@ class AnthropicProvider:
 
     async def close(self) -> None:
         await self._http.close()
-
-    def _require_key(self) -> None:
-        if not self._endpoint.configured:
-            raise ProviderError(self._endpoint.no_key, fatal=True)
 
     async def _beside(self, request: Request) -> dict[str, Any]:
         """The body beside model and prompt. Raises ProviderError for a parameter that the API has no field for."""
@@ -116,13 +112,7 @@ class AnthropicProvider:
     def _refusal(self, reply: Reply, model: str, beside: Beside) -> Response:
         """An answer that says no to this item alone; every other failure raises ProviderError."""
         if reply.status == 413 or (reply.status == 400 and _TOO_LONG.search(reply.error_text)):
-            return Response(
-                "",
-                finish_reason="context_length_exceeded",
-                latency_ms=reply.latency_ms,
-                input_truncated=True,
-                parameters=beside.json,
-            )
+            return failures.does_not_fit(reply, beside.json)
         raise self._failure(reply, model)
 
     def _failure(self, reply: Reply, model: str) -> ProviderError:

@@ -8,6 +8,24 @@ from __future__ import annotations
 from services.evaluator.endpoints import Endpoint
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.transport import AGAIN, Reply
+from services.evaluator.tasks.base import Response
+
+
+def require_key(endpoint: Endpoint) -> None:
+    """Raises ProviderError, before any call, while the key that the endpoint names is not set."""
+    if not endpoint.configured:
+        raise ProviderError(endpoint.no_key, fatal=True)
+
+
+def does_not_fit(reply: Reply, parameters: str) -> Response:
+    """The item's own end when its prompt is longer than the model's context: no failure of the call."""
+    return Response(
+        "",
+        finish_reason="context_length_exceeded",
+        latency_ms=reply.latency_ms,
+        input_truncated=True,
+        parameters=parameters,
+    )
 
 
 def key_refused(endpoint: Endpoint) -> ProviderError:

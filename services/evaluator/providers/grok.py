@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from services.evaluator.endpoints import Endpoint
-from services.evaluator.providers import grok_wire, openai_errors
+from services.evaluator.providers import failures, grok_wire, openai_errors
 from services.evaluator.providers.base import Listing, ProviderError, Request
 from services.evaluator.providers.openai import OpenAIProvider
 from services.evaluator.providers.sampling import extra
@@ -28,7 +28,7 @@ class GrokProvider(OpenAIProvider):
         self._efforts: dict[str, tuple[str, ...] | None] = {}
 
     async def list_models(self) -> Listing:
-        self._require_key()
+        failures.require_key(self._endpoint)
         reply = await self._http.get("/language-models")
         entries = reply.body.get("models") if isinstance(reply.body, dict) else None
         if reply.status != 200 or not isinstance(entries, list):

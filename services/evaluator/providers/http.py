@@ -42,14 +42,14 @@ class HttpProvider:
 
     async def list_models(self) -> Listing:
         """The configured names, else the endpoint's own. Asks nothing: an application has no listing."""
-        self._require_key()
+        failures.require_key(self._endpoint)
         names = self._endpoint.models or (self._endpoint.name,)
         models = (endpoint_pb2.Model(model=name, parameters_b=model_size.parameters_b(name)) for name in names)
         return Listing(tuple(capabilities.complete(self._endpoint, model) for model in models))
 
     async def generate(self, request: Request) -> Response:
         endpoint, options = self._endpoint, self._options
-        self._require_key()
+        failures.require_key(self._endpoint)
         if request.model not in (endpoint.models or (endpoint.name,)):
             raise failures.no_model(endpoint, request.model)
         size = model_size.known_b(endpoint, request.model)
@@ -77,10 +77,6 @@ class HttpProvider:
 
     async def close(self) -> None:
         await self._http.close()
-
-    def _require_key(self) -> None:
-        if not self._endpoint.configured:
-            raise ProviderError(self._endpoint.no_key, fatal=True)
 
     def _sampling(self, request: Request) -> dict[str, Any]:
         """Values of the placeholders beside the question. Raises ProviderError for one that has no place."""

@@ -55,7 +55,7 @@ class OpenAIProvider:
         self._loglikelihoods = LogLikelihoods(endpoint, self._http)
 
     async def list_models(self) -> Listing:
-        self._require_key()
+        failures.require_key(self._endpoint)
         reply = await self._http.get("/models")
         entries: list[dict[str, Any]] = []
         if reply.status == 200 and isinstance(reply.body, dict) and isinstance(reply.body.get("data"), list):
@@ -71,7 +71,7 @@ class OpenAIProvider:
 
     async def generate(self, request: Request) -> Response:
         model = request.model
-        self._require_key()
+        failures.require_key(self._endpoint)
         await self._refuse_larger(model)
         beside = await self._preparations.of(request)
         wire = self._wire
@@ -88,7 +88,7 @@ class OpenAIProvider:
 
     async def loglikelihoods(self, request: Request) -> Response:
         model = request.model
-        self._require_key()
+        failures.require_key(self._endpoint)
         takes = await self._takes(model)
         if takes.HasField("loglikelihood") and not takes.loglikelihood:
             raise no_loglikelihood(self._endpoint.name)
@@ -163,7 +163,3 @@ class OpenAIProvider:
         async with self._listing:
             if self._listed is None:
                 await self.list_models()
-
-    def _require_key(self) -> None:
-        if not self._endpoint.configured:
-            raise ProviderError(self._endpoint.no_key, fatal=True)

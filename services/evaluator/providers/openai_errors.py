@@ -32,9 +32,7 @@ def refusal(endpoint: Endpoint, reply: Reply, model: str, parameters: str, path:
     if reply.status in (400, 403, 413, 422) and _FILTERED.search(words):
         return Response("", "", "content_filter", latency_ms=latency_ms, refused=True, parameters=parameters)
     if reply.status in (400, 413, 422) and _CONTEXT.search(words) and not _NO_ROOM.search(words):
-        return Response(
-            "", "", "context_length_exceeded", latency_ms=latency_ms, input_truncated=True, parameters=parameters
-        )
+        return failures.does_not_fit(reply, parameters)
     raise failure(endpoint, reply, model, path)
 
 
