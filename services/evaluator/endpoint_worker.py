@@ -26,10 +26,10 @@ from services.evaluator.responses import Identify, KnownAnswers
 from services.evaluator.retry import Budget, Outage, Tries, delay_s
 from services.evaluator.settings import Settings
 from services.evaluator.shares import Flow
-from services.evaluator.storing import TRANSIENT, until_stored
+from services.evaluator.storing import TRANSIENT
 from services.evaluator.tasks.base import Item, Response, Task
 from services.evaluator.turns import Turns
-from touchstone.v1 import item_result_pb2, suite_pb2
+from touchstone.v1 import suite_pb2
 
 log = logging.getLogger(__name__)
 
@@ -155,20 +155,7 @@ class EndpointWorker:
         identify = self._answers.identity(held.unit)
         known = await self._answers.of(held, loaded, identify)
 
-        async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
-            batch = item_result_pb2.ItemResultBatch(
-                job_id=held.unit.job_id,
-                attempt=held.unit.attempt,
-                unit=held.unit.unit,
-                task=held.unit.task,
-                items=items,
-                evaluator=self._settings.name,
-            )
-            await until_stored(
-                lambda: self._bus.publish_items(batch, delivery=held.delivery, done=done), f"items of {held.label}"
-            )
-
-        packer = Packer(len(loaded.items), store)
+        packer = Packer.of(held, len(loaded.items), self._bus, self._settings.name)
         for stored in known.results.values():
             packer.add(stored)
         flow = Flow(held.unit.owner, held.unit.job_id)

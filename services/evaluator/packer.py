@@ -6,7 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from services.evaluator.storing import heed_cancel
+from services.bus import Bus
+from services.evaluator.hand import Held
+from services.evaluator.storing import heed_cancel, until_stored
 from touchstone.v1 import item_result_pb2
 
 MOST_ITEMS = 64
@@ -29,6 +31,26 @@ class Packer:
         self._bytes = 0
         self._since = 0.0
         self._wake = asyncio.Event()
+
+    @classmethod
+    def of(cls, held: Held, expected: int, bus: Bus, evaluator: str) -> Packer:
+        """For the results of a unit in hand, published until JetStream has them."""
+        unit = held.unit
+
+        async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
+            batch = item_result_pb2.ItemResultBatch(
+                job_id=unit.job_id,
+                attempt=unit.attempt,
+                unit=unit.unit,
+                task=unit.task,
+                items=items,
+                evaluator=evaluator,
+            )
+            await until_stored(
+                lambda: bus.publish_items(batch, delivery=held.delivery, done=done), f"items of {held.label}"
+            )
+
+        return cls(expected, store)
 
     def add(self, result: item_result_pb2.ItemResult) -> None:
         size = result.ByteSize()

@@ -14,9 +14,7 @@ from services.evaluator.packer import Packer
 from services.evaluator.puller import Puller
 from services.evaluator.responses import KnownAnswers
 from services.evaluator.settings import Settings
-from services.evaluator.storing import until_stored
 from services.evaluator.tasks.base import Item
-from touchstone.v1 import item_result_pb2
 
 _UNITS_AT_ONCE = 4
 """Asking the store for one unit's answers takes longer than scoring them."""
@@ -59,20 +57,7 @@ class Rescorer:
         held.started = True
         known = await self._answers.of(held, loaded, _no_identity)
 
-        async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
-            batch = item_result_pb2.ItemResultBatch(
-                job_id=unit.job_id,
-                attempt=unit.attempt,
-                unit=unit.unit,
-                task=unit.task,
-                items=items,
-                evaluator=self._settings.name,
-            )
-            await until_stored(
-                lambda: self._bus.publish_items(batch, delivery=held.delivery, done=done), f"items of {held.label}"
-            )
-
-        packer = Packer(len(loaded.items), store)
+        packer = Packer.of(held, len(loaded.items), self._bus, self._settings.name)
         for position, repeat, item in loaded.items:
             found = known.results.get(position)
             if found is None:
