@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,8 +9,9 @@ from services.errors import InvalidRequestError
 from services.gateway import context, jobs
 from services.gateway.api.run import RERUN, copy_of
 from services.gateway.pages.job import go_to
+from services.gateway.pages.run import queue_once
 from services.gateway.parameters import INT32_MAX
-from touchstone.v1 import job_pb2, scheduler_service_pb2
+from touchstone.v1 import job_pb2
 
 
 async def rescore(request: Request) -> Response:
@@ -42,10 +41,6 @@ async def _source(request: Request) -> job_pb2.Job:
 
 
 async def _start(request: Request, spec: job_pb2.JobSpec) -> Response:
-    ctx, caller = context.of(request), context.identity(request)
     form = await request.form()
-    # Sending the same form again makes no second job.
-    key = str(form.get("request_id", "")).encode() + spec.SerializeToString(deterministic=True)
-    call = scheduler_service_pb2.CreateJobRequest(request_id=hashlib.sha256(key).hexdigest()[:40], spec=spec)
-    job = (await ctx.backend.ask(ctx.backend.scheduler.CreateJob, call, caller)).job
+    job = await queue_once(request, str(form.get("request_id", "")), spec)
     return go_to(request, f"/jobs/{job.job_id}")

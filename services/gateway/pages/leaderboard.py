@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway import context, palette
+from services.gateway.api.figures import MODES
 from services.gateway.api.leaderboard import SUITE_SCORE, require_known, unknown_metric
 from services.gateway.catalogue import Catalogue
 from services.gateway.charts import Axis
@@ -21,7 +22,6 @@ from services.gateway.pages.shell import fragment, is_fragment, render
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 TOPS = (10, 20, 50, 100)
-MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
 _METRIC_ORDER = ("score", "accuracy", "f1", "matthews_correlation", "pearson", "spearman")
 
 

@@ -86,7 +86,7 @@ async def baselines(request: Request) -> Response:
                     priority=job_pb2.PRIORITY_HIGH,
                     suite=job_pb2.SuiteWork(suite="demo"),
                 )
-                form.started.append(await _queue(request, form.request_id, spec))
+                form.started.append(await queue_once(request, form.request_id, spec))
     return go_to(request, "/jobs")
 
 
@@ -221,13 +221,13 @@ async def _create(request: Request, form: Form, suite: suite_pb2.Suite, checked:
     """Queues the jobs in order; `form.failure` says what stopped it and what was started until then."""
     for spec in form.specs(checked, suite):
         try:
-            form.started.append(await _queue(request, form.request_id, spec))
+            form.started.append(await queue_once(request, form.request_id, spec))
         except TouchstoneError as error:
             form.failure = error.message
             return
 
 
-async def _queue(request: Request, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+async def queue_once(request: Request, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
     """One job per form and spec: sending the form again makes no second one, changing it does."""
     ctx = context.of(request)
     digest = hashlib.sha256(request_id.encode() + spec.SerializeToString(deterministic=True)).hexdigest()

@@ -11,13 +11,11 @@ from typing import Any
 
 from starlette.datastructures import FormData, QueryParams
 
-from services.gateway.api.run import PRIORITIES
+from services.gateway.api.figures import MODES
+from services.gateway.api.run import MOST_REPEATS, MOST_SHOTS, PRIORITIES
 from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
-MOST_SHOTS = 64
-MOST_REPEATS = 64
-MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
 _SCORES_CONTINUATIONS = ("openai", "vllm", "engine")
 """Kinds of endpoints whose protocol has log-likelihoods of given texts."""
 _OPEN_TASK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
