@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Coroutine
 from typing import Any
 
@@ -18,6 +19,8 @@ from services.results.stream import NATS_TROUBLE, OrderedStream
 from touchstone.v1 import evaluator_pb2, results_service_pb2, results_service_pb2_grpc, suite_pb2
 
 log = logging.getLogger(__name__)
+
+_JOB_ID = re.compile(r"[0-9a-f-]{36}")
 
 NAME = results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"].full_name
 
@@ -41,7 +44,9 @@ async def _serve(settings: Settings, stop: asyncio.Event, database: Database, co
         database, OrderedStream(connection, bus.RESULTS, "results-items"), ingest.store_items, ingest.insert_items
     )
     events = Feed(database, OrderedStream(connection, bus.AUDIT, "results-events"), ingest.store_events)
-    servicer = ResultsServicer(database, items, lambda: announced_suites(connection))
+    servicer = ResultsServicer(
+        database, items, events, lambda: announced_suites(connection), lambda job_id: is_job(connection, job_id)
+    )
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
     register = results_service_pb2_grpc.add_ResultsServiceServicer_to_server
@@ -82,3 +87,13 @@ async def announced_suites(connection: bus.Bus) -> list[suite_pb2.Suite]:
         ]
     except NATS_TROUBLE as error:
         raise UnavailableError("NATS does not answer. Try again in a moment.") from error
+
+
+async def is_job(connection: bus.Bus, job_id: str) -> bool:
+    """Whether the scheduler has the job. False also while NATS is away: what is stored can be read without it."""
+    if not _JOB_ID.fullmatch(job_id):
+        return False
+    try:
+        return await connection.kv_get(bus.JOBS, bus.job_key(job_id)) is not None
+    except NATS_TROUBLE:
+        return False

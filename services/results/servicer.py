@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from services import rpc
-from services.errors import InvalidRequestError
+from services.errors import InvalidRequestError, NotFoundError, UnavailableError
 from services.results import duckdb_store, item_reads, job_reads, stored_responses
-from services.results.database import Database
+from services.results.database import Connection, Database
 from services.results.ingest import Feed
 from services.results.job_result import compute
 from services.results.leaderboard import UnknownSuiteError, leaderboard
@@ -17,22 +19,29 @@ from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1 import results_service_pb2_grpc, suite_pb2
 
 ListSuites = Callable[[], Awaitable[list[suite_pb2.Suite]]]
+IsJob = Callable[[str], Awaitable[bool]]
 
+Read = TypeVar("Read")
+
+_TRAIL_WAIT_S = 2.0
 _SEAL_WAIT_S = 10.0
 _SEAL_WORK_S = 1.0
 """Left of a caller's deadline for computing, after the wait."""
 
 
 class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
-    """`suites` lists what evaluators announce; it is asked only about suites that no run names."""
+    """`suites` lists what evaluators announce; it is asked only about suites that no run names. `is_job` tells whether
+    the scheduler has a job; it is asked only about jobs that the audit trail did not name yet."""
 
-    def __init__(self, database: Database, results: Feed, suites: ListSuites) -> None:
+    def __init__(self, database: Database, results: Feed, events: Feed, suites: ListSuites, is_job: IsJob) -> None:
         self._database = database
         self._results = results
+        self._events = events
         self._suites = suites
+        self._is_job = is_job
 
     async def GetJob(self, request: pb.ResultsServiceGetJobRequest, context: Any) -> pb.ResultsServiceGetJobResponse:
-        job = await self._database.read(lambda c: job_reads.get_job(c, request.job_id))
+        job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id))
         return pb.ResultsServiceGetJobResponse(job=job)
 
     async def ListJobs(
@@ -41,7 +50,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         return await self._database.read(lambda c: job_reads.list_jobs(c, request))
 
     async def GetJobResult(self, request: pb.GetJobResultRequest, context: Any) -> pb.GetJobResultResponse:
-        result = await self._database.read(lambda c: job_reads.get_job_result(c, request.job_id))
+        result = await self._of_job(request.job_id, lambda c: job_reads.get_job_result(c, request.job_id))
         return pb.GetJobResultResponse(result=result)
 
     async def GetLeaderboard(self, request: pb.GetLeaderboardRequest, context: Any) -> pb.GetLeaderboardResponse:
@@ -52,7 +61,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
             return await self._database.read(lambda c: leaderboard(c, request, announced))
 
     async def ListItems(self, request: pb.ListItemsRequest, context: Any) -> pb.ListItemsResponse:
-        return await self._database.read(lambda c: item_reads.list_items(c, request))
+        return await self._of_job(request.job_id, lambda c: item_reads.list_items(c, request))
 
     async def GetItem(self, request: pb.GetItemRequest, context: Any) -> pb.GetItemResponse:
         return pb.GetItemResponse(item=await self._database.read(lambda c: item_reads.get_item(c, request)))
@@ -82,6 +91,20 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def FindResponses(self, request: pb.FindResponsesRequest, context: Any) -> pb.FindResponsesResponse:
         rpc.require_admin()
         return await self._database.read(lambda c: stored_responses.find_responses(c, request))
+
+    async def _of_job(self, job_id: str, read: Callable[[Connection], Read]) -> Read:
+        """Reads what belongs to a job. Who has just created it can read it, though its audit event is on its way."""
+        until = asyncio.get_running_loop().time() + _TRAIL_WAIT_S
+        while True:
+            position = self._events.position
+            try:
+                return await self._database.read(read)
+            except NotFoundError:
+                left = until - asyncio.get_running_loop().time()
+                if left <= 0 or not await self._is_job(job_id):
+                    raise
+                with contextlib.suppress(UnavailableError):
+                    await self._events.reached(position + 1, left)
 
     async def _reached(self, position: int, context: Any) -> None:
         left = context.time_remaining()

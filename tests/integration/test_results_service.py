@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,6 +144,25 @@ async def test_a_job_goes_from_streams_to_a_leaderboard(service: Service, connec
     assert [e.action for e in events.events] == ["running", "completed"]
     assert service.end(signal.SIGTERM) == 0
     assert service.rows("SELECT count(*), count(DISTINCT item) FROM items") == [(50, 50)]
+
+
+async def test_a_job_is_readable_as_soon_as_the_scheduler_has_it(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    made = job(str(uuid.uuid4()), plan("t", 50))
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.ListItems(pb.ListItemsRequest(job_id=made.job_id), timeout=20)
+    assert caught.value.code() == grpc.StatusCode.NOT_FOUND
+    await connection.kv_put(bus.JOBS, bus.job_key(made.job_id), made.SerializeToString())
+    asked = asyncio.gather(
+        stub.ListItems(pb.ListItemsRequest(job_id=made.job_id), timeout=20),
+        stub.GetJob(pb.ResultsServiceGetJobRequest(job_id=made.job_id), timeout=20),
+    )
+    await asyncio.sleep(0.3)
+    await publish_event(connection, event("0001", made, "created"))
+    items, stored = await asked
+    assert (list(items.items), stored.job) == ([], made)
 
 
 async def test_a_seal_waits_until_its_position_is_stored_and_answers_soon_after(
