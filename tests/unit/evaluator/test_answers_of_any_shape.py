@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -76,4 +77,12 @@ def test_a_listed_model(entry: dict[str, Any]) -> None:
 @settings(max_examples=25, deadline=None)
 @given(body=JSON)
 def test_a_path(path: str, body: Any) -> None:
-    JsonPath.parse(path).first(body)
+    found = JsonPath.parse(path).first(body)
+    assert found is None or any(found is value for value in within(body)), "nothing is made up"
+
+
+def within(body: Any) -> Iterator[Any]:
+    yield body
+    inner = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    for value in inner:
+        yield from within(value)

@@ -123,13 +123,18 @@ async def test_memory_that_comes_back_in_a_moment_is_waited_for() -> None:
         return next(answers)
 
     await memory.require(OPTIONS, MODEL, free, settle_s=5)
+    assert next(answers, None) is None, "the second look was needed and was the last"
 
 
 async def test_a_model_of_unknown_need_is_not_checked() -> None:
-    async def free(_: EngineOptions) -> float:
-        raise AssertionError
+    looks: list[EngineOptions] = []
+
+    async def free(options: EngineOptions) -> float:
+        looks.append(options)
+        return 0.0
 
     await memory.require(OPTIONS, replace(MODEL, memory_gb=0), free)
+    assert looks == []
 
 
 async def test_the_hosts_free_memory_is_read() -> None:

@@ -111,7 +111,8 @@ async def test_one_answer_an_item_is_the_same_as_none_said_and_tasks_have_no_ord
     wanted.suite.repeats = 1
     del wanted.suite.tasks[:]
     wanted.suite.tasks.extend(["two", "one"])
-    await create(world, wanted)
+    made = world.desk.get(await create(world, wanted))
+    assert made.receipt.source_job == made.spec.reuse.job_id == source.job_id
 
 
 async def test_a_source_must_exist_be_finished_and_have_begun(world: World) -> None:
@@ -132,7 +133,8 @@ async def test_a_source_that_only_results_remembers_will_do(world: World) -> Non
     world.results.old[source] = world.desk.get(source)
     wanted = taking(world, source)
     del world.board.jobs[source]
-    await create(world, wanted)
+    made = world.desk.get(await create(world, wanted))
+    assert made.receipt.source_job == made.spec.reuse.job_id == source
 
 
 @pytest.mark.parametrize(
