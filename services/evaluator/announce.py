@@ -14,9 +14,9 @@ import services
 from services.bus import Bus
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoint_worker import EndpointWorker
-from services.evaluator.hand import Hand
-from services.evaluator.listing import EndpointListing
-from services.evaluator.storing import TRANSIENT
+from services.evaluator.endpoints.listing import EndpointListing
+from services.evaluator.units.hand import Hand
+from services.evaluator.units.storing import TRANSIENT
 from touchstone.v1 import evaluator_pb2
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from services.errors import InvalidRequestError
-from services.evaluator.data import DataMissingError, Reader
+from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.suites import ShippedSuite, shipped
 from services.evaluator.tasks.base import Task
 from services.evaluator.tasks.definition import Definition

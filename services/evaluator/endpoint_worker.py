@@ -12,23 +12,23 @@ from dataclasses import dataclass, field
 from nats.aio.msg import Msg
 
 from services.bus import Bus
-from services.evaluator import result
-from services.evaluator.endpoints import Endpoint
-from services.evaluator.hand import FaultError, Hand, Held, JobKey, Stop
-from services.evaluator.limiter import Limiter
-from services.evaluator.load import Loader
-from services.evaluator.pace import Pace
-from services.evaluator.packer import Packer
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.pacing.limiter import Limiter
+from services.evaluator.pacing.pace import Pace
+from services.evaluator.pacing.rate import Rate
+from services.evaluator.pacing.retry import Budget, Outage, Tries, delay_s
+from services.evaluator.pacing.shares import Flow
+from services.evaluator.pacing.turns import Turns
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError, Request
-from services.evaluator.puller import Puller
-from services.evaluator.rate import Rate
 from services.evaluator.responses import Identify, KnownAnswers
-from services.evaluator.retry import Budget, Outage, Tries, delay_s
 from services.evaluator.settings import Settings
-from services.evaluator.shares import Flow
-from services.evaluator.storing import TRANSIENT
 from services.evaluator.tasks.base import Item, Response, Task
-from services.evaluator.turns import Turns
+from services.evaluator.units import result
+from services.evaluator.units.hand import FaultError, Hand, Held, JobKey, Stop
+from services.evaluator.units.load import Loader
+from services.evaluator.units.packer import Packer
+from services.evaluator.units.puller import Puller
+from services.evaluator.units.storing import TRANSIENT
 from touchstone.v1 import suite_pb2
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.capabilities import Resolved, resolve
 from services.evaluator.providers.recorded import recorded
 from services.evaluator.tasks.base import Item

@@ -14,15 +14,15 @@ import services
 from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus
 from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.hand import Hand, Held
+from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.identity import asked_with, named
-from services.evaluator.listing import EndpointListing
-from services.evaluator.load import Loader
 from services.evaluator.providers import model_size
 from services.evaluator.providers.base import ProviderError, no_loglikelihood
-from services.evaluator.puller import Puller
 from services.evaluator.settings import Settings
-from services.evaluator.storing import until_stored
+from services.evaluator.units.hand import Hand, Held
+from services.evaluator.units.load import Loader
+from services.evaluator.units.puller import Puller
+from services.evaluator.units.storing import until_stored
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
 
 _UNIT_S = 0.4

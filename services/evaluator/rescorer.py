@@ -7,14 +7,14 @@ import asyncio
 from nats.aio.msg import Msg
 
 from services.bus import STORED_ENDPOINT, Bus
-from services.evaluator import result
-from services.evaluator.hand import Hand, Held
-from services.evaluator.load import Loader
-from services.evaluator.packer import Packer
-from services.evaluator.puller import Puller
 from services.evaluator.responses import KnownAnswers
 from services.evaluator.settings import Settings
 from services.evaluator.tasks.base import Item
+from services.evaluator.units import result
+from services.evaluator.units.hand import Hand, Held
+from services.evaluator.units.load import Loader
+from services.evaluator.units.packer import Packer
+from services.evaluator.units.puller import Puller
 
 _UNITS_AT_ONCE = 4
 """Asking the store for one unit's answers takes longer than scoring them."""

@@ -18,15 +18,15 @@ import grpc
 
 from services import rpc
 from services.errors import DeadlineError, TouchstoneError, UnavailableError
-from services.evaluator import result
-from services.evaluator.hand import FaultError, Held
+from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.identity import Identity, named, setup
-from services.evaluator.listing import EndpointListing
-from services.evaluator.load import Loaded
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.capabilities import capabilities
-from services.evaluator.storing import heed_cancel
 from services.evaluator.tasks.base import Item
+from services.evaluator.units import result
+from services.evaluator.units.hand import FaultError, Held
+from services.evaluator.units.load import Loaded
+from services.evaluator.units.storing import heed_cancel
 from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 from touchstone.v1.results_service_pb2 import FindResponsesRequest, FindResponsesResponse

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from services import bus, rpc
-from services.evaluator import endpoints
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.endpoints import endpoint
 from services.evaluator.engine.ownership import Ownership
 from services.evaluator.lm_eval.suite import LmEvalSuite
 from services.evaluator.providers.registry import provider
@@ -19,7 +19,7 @@ async def main(stop: asyncio.Event) -> None:
     """Runs an evaluator until `stop` is set. Raises TouchstoneError when it cannot start."""
     settings = Settings.from_env()
     ownership = Ownership()
-    configured = ownership.claim(endpoints.load(settings.endpoints_file))
+    configured = ownership.claim(endpoint.load(settings.endpoints_file))
     catalogue = Catalogue(settings.data_dir, [LmEvalSuite(settings.data_dir)] if settings.lm_eval else [])
     connection = await bus.open_bus(bus.Settings.from_env(), f"evaluator {settings.name}")
     # Connects when it is first asked: an evaluator of plain jobs runs without the results service.

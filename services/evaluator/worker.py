@@ -12,16 +12,16 @@ from services.bus import JOBS, Bus, JobHeaders, is_marker, job_key, kv_subject
 from services.evaluator.announce import Announcer
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoint_worker import EndpointWorker
-from services.evaluator.endpoints import Endpoint
-from services.evaluator.hand import Hand
-from services.evaluator.listing import EndpointListing
-from services.evaluator.load import Loader
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.planning import Planner
 from services.evaluator.providers.base import Provider
 from services.evaluator.rescorer import Rescorer
 from services.evaluator.responses import KnownAnswers, ResponseStore
 from services.evaluator.settings import Settings
-from services.evaluator.storing import TRANSIENT, until_stored
+from services.evaluator.units.hand import Hand
+from services.evaluator.units.load import Loader
+from services.evaluator.units.storing import TRANSIENT, until_stored
 
 log = logging.getLogger(__name__)
 

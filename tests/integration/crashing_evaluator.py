@@ -9,7 +9,7 @@ import sys
 
 from services.bus import connect
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import Listing, Request, no_loglikelihood
 from services.evaluator.settings import Settings
 from services.evaluator.tasks.base import Response

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine.options import EngineOptions
 from services.evaluator.engine.ownership import Ownership
 from services.evaluator.providers.engine import EngineProvider

@@ -33,7 +33,7 @@ from services.bus import (
     kv_subject,
 )
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.registry import provider
 from services.evaluator.settings import Settings
 from services.evaluator.worker import Worker

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.bus import EVALUATORS
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from tests.engines import FAKE, Sampler, fake_command, fake_options, none_left, running
 from tests.integration import evaluator_rig
 from tests.integration.evaluator_rig import Rig, open_rig, start_process, until

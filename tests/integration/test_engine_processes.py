@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine.ownership import Ownership
 from services.evaluator.engine.process_table import process
 from services.evaluator.providers.base import ProviderError, Request

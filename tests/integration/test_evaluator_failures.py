@@ -11,7 +11,7 @@ from nats.js.errors import APIError
 
 from deploy.local.ports import free_port
 from services.bus import JOBS, KIND_FAULT, KIND_ITEMS, JobHeaders, job_key, kv_subject
-from services.evaluator.endpoint_kinds import OPENAI_URL
+from services.evaluator.endpoints.kinds import OPENAI_URL
 from tests.integration.evaluator_rig import Link, open_rig, prompt_answers, running, settings, stub_endpoint, until
 from tests.nats_server import NatsServer
 from tests.servers.ollama_server import OllamaServer

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from services.evaluator import scoring
+from services.evaluator.answers import scoring
 from services.evaluator.suites import shipped
 from tests.recompute import Answers
 from tests.stack import running

@@ -19,14 +19,14 @@ import httpx
 
 from deploy.local.ports import free_port
 from deploy.local.settings import ROOT
-from services.evaluator import result
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import Request
 from services.evaluator.providers.registry import provider
 from services.evaluator.tasks.base import Item
 from services.evaluator.tasks.metrics import ACC_BYTES, ACC_NORM, ACCURACY
 from services.evaluator.tasks.split_task import SplitTask
+from services.evaluator.units import result
 from services.results import duckdb_store, job_result
 from services.results.database import open_file
 from tests.parity.compared import COMPARED, all_definitions

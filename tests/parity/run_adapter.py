@@ -14,7 +14,7 @@ from typing import Any
 
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.lm_eval.suite import LmEvalSuite
 from services.evaluator.providers.base import Request
 from services.evaluator.providers.openai import OpenAIProvider

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from services.evaluator import demo
-from services.evaluator.data import Reader, Source
+from services.evaluator.data.reader import Reader, Source
 from services.evaluator.tasks.demo import TASKS
 from services.evaluator.tasks.text import Classification
 from touchstone.v1 import suite_pb2

@@ -30,7 +30,7 @@ def _pull(options: argparse.Namespace) -> int:
         return REFUSED
     try:
         from services.errors import TouchstoneError
-        from services.evaluator.pull import pull
+        from services.evaluator.data.pull import pull
     except ImportError:
         print("touchstone: data is pulled where Touchstone's evaluator is installed; it is not here.", file=sys.stderr)
         return REFUSED

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine import memory
 from services.evaluator.engine.crashes import MOST_IN_A_ROW, Crashes
 from services.evaluator.engine.options import HOST, EngineModel, EngineOptions

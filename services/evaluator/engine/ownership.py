@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TextIO
 
 from services.errors import UnavailableError, UnsupportedError
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine import record
 from services.evaluator.engine.options import EngineOptions
 from services.evaluator.engine.process import folder

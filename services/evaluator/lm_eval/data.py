@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from services.evaluator import hub
-from services.evaluator.data import DataError, DataMissingError, Source, unreachable
+from services.evaluator.data import hub
+from services.evaluator.data.reader import DataError, DataMissingError, Source, unreachable
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from services.errors import InvalidRequestError
-from services.evaluator import scoring
-from services.evaluator.data import Source
+from services.evaluator.answers import scoring
+from services.evaluator.data.reader import Source
 from services.evaluator.lm_eval import data, library
 from services.evaluator.lm_eval.configuration import Configuration
 from services.evaluator.tasks.base import Item, Message, Response, Scored

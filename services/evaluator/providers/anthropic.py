@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import anthropic_wire, capabilities, failures, model_size, prices
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Beside, Preparations, extra

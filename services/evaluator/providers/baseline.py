@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from services.evaluator.data import DataError
+from services.evaluator.data.reader import DataError
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.tasks.base import Item, Response, Task
 from touchstone.v1 import endpoint_pb2

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine import model_files
 from services.evaluator.engine.host import Engine, EngineHost
 from services.evaluator.engine.model_files import ModelFiles

@@ -5,7 +5,7 @@ They never hold the key: where a provider may repeat parts of it, its words are 
 
 from __future__ import annotations
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.transport import AGAIN, Reply
 from services.evaluator.tasks.base import Response

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, grok_wire, openai_errors
 from services.evaluator.providers.base import Listing, ProviderError, Request
 from services.evaluator.providers.openai import OpenAIProvider

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, openai_wire
 from services.evaluator.providers.openai_wire import Wire, count, inner, text
 from services.evaluator.providers.transport import Reply

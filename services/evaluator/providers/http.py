@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import capabilities, failures, model_size, prices
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.http_options import SAMPLING, HttpOptions

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import openai_errors, openai_wire
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.completions import PATH, Completions, Tokens

@@ -18,7 +18,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import capabilities, failures, model_size, ollama_wire, prices
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Preparations, extra

@@ -17,8 +17,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.endpoint_kinds import OPENAI_URL
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.endpoints.kinds import OPENAI_URL
 from services.evaluator.providers import capabilities, failures, model_size, openai_errors, openai_wire, prices
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.loglikelihood import LogLikelihoods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.transport import Reply

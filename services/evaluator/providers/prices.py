@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from touchstone.v1 import endpoint_pb2
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.anthropic import AnthropicProvider
 from services.evaluator.providers.base import Provider
 from services.evaluator.providers.baseline import BaselineProvider

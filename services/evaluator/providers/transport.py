@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.events import EventLines
 

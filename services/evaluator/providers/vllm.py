@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import Listing, ProviderError
 from services.evaluator.providers.openai import OPTIONAL, OpenAIProvider
 from services.evaluator.providers.openai_wire import count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator.data import DataError
+from services.evaluator.data.reader import DataError
 
 
 def unusable(name: str, what: str) -> DataError:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from services.evaluator.data import Reader, Source
+from services.evaluator.data.reader import Reader, Source
 from services.evaluator.tasks.base import Task
 from touchstone.v1 import suite_pb2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.evaluator import demo
-from services.evaluator.data import Source
+from services.evaluator.data.reader import Source
 from services.evaluator.tasks.metrics import ACCURACY, MATTHEWS, f1
 from services.evaluator.tasks.text import Classification
 

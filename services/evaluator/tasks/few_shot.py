@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from services.evaluator.loglikelihood import DELIMITER
+from services.evaluator.answers.loglikelihood import DELIMITER
 from services.evaluator.tasks.base import Message
 from services.evaluator.tasks.hashing import text_hash
 

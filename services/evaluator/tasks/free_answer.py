@@ -8,8 +8,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from services.evaluator import free_text, scoring
-from services.evaluator.data import Reader
+from services.evaluator.answers import free_text, scoring
+from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.tasks.definition import Definition, Row
 from services.evaluator.tasks.split_task import Facts, SplitTask

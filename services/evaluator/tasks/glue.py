@@ -6,7 +6,7 @@ are those of lm_eval 0.4.13, which has no STS-B.
 
 from __future__ import annotations
 
-from services.evaluator.data import Source
+from services.evaluator.data.reader import Source
 from services.evaluator.tasks.definition import Row
 from services.evaluator.tasks.metrics import ACCURACY, MATTHEWS, PEARSON, SPEARMAN, f1
 from services.evaluator.tasks.text import Classification, Regression

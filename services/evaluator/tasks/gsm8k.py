@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from services.evaluator.data import Source
+from services.evaluator.data.reader import Source
 from services.evaluator.tasks.definition import Definition
 from services.evaluator.tasks.free_answer import FreeAnswer
 from services.evaluator.tasks.metrics import EXACT_MATCH

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator import arrow_values
+from services.evaluator.data import arrow_values
 
 _BETWEEN = "\x1f"
 _BETWEEN_COLUMNS = arrow_values.text(_BETWEEN)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator import arrow_values
-from services.evaluator.data import Source
+from services.evaluator.data import arrow_values
+from services.evaluator.data.reader import Source
 from services.evaluator.tasks import mmlu
 from services.evaluator.tasks.definition import Definition, Row
 from services.evaluator.tasks.metrics import ACCURACY, MACRO_F1

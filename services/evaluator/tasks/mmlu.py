@@ -6,7 +6,7 @@ mode are those of lm_eval 0.4.13.
 
 from __future__ import annotations
 
-from services.evaluator.data import Source
+from services.evaluator.data.reader import Source
 from services.evaluator.tasks.definition import Row
 from services.evaluator.tasks.metrics import ACCURACY
 from services.evaluator.tasks.multiple_choice import MultipleChoice

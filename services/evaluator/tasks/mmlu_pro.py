@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator.data import Source
+from services.evaluator.data.reader import Source
 from services.evaluator.tasks.definition import Definition
 from services.evaluator.tasks.metrics import ACCURACY
 from services.evaluator.tasks.multiple_choice import MultipleChoice

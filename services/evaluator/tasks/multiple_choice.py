@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator import letters, scoring
-from services.evaluator.data import Reader
+from services.evaluator.answers import letters, scoring
+from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.tasks.checks import check_range, unusable
 from services.evaluator.tasks.definition import Definition, Row

@@ -11,8 +11,8 @@ from typing import cast, overload
 import pyarrow as pa
 
 from services.errors import InvalidRequestError
-from services.evaluator import loglikelihood, scoring
-from services.evaluator.data import DataError, Reader, Rows, as_dicts
+from services.evaluator.answers import loglikelihood, scoring
+from services.evaluator.data.reader import DataError, Reader, Rows, as_dicts
 from services.evaluator.tasks import hashing
 from services.evaluator.tasks.base import Item, Message, Response, Scored
 from services.evaluator.tasks.checks import unusable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from services.evaluator.data import Source
+from services.evaluator.data.reader import Source
 from services.evaluator.tasks import superglue_rows as rows
 from services.evaluator.tasks.definition import Definition
 from services.evaluator.tasks.free_answer import FreeAnswer

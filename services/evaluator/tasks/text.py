@@ -9,8 +9,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator import scoring
-from services.evaluator.data import Reader
+from services.evaluator.answers import scoring
+from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response, Scored
 from services.evaluator.tasks.checks import check_range
 from services.evaluator.tasks.definition import Definition, Row

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.data import Source
+from services.evaluator.data.reader import Source
 from services.evaluator.suites import shipped
 from services.evaluator.tasks.base import Continuation, Item, Response, Task
 from tests import suite_rows

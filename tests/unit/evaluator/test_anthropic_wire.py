@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.anthropic import AnthropicProvider
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.tasks.base import Item, Message, Response

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from services.evaluator.endpoints import Endpoint, ModelEntry
+from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.capabilities import capabilities, resolve
 from touchstone.v1 import job_pb2

@@ -11,7 +11,7 @@ import pytest
 
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue, TaskNotFoundError, select
-from services.evaluator.data import DataMissingError
+from services.evaluator.data.reader import DataMissingError
 from services.evaluator.tasks.base import Task
 from tests.unit.evaluator import every_task, glue_rows
 from touchstone.v1 import job_pb2, suite_pb2

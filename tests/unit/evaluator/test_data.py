@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.errors import InvalidRequestError
-from services.evaluator.data import DataError, DataMissingError, Reader, Rows, Source
+from services.evaluator.data.reader import DataError, DataMissingError, Reader, Rows, Source
 from services.evaluator.settings import Settings
 from tests.unit.evaluator import hub_stub
 
@@ -28,7 +28,7 @@ ROWS = [{"sentence": "One lamp.", "label": 1, "idx": 0}, {"sentence": "Two lamp.
 # Reads splits of the Hub in a process of its own: its address and offline switch are read at import only.
 _READ = """
 import sys, pyarrow
-from services.evaluator.data import DataMissingError, Reader, Source
+from services.evaluator.data.reader import DataMissingError, Reader, Source
 reader = Reader(None, probe_s=2)
 columns = pyarrow.schema([("sentence", pyarrow.string()), ("label", pyarrow.int64())])
 for split in sys.argv[2:]:

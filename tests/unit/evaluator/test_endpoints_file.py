@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.errors import InvalidRequestError
-from services.evaluator.endpoints import Endpoint, ModelEntry, load
+from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry, load
 from touchstone.v1 import endpoint_pb2
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.data import DataError
+from services.evaluator.data.reader import DataError
 from services.evaluator.tasks.few_shot import order
 from services.evaluator.tasks.split_task import SplitTask
 from touchstone.v1 import suite_pb2

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from services.evaluator import scoring
-from services.evaluator.free_text import FinalNumberExtractor, TextExtractor, canonical_number
+from services.evaluator.answers import scoring
+from services.evaluator.answers.free_text import FinalNumberExtractor, TextExtractor, canonical_number
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import Request
 from services.evaluator.providers.gemini import GeminiProvider
 from services.evaluator.tasks.base import Item, Message

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from services.errors import InvalidRequestError
-from services.evaluator import endpoints
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints import endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.http import HttpProvider
 from services.evaluator.providers.http_options import HttpOptions
@@ -220,9 +220,9 @@ answer = "$.reply.text"
 def test_the_endpoints_file_describes_an_application(tmp_path: Path) -> None:
     file = tmp_path / "endpoints.toml"
     file.write_text(FILE.replace('kind = "http"', 'kind = "http"\napi_key_env = "BOT_KEY"'))
-    endpoint = next(entry for entry in endpoints.load(file, {"BOT_KEY": "s3"}) if entry.name == "bot")
-    assert (endpoint.base_url, endpoint.api_key) == ("http://127.0.0.1:8080", "s3")
-    assert endpoint.http == HttpOptions(
+    bot = next(entry for entry in endpoint.load(file, {"BOT_KEY": "s3"}) if entry.name == "bot")
+    assert (bot.base_url, bot.api_key) == ("http://127.0.0.1:8080", "s3")
+    assert bot.http == HttpOptions(
         request={"question": "{prompt}", "options": {"temperature": "{temperature}"}},
         answer=JsonPath.parse("$.reply.text"),
         path="/ask/",
@@ -234,7 +234,7 @@ def test_a_header_with_a_key_needs_the_variable_that_holds_it(tmp_path: Path) ->
     file = tmp_path / "endpoints.toml"
     file.write_text(FILE)
     with pytest.raises(InvalidRequestError) as caught:
-        endpoints.load(file, {})
+        endpoint.load(file, {})
     assert caught.value.message.endswith(
         "(bot): a header has {key} in it. Name the variable that holds the key as api_key_env."
     )

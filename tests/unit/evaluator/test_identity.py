@@ -7,7 +7,7 @@ import timeit
 
 import pytest
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine.options import EngineModel, EngineOptions
 from services.evaluator.identity import Identity, asked_with, setup
 from services.evaluator.providers.base import ProviderError

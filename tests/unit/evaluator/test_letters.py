@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from services.evaluator import letters, scoring
-from services.evaluator.letters import LetterExtractor
+from services.evaluator.answers import letters, scoring
+from services.evaluator.answers.letters import LetterExtractor
 
 OPTIONS = {
     "A": "The first pharyngeal arch",

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from services.evaluator.loglikelihood import Choice, choose
+from services.evaluator.answers.loglikelihood import Choice, choose
 from services.evaluator.tasks.base import Continuation
 
 

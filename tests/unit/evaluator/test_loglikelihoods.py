@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint, ModelEntry
+from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.providers import registry
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.tasks.base import Item, Response

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint, ModelEntry
+from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.providers import openai
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.openai import OpenAIProvider

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.evaluator.pace import Pace
+from services.evaluator.pacing.pace import Pace
 
 
 def test_a_refusal_halves_the_calls_at_once_down_to_one() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from deploy.local.ports import free_port
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import registry
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.http_options import HttpOptions

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from services.evaluator import hub
 from services.evaluator.catalogue import Catalogue, TaskNotFoundError
-from services.evaluator.data import DataError, DataMissingError, Reader, Source
-from services.evaluator.pull import pull
+from services.evaluator.data import hub
+from services.evaluator.data.pull import pull
+from services.evaluator.data.reader import DataError, DataMissingError, Reader, Source
 from services.evaluator.suites import shipped
 from tests import suite_rows
 from touchstone.v1 import job_pb2, suite_pb2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.evaluator.rate import Rate
+from services.evaluator.pacing.rate import Rate
 
 
 def test_the_rate_is_that_of_the_last_half_second() -> None:

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from services.errors import InvalidRequestError, UnavailableError
-from services.evaluator import result
-from services.evaluator.endpoints import Endpoint
-from services.evaluator.hand import FaultError, Held
-from services.evaluator.listing import EndpointListing
-from services.evaluator.load import Loaded
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.responses import Identify, KnownAnswers
 from services.evaluator.tasks.base import Continuation, Item, Message, Response, Scored, Task
+from services.evaluator.units import result
+from services.evaluator.units.hand import FaultError, Held
+from services.evaluator.units.load import Loaded
 from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 

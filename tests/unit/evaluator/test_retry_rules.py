@@ -6,8 +6,17 @@ import random
 
 import pytest
 
+from services.evaluator.pacing.retry import (
+    FREE_RETRIES,
+    MOST_REFUSALS,
+    MOST_TRIES,
+    Budget,
+    Outage,
+    Tries,
+    backoff_s,
+    delay_s,
+)
 from services.evaluator.providers.base import ProviderError
-from services.evaluator.retry import FREE_RETRIES, MOST_REFUSALS, MOST_TRIES, Budget, Outage, Tries, backoff_s, delay_s
 
 FAILED = ProviderError("500", retryable=True)
 AWAY = ProviderError("refused", retryable=True, unreachable=True)

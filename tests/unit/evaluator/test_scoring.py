@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from services.evaluator import scoring
-from services.evaluator.scoring import LabelExtractor, NumberExtractor, strip_reasoning
+from services.evaluator.answers import scoring
+from services.evaluator.answers.scoring import LabelExtractor, NumberExtractor, strip_reasoning
 
 ACCEPTABILITY = ("unacceptable", "acceptable")
 ENTAILMENT = ("entailment", "not_entailment")

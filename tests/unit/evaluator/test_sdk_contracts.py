@@ -9,7 +9,7 @@ import ollama
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import registry
 from services.evaluator.providers.base import Request
 from services.evaluator.tasks.base import Item, Message

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from services.evaluator.shares import AHEAD_S, EVEN, Flow, Permit, Shares
+from services.evaluator.pacing.shares import AHEAD_S, EVEN, Flow, Permit, Shares
 
 ADA, BOB, EVE = Flow("ada", "1"), Flow("bob", "2"), Flow("eve", "3")
 EVE_TOO = Flow("eve", "4")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.evaluator.shelf import Shelf
+from services.evaluator.data.shelf import Shelf
 
 
 class Holder:

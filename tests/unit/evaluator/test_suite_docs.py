@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from services.evaluator.data import Reader
+from services.evaluator.data.reader import Reader
 from services.evaluator.suites import shipped
 from services.evaluator.tasks.base import Continuation, Response
 from services.evaluator.tasks.multiple_choice import MultipleChoice

@@ -9,7 +9,7 @@ import pytest
 
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.data import DataError
+from services.evaluator.data.reader import DataError
 from services.evaluator.tasks.base import Item, Response, Task
 from tests.unit.evaluator import glue_rows
 from touchstone.v1 import item_result_pb2, suite_pb2

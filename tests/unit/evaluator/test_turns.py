@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.evaluator.shares import Flow
-from services.evaluator.turns import Turns
+from services.evaluator.pacing.shares import Flow
+from services.evaluator.pacing.turns import Turns
 
 ADA_1, ADA_2, BOB = Flow("ada", "1"), Flow("ada", "2"), Flow("bob", "3")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import Listing, ProviderError, Request
 from services.evaluator.providers.vllm import VLLMProvider
 from services.evaluator.tasks.base import Item, Message

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from services.evaluator import result
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.gate import Gate
-from services.evaluator.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer
 from services.evaluator.providers.model_size import parameters_b
 from services.evaluator.tasks.base import Message, Response
+from services.evaluator.units import result
+from services.evaluator.units.gate import Gate
+from services.evaluator.units.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer
 from touchstone.v1 import item_result_pb2
 
 TASK = Catalogue(None).task("demo", "sentiment")

@@ -47,8 +47,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from services.errors import InvalidRequestError
-from services.evaluator import endpoint_file
-from services.evaluator.endpoint_kinds import KINDS
+from services.evaluator.endpoints import table
+from services.evaluator.endpoints.kinds import KINDS
 from services.evaluator.engine.options import EngineOptions
 from services.evaluator.providers.http_options import HttpOptions
 from touchstone.v1 import endpoint_pb2
@@ -138,11 +138,10 @@ def load(file: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[En
     for key in document.keys() - {"endpoint"}:
         raise InvalidRequestError(f"{file}: {key!r} is not known. Write each endpoint as [[endpoint]].")
     tables = document.get("endpoint", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+    if not isinstance(tables, list) or not all(isinstance(values, dict) for values in tables):
         raise InvalidRequestError(f"{file}: write each endpoint as [[endpoint]], with two brackets.")
     endpoints = [
-        _endpoint(endpoint_file.read(table, f"{file}, endpoint {number}", environ))
-        for number, table in enumerate(tables, 1)
+        _endpoint(table.read(values, f"{file}, endpoint {number}", environ)) for number, values in enumerate(tables, 1)
     ]
     if not any(endpoint.kind == "baseline" for endpoint in endpoints):
         endpoints.insert(0, BASELINE)
@@ -160,9 +159,9 @@ def _endpoint(values: dict[str, Any]) -> Endpoint:
 
 def _defaults(environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
     """Ollama on this machine and the public services, which need a key before they can be used."""
-    ollama = endpoint_file.read({"name": "ollama", "kind": "ollama"}, "", environ)
+    ollama = table.read({"name": "ollama", "kind": "ollama"}, "", environ)
     public = ("openai", "gemini", "grok", "anthropic")
     return tuple(
         _endpoint(values)
-        for values in (ollama, *(endpoint_file.read({"name": kind, "kind": kind}, "", environ) for kind in public))
+        for values in (ollama, *(table.read({"name": kind, "kind": kind}, "", environ) for kind in public))
     )

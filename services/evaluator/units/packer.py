@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from services.bus import Bus
-from services.evaluator.hand import Held
-from services.evaluator.storing import heed_cancel, until_stored
+from services.evaluator.units.hand import Held
+from services.evaluator.units.storing import heed_cancel, until_stored
 from touchstone.v1 import item_result_pb2
 
 MOST_ITEMS = 64

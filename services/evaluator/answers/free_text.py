@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
-from services.evaluator import scoring
-from services.evaluator.scoring import Extraction
+from services.evaluator.answers import scoring
+from services.evaluator.answers.scoring import Extraction
 
 # LaTeX writes 1{,}234 or 1\,234.
 _THOUSANDS = r"(?:,|\{,\}|\\,|[\u00a0\u2009\u202f])\d{3}"

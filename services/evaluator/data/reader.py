@@ -19,8 +19,9 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from services.errors import TouchstoneError
-from services.evaluator import arrow_values, demo, hub, tables
-from services.evaluator.shelf import Shelf
+from services.evaluator import demo
+from services.evaluator.data import arrow_values, hub, tables
+from services.evaluator.data.shelf import Shelf
 
 
 class DataError(TouchstoneError):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from services.errors import TouchstoneError
 from services.evaluator.catalogue import Catalogue, Selection
-from services.evaluator.hand import FaultError
 from services.evaluator.tasks.base import Item, Task
+from services.evaluator.units.hand import FaultError
 from touchstone.v1 import job_pb2, suite_pb2, unit_pb2
 
 _REMEMBERED = 64

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from services.evaluator import demo, hub
+from services.evaluator import demo
 from services.evaluator.catalogue import TaskNotFoundError
-from services.evaluator.data import DataError, Origin, Source, unreachable
+from services.evaluator.data import hub
+from services.evaluator.data.reader import DataError, Origin, Source, unreachable
 from services.evaluator.suites import shipped
 
 Load = Callable[[str, str, str, str], tuple[pa.Table, str]]

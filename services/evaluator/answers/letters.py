@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from services.evaluator import scoring
-from services.evaluator.scoring import Extraction
+from services.evaluator.answers import scoring
+from services.evaluator.answers.scoring import Extraction
 
 BY_OPTION = "last “answer: …” is the text of an option"
 WHOLE_IS_OPTION = "whole response is the text of an option"

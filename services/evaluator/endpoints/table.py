@@ -1,4 +1,4 @@
-"""Reads one `[[endpoint]]` table of the endpoints file. The keys are described in services/evaluator/endpoints.py."""
+"""Reads one `[[endpoint]]` table of the endpoints file. The keys are described in endpoint.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from services.errors import InvalidRequestError
-from services.evaluator.endpoint_kinds import KINDS, ollama_url
+from services.evaluator.endpoints.kinds import KINDS, ollama_url
 from services.evaluator.engine.options import EngineOptions
 from services.evaluator.providers.http_options import HttpOptions
 from touchstone.v1 import endpoint_pb2

@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from services.evaluator.shares import Flow
+from services.evaluator.pacing.shares import Flow
 
 T = TypeVar("T")
 

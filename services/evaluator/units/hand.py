@@ -22,8 +22,8 @@ from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
 from services.bus import Bus, JobHeaders, unit_token
-from services.evaluator.gate import Gate
-from services.evaluator.storing import TRANSIENT, until_stored
+from services.evaluator.units.gate import Gate
+from services.evaluator.units.storing import TRANSIENT, until_stored
 from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from services.bus import LIMITS, Bus
-from services.evaluator.shares import AHEAD_S, Flow, Permit, Shares
-from services.evaluator.storing import TRANSIENT
+from services.evaluator.pacing.shares import AHEAD_S, Flow, Permit, Shares
+from services.evaluator.units.storing import TRANSIENT
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from services.bus import Bus
-from services.evaluator.storing import TRANSIENT
+from services.evaluator.units.storing import TRANSIENT
 
 log = logging.getLogger(__name__)
 

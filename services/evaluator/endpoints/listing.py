@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.evaluator.endpoints import Endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.identity import setup_hash
-from services.evaluator.pace import Pace
+from services.evaluator.pacing.pace import Pace
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError
 from touchstone.v1 import endpoint_pb2
 

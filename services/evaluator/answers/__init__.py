@@ -1,0 +1,1 @@
+"""Reading answers out of responses."""

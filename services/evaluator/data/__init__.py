@@ -1,0 +1,1 @@
+"""Rows of data sets and where they come from."""

@@ -1,0 +1,1 @@
+"""Configured ways to reach models."""

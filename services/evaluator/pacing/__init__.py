@@ -1,0 +1,1 @@
+"""When calls go out."""

@@ -1,0 +1,1 @@
+"""Units of work, from delivery to acknowledgement."""
