@@ -25,7 +25,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="stack, many, peers, large or evaluators; all without")
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
     options = parser.parse_args()
-    environment = options.peers
+    # Peers run in folders of their own.
+    environment = options.peers.resolve() if options.peers else None
     known: Mapping[str, Callable[[Path], list[Finding]]] = {
         "stack": measures.stack,
         "many": measures.many,
