@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Endpoint(_message.Message):
-    __slots__ = ("endpoint", "kind", "state", "detail", "server", "concurrency", "slots_total", "slots_busy", "exclusive", "requests_per_minute", "max_model_b", "models", "refreshed_at", "listing_ms", "baseline", "resident_model")
+    __slots__ = ("endpoint", "kind", "state", "detail", "server", "concurrency", "slots_total", "slots_busy", "exclusive", "requests_per_minute", "max_model_b", "models", "refreshed_at", "listing_ms", "baseline", "resident_model", "capabilities")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[Endpoint.State]
@@ -42,6 +42,7 @@ class Endpoint(_message.Message):
     LISTING_MS_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
     RESIDENT_MODEL_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     kind: str
     state: Endpoint.State
@@ -58,7 +59,8 @@ class Endpoint(_message.Message):
     listing_ms: float
     baseline: bool
     resident_model: str
-    def __init__(self, endpoint: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[Endpoint.State, str]] = ..., detail: _Optional[str] = ..., server: _Optional[str] = ..., concurrency: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_busy: _Optional[int] = ..., exclusive: _Optional[bool] = ..., requests_per_minute: _Optional[int] = ..., max_model_b: _Optional[float] = ..., models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ..., refreshed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., listing_ms: _Optional[float] = ..., baseline: _Optional[bool] = ..., resident_model: _Optional[str] = ...) -> None: ...
+    capabilities: Capabilities
+    def __init__(self, endpoint: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[Endpoint.State, str]] = ..., detail: _Optional[str] = ..., server: _Optional[str] = ..., concurrency: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_busy: _Optional[int] = ..., exclusive: _Optional[bool] = ..., requests_per_minute: _Optional[int] = ..., max_model_b: _Optional[float] = ..., models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ..., refreshed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., listing_ms: _Optional[float] = ..., baseline: _Optional[bool] = ..., resident_model: _Optional[str] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ...) -> None: ...
 
 class Model(_message.Message):
     __slots__ = ("model", "digest", "parameters_b", "quantization", "disk_bytes", "memory_bytes", "context_length", "description", "baseline", "capabilities", "input_price", "output_price", "setup")

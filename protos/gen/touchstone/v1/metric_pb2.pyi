@@ -94,7 +94,7 @@ class Average(_message.Message):
     def __init__(self, category: _Optional[str] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ..., rule: _Optional[str] = ..., tasks: _Optional[int] = ...) -> None: ...
 
 class JobResult(_message.Message):
-    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens")
+    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SUITE_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +114,10 @@ class JobResult(_message.Message):
     SCORE_RULE_FIELD_NUMBER: _ClassVar[int]
     AVERAGES_FIELD_NUMBER: _ClassVar[int]
     REASONING_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    MARK_REASON_FIELD_NUMBER: _ClassVar[int]
+    SUPERSEDED_BY_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_DROPPED_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
     suite_score: Metric
@@ -133,10 +137,14 @@ class JobResult(_message.Message):
     score_rule: str
     averages: _containers.RepeatedCompositeFieldContainer[Average]
     reasoning_tokens: int
-    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ...) -> None: ...
+    mark: str
+    mark_reason: str
+    superseded_by: str
+    texts_dropped: str
+    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ...) -> None: ...
 
 class LeaderboardEntry(_message.Message):
-    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages")
+    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages", "rank_low", "rank_high", "previous_job_id", "previous_mean", "name", "alias", "receipt", "shots", "repeats", "project_id")
     RANK_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +162,16 @@ class LeaderboardEntry(_message.Message):
     MODE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     AVERAGES_FIELD_NUMBER: _ClassVar[int]
+    RANK_LOW_FIELD_NUMBER: _ClassVar[int]
+    RANK_HIGH_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_MEAN_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ALIAS_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    SHOTS_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     rank: int
     model: str
     endpoint: str
@@ -171,4 +189,14 @@ class LeaderboardEntry(_message.Message):
     mode: _suite_pb2.Mode
     state: _job_pb2.Job.State
     averages: _containers.RepeatedCompositeFieldContainer[Average]
-    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ...) -> None: ...
+    rank_low: int
+    rank_high: int
+    previous_job_id: str
+    previous_mean: float
+    name: str
+    alias: str
+    receipt: _job_pb2.Receipt
+    shots: int
+    repeats: int
+    project_id: int
+    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., previous_job_id: _Optional[str] = ..., previous_mean: _Optional[float] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ..., receipt: _Optional[_Union[_job_pb2.Receipt, _Mapping]] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., project_id: _Optional[int] = ...) -> None: ...

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from touchstone.v1 import comparison_pb2 as _comparison_pb2
 from touchstone.v1 import item_result_pb2 as _item_result_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import metric_pb2 as _metric_pb2
@@ -13,6 +14,17 @@ from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class RunMark(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RUN_MARK_UNSPECIFIED: _ClassVar[RunMark]
+    RUN_MARK_VALID: _ClassVar[RunMark]
+    RUN_MARK_INVALIDATED: _ClassVar[RunMark]
+    RUN_MARK_SUPERSEDED: _ClassVar[RunMark]
+RUN_MARK_UNSPECIFIED: RunMark
+RUN_MARK_VALID: RunMark
+RUN_MARK_INVALIDATED: RunMark
+RUN_MARK_SUPERSEDED: RunMark
 
 class ResultsServiceGetJobRequest(_message.Message):
     __slots__ = ("job_id",)
@@ -27,7 +39,7 @@ class ResultsServiceGetJobResponse(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
 
 class ResultsServiceListJobsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after")
+    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after", "model_query", "with_scores")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +48,8 @@ class ResultsServiceListJobsRequest(_message.Message):
     OWNER_FIELD_NUMBER: _ClassVar[int]
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     CREATED_AFTER_FIELD_NUMBER: _ClassVar[int]
+    MODEL_QUERY_FIELD_NUMBER: _ClassVar[int]
+    WITH_SCORES_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     model: str
@@ -44,17 +58,31 @@ class ResultsServiceListJobsRequest(_message.Message):
     owner: str
     project_id: int
     created_after: _timestamp_pb2.Timestamp
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    model_query: str
+    with_scores: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model_query: _Optional[str] = ..., with_scores: _Optional[bool] = ...) -> None: ...
 
 class ResultsServiceListJobsResponse(_message.Message):
-    __slots__ = ("jobs", "next_page_token", "total_size")
+    __slots__ = ("jobs", "next_page_token", "total_size", "scores")
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
     next_page_token: str
     total_size: int
-    def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ...) -> None: ...
+    scores: _containers.RepeatedCompositeFieldContainer[JobScores]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[JobScores, _Mapping]]] = ...) -> None: ...
+
+class JobScores(_message.Message):
+    __slots__ = ("job_id", "averages", "not_ranked_reason")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    AVERAGES_FIELD_NUMBER: _ClassVar[int]
+    NOT_RANKED_REASON_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    averages: _containers.RepeatedCompositeFieldContainer[_metric_pb2.Metric]
+    not_ranked_reason: str
+    def __init__(self, job_id: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., not_ranked_reason: _Optional[str] = ...) -> None: ...
 
 class GetJobResultRequest(_message.Message):
     __slots__ = ("job_id",)
@@ -69,23 +97,25 @@ class GetJobResultResponse(_message.Message):
     def __init__(self, result: _Optional[_Union[_metric_pb2.JobResult, _Mapping]] = ...) -> None: ...
 
 class GetLeaderboardRequest(_message.Message):
-    __slots__ = ("suite", "metric", "limit", "item_set", "mode", "endpoint")
+    __slots__ = ("suite", "metric", "limit", "item_set", "mode", "endpoint", "project_id")
     SUITE_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ITEM_SET_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     suite: str
     metric: str
     limit: int
     item_set: str
     mode: _suite_pb2.Mode
     endpoint: str
-    def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., limit: _Optional[int] = ..., item_set: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., endpoint: _Optional[str] = ...) -> None: ...
+    project_id: int
+    def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., limit: _Optional[int] = ..., item_set: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., endpoint: _Optional[str] = ..., project_id: _Optional[int] = ...) -> None: ...
 
 class GetLeaderboardResponse(_message.Message):
-    __slots__ = ("entries", "total_models", "last_updated", "item_set", "subset", "items", "published_items", "metrics")
+    __slots__ = ("entries", "total_models", "last_updated", "item_set", "subset", "items", "published_items", "metrics", "item_sets")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_MODELS_FIELD_NUMBER: _ClassVar[int]
     LAST_UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +124,7 @@ class GetLeaderboardResponse(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
+    ITEM_SETS_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[_metric_pb2.LeaderboardEntry]
     total_models: int
     last_updated: _timestamp_pb2.Timestamp
@@ -102,10 +133,27 @@ class GetLeaderboardResponse(_message.Message):
     items: int
     published_items: int
     metrics: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, entries: _Optional[_Iterable[_Union[_metric_pb2.LeaderboardEntry, _Mapping]]] = ..., total_models: _Optional[int] = ..., last_updated: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ...) -> None: ...
+    item_sets: _containers.RepeatedCompositeFieldContainer[ItemSet]
+    def __init__(self, entries: _Optional[_Iterable[_Union[_metric_pb2.LeaderboardEntry, _Mapping]]] = ..., total_models: _Optional[int] = ..., last_updated: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., item_sets: _Optional[_Iterable[_Union[ItemSet, _Mapping]]] = ...) -> None: ...
+
+class ItemSet(_message.Message):
+    __slots__ = ("item_set", "items", "published_items", "subset", "configurations", "tasks")
+    ITEM_SET_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    item_set: str
+    items: int
+    published_items: int
+    subset: bool
+    configurations: int
+    tasks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, item_set: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., subset: _Optional[bool] = ..., configurations: _Optional[int] = ..., tasks: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListItemsRequest(_message.Message):
-    __slots__ = ("job_id", "task", "filter", "query", "page_size", "page_token")
+    __slots__ = ("job_id", "task", "filter", "query", "page_size", "page_token", "baseline_job_id")
     class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FILTER_UNSPECIFIED: _ClassVar[ListItemsRequest.Filter]
@@ -113,27 +161,39 @@ class ListItemsRequest(_message.Message):
         FILTER_UNPARSED: _ClassVar[ListItemsRequest.Filter]
         FILTER_ERRORS: _ClassVar[ListItemsRequest.Filter]
         FILTER_CORRECT: _ClassVar[ListItemsRequest.Filter]
+        FILTER_DIFFERENT: _ClassVar[ListItemsRequest.Filter]
+        FILTER_REGRESSED: _ClassVar[ListItemsRequest.Filter]
+        FILTER_IMPROVED: _ClassVar[ListItemsRequest.Filter]
+        FILTER_TRUNCATED: _ClassVar[ListItemsRequest.Filter]
+        FILTER_REFUSED: _ClassVar[ListItemsRequest.Filter]
     FILTER_UNSPECIFIED: ListItemsRequest.Filter
     FILTER_FAILURES: ListItemsRequest.Filter
     FILTER_UNPARSED: ListItemsRequest.Filter
     FILTER_ERRORS: ListItemsRequest.Filter
     FILTER_CORRECT: ListItemsRequest.Filter
+    FILTER_DIFFERENT: ListItemsRequest.Filter
+    FILTER_REGRESSED: ListItemsRequest.Filter
+    FILTER_IMPROVED: ListItemsRequest.Filter
+    FILTER_TRUNCATED: ListItemsRequest.Filter
+    FILTER_REFUSED: ListItemsRequest.Filter
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     task: str
     filter: ListItemsRequest.Filter
     query: str
     page_size: int
     page_token: str
-    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListItemsRequest.Filter, str]] = ..., query: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    baseline_job_id: str
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListItemsRequest.Filter, str]] = ..., query: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., baseline_job_id: _Optional[str] = ...) -> None: ...
 
 class ListItemsResponse(_message.Message):
-    __slots__ = ("items", "next_page_token", "total_size", "count_all", "count_failures", "count_unparsed", "count_errors")
+    __slots__ = ("items", "next_page_token", "total_size", "count_all", "count_failures", "count_unparsed", "count_errors", "count_different", "count_regressed", "count_improved", "count_truncated", "count_refused", "baselines")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +201,12 @@ class ListItemsResponse(_message.Message):
     COUNT_FAILURES_FIELD_NUMBER: _ClassVar[int]
     COUNT_UNPARSED_FIELD_NUMBER: _ClassVar[int]
     COUNT_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_DIFFERENT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_REGRESSED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_IMPROVED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_REFUSED_FIELD_NUMBER: _ClassVar[int]
+    BASELINES_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[StoredItem]
     next_page_token: str
     total_size: int
@@ -148,7 +214,13 @@ class ListItemsResponse(_message.Message):
     count_failures: int
     count_unparsed: int
     count_errors: int
-    def __init__(self, items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_failures: _Optional[int] = ..., count_unparsed: _Optional[int] = ..., count_errors: _Optional[int] = ...) -> None: ...
+    count_different: int
+    count_regressed: int
+    count_improved: int
+    count_truncated: int
+    count_refused: int
+    baselines: _containers.RepeatedCompositeFieldContainer[StoredItem]
+    def __init__(self, items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_failures: _Optional[int] = ..., count_unparsed: _Optional[int] = ..., count_errors: _Optional[int] = ..., count_different: _Optional[int] = ..., count_regressed: _Optional[int] = ..., count_improved: _Optional[int] = ..., count_truncated: _Optional[int] = ..., count_refused: _Optional[int] = ..., baselines: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ...) -> None: ...
 
 class StoredItem(_message.Message):
     __slots__ = ("job_id", "task", "attempt", "result", "evaluator")
@@ -233,22 +305,68 @@ class ListStoredItemsResponse(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[StoredTaskItems, _Mapping]]] = ...) -> None: ...
 
 class FindResponsesRequest(_message.Message):
-    __slots__ = ("job_id", "task", "positions", "identities")
+    __slots__ = ("job_id", "task", "positions", "identities", "import_id", "items", "repeat", "owner")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     IDENTITIES_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     task: str
     positions: _containers.RepeatedScalarFieldContainer[int]
     identities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., identities: _Optional[_Iterable[str]] = ...) -> None: ...
+    import_id: str
+    items: _containers.RepeatedScalarFieldContainer[int]
+    repeat: int
+    owner: str
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., identities: _Optional[_Iterable[str]] = ..., import_id: _Optional[str] = ..., items: _Optional[_Iterable[int]] = ..., repeat: _Optional[int] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class FindResponsesResponse(_message.Message):
-    __slots__ = ("results",)
+    __slots__ = ("results", "answers")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[_item_result_pb2.ItemResult]
-    def __init__(self, results: _Optional[_Iterable[_Union[_item_result_pb2.ItemResult, _Mapping]]] = ...) -> None: ...
+    answers: _containers.RepeatedCompositeFieldContainer[ImportedAnswer]
+    def __init__(self, results: _Optional[_Iterable[_Union[_item_result_pb2.ItemResult, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[ImportedAnswer, _Mapping]]] = ...) -> None: ...
+
+class GetImportRequest(_message.Message):
+    __slots__ = ("import_id", "task", "after")
+    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    import_id: str
+    task: str
+    after: int
+    def __init__(self, import_id: _Optional[str] = ..., task: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class GetImportResponse(_message.Message):
+    __slots__ = ("run", "owner", "tasks", "items", "prompts")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    run: ImportedRun
+    owner: str
+    tasks: _containers.RepeatedCompositeFieldContainer[ImportedTask]
+    items: _containers.RepeatedScalarFieldContainer[int]
+    prompts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, run: _Optional[_Union[ImportedRun, _Mapping]] = ..., owner: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[ImportedTask, _Mapping]]] = ..., items: _Optional[_Iterable[int]] = ..., prompts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ImportedTask(_message.Message):
+    __slots__ = ("task", "items", "answers", "repeats")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    items: int
+    answers: int
+    repeats: int
+    def __init__(self, task: _Optional[str] = ..., items: _Optional[int] = ..., answers: _Optional[int] = ..., repeats: _Optional[int] = ...) -> None: ...
 
 class StoredTaskItems(_message.Message):
     __slots__ = ("task", "positions")
@@ -257,3 +375,292 @@ class StoredTaskItems(_message.Message):
     task: str
     positions: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, task: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class GetOverviewRequest(_message.Message):
+    __slots__ = ("suite", "days", "project_id", "metric")
+    SUITE_FIELD_NUMBER: _ClassVar[int]
+    DAYS_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    suite: str
+    days: int
+    project_id: int
+    metric: str
+    def __init__(self, suite: _Optional[str] = ..., days: _Optional[int] = ..., project_id: _Optional[int] = ..., metric: _Optional[str] = ...) -> None: ...
+
+class GetOverviewResponse(_message.Message):
+    __slots__ = ("mean", "runs_with_metric", "total_jobs", "completed_jobs", "failed_jobs", "cancelled_jobs", "models", "latest", "complete_jobs")
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    RUNS_WITH_METRIC_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_JOBS_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_JOBS_FIELD_NUMBER: _ClassVar[int]
+    mean: float
+    runs_with_metric: int
+    total_jobs: int
+    completed_jobs: int
+    failed_jobs: int
+    cancelled_jobs: int
+    models: int
+    latest: _job_pb2.Job
+    complete_jobs: int
+    def __init__(self, mean: _Optional[float] = ..., runs_with_metric: _Optional[int] = ..., total_jobs: _Optional[int] = ..., completed_jobs: _Optional[int] = ..., failed_jobs: _Optional[int] = ..., cancelled_jobs: _Optional[int] = ..., models: _Optional[int] = ..., latest: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., complete_jobs: _Optional[int] = ...) -> None: ...
+
+class ListTrendsRequest(_message.Message):
+    __slots__ = ("suite", "metric", "days", "model", "project_id", "mode", "limit")
+    SUITE_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    DAYS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    suite: str
+    metric: str
+    days: int
+    model: str
+    project_id: int
+    mode: _suite_pb2.Mode
+    limit: int
+    def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., days: _Optional[int] = ..., model: _Optional[str] = ..., project_id: _Optional[int] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListTrendsResponse(_message.Message):
+    __slots__ = ("trends",)
+    TRENDS_FIELD_NUMBER: _ClassVar[int]
+    trends: _containers.RepeatedCompositeFieldContainer[Trend]
+    def __init__(self, trends: _Optional[_Iterable[_Union[Trend, _Mapping]]] = ...) -> None: ...
+
+class Trend(_message.Message):
+    __slots__ = ("configuration", "model", "endpoint", "name", "item_set", "subset", "baseline", "points")
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ITEM_SET_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    configuration: str
+    model: str
+    endpoint: str
+    name: str
+    item_set: str
+    subset: bool
+    baseline: bool
+    points: _containers.RepeatedCompositeFieldContainer[TrendPoint]
+    def __init__(self, configuration: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., name: _Optional[str] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., baseline: _Optional[bool] = ..., points: _Optional[_Iterable[_Union[TrendPoint, _Mapping]]] = ...) -> None: ...
+
+class TrendPoint(_message.Message):
+    __slots__ = ("job_id", "completed_at", "score")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    completed_at: _timestamp_pb2.Timestamp
+    score: _metric_pb2.Metric
+    def __init__(self, job_id: _Optional[str] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., score: _Optional[_Union[_metric_pb2.Metric, _Mapping]] = ...) -> None: ...
+
+class Configuration(_message.Message):
+    __slots__ = ("configuration", "model", "endpoint", "name", "alias", "job_id", "suite", "run_count", "last_run_at", "alias_taken_from")
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ALIAS_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    SUITE_FIELD_NUMBER: _ClassVar[int]
+    RUN_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LAST_RUN_AT_FIELD_NUMBER: _ClassVar[int]
+    ALIAS_TAKEN_FROM_FIELD_NUMBER: _ClassVar[int]
+    configuration: str
+    model: str
+    endpoint: str
+    name: str
+    alias: str
+    job_id: str
+    suite: str
+    run_count: int
+    last_run_at: _timestamp_pb2.Timestamp
+    alias_taken_from: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, configuration: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ..., job_id: _Optional[str] = ..., suite: _Optional[str] = ..., run_count: _Optional[int] = ..., last_run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., alias_taken_from: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListConfigurationsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token", "model", "named")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    NAMED_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    model: str
+    named: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., named: _Optional[bool] = ...) -> None: ...
+
+class ListConfigurationsResponse(_message.Message):
+    __slots__ = ("configurations", "next_page_token")
+    CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    configurations: _containers.RepeatedCompositeFieldContainer[Configuration]
+    next_page_token: str
+    def __init__(self, configurations: _Optional[_Iterable[_Union[Configuration, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class NameConfigurationRequest(_message.Message):
+    __slots__ = ("configuration", "name", "alias")
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ALIAS_FIELD_NUMBER: _ClassVar[int]
+    configuration: str
+    name: str
+    alias: str
+    def __init__(self, configuration: _Optional[str] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ...) -> None: ...
+
+class NameConfigurationResponse(_message.Message):
+    __slots__ = ("configuration",)
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    configuration: Configuration
+    def __init__(self, configuration: _Optional[_Union[Configuration, _Mapping]] = ...) -> None: ...
+
+class MarkRunRequest(_message.Message):
+    __slots__ = ("job_id", "mark", "reason", "superseded_by")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SUPERSEDED_BY_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    mark: RunMark
+    reason: str
+    superseded_by: str
+    def __init__(self, job_id: _Optional[str] = ..., mark: _Optional[_Union[RunMark, str]] = ..., reason: _Optional[str] = ..., superseded_by: _Optional[str] = ...) -> None: ...
+
+class MarkRunResponse(_message.Message):
+    __slots__ = ("result",)
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    result: _metric_pb2.JobResult
+    def __init__(self, result: _Optional[_Union[_metric_pb2.JobResult, _Mapping]] = ...) -> None: ...
+
+class ExportRequest(_message.Message):
+    __slots__ = ("kind", "format", "jobs", "items")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        KIND_UNSPECIFIED: _ClassVar[ExportRequest.Kind]
+        KIND_JOBS: _ClassVar[ExportRequest.Kind]
+        KIND_METRICS: _ClassVar[ExportRequest.Kind]
+        KIND_ITEMS: _ClassVar[ExportRequest.Kind]
+    KIND_UNSPECIFIED: ExportRequest.Kind
+    KIND_JOBS: ExportRequest.Kind
+    KIND_METRICS: ExportRequest.Kind
+    KIND_ITEMS: ExportRequest.Kind
+    class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        FORMAT_UNSPECIFIED: _ClassVar[ExportRequest.Format]
+        FORMAT_CSV: _ClassVar[ExportRequest.Format]
+        FORMAT_JSON: _ClassVar[ExportRequest.Format]
+        FORMAT_JSONL: _ClassVar[ExportRequest.Format]
+        FORMAT_PARQUET: _ClassVar[ExportRequest.Format]
+    FORMAT_UNSPECIFIED: ExportRequest.Format
+    FORMAT_CSV: ExportRequest.Format
+    FORMAT_JSON: ExportRequest.Format
+    FORMAT_JSONL: ExportRequest.Format
+    FORMAT_PARQUET: ExportRequest.Format
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    kind: ExportRequest.Kind
+    format: ExportRequest.Format
+    jobs: ResultsServiceListJobsRequest
+    items: ListItemsRequest
+    def __init__(self, kind: _Optional[_Union[ExportRequest.Kind, str]] = ..., format: _Optional[_Union[ExportRequest.Format, str]] = ..., jobs: _Optional[_Union[ResultsServiceListJobsRequest, _Mapping]] = ..., items: _Optional[_Union[ListItemsRequest, _Mapping]] = ...) -> None: ...
+
+class ExportResponse(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+
+class ImportAnswersRequest(_message.Message):
+    __slots__ = ("run", "answers", "again")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    run: ImportedRun
+    answers: _containers.RepeatedCompositeFieldContainer[ImportedAnswer]
+    again: bool
+    def __init__(self, run: _Optional[_Union[ImportedRun, _Mapping]] = ..., answers: _Optional[_Iterable[_Union[ImportedAnswer, _Mapping]]] = ..., again: _Optional[bool] = ...) -> None: ...
+
+class ImportAnswersResponse(_message.Message):
+    __slots__ = ("import_id", "answers", "known", "job_id", "repeats")
+    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    import_id: str
+    answers: int
+    known: bool
+    job_id: str
+    repeats: int
+    def __init__(self, import_id: _Optional[str] = ..., answers: _Optional[int] = ..., known: _Optional[bool] = ..., job_id: _Optional[str] = ..., repeats: _Optional[int] = ...) -> None: ...
+
+class ImportedRun(_message.Message):
+    __slots__ = ("tool", "tool_version", "model", "suite", "mode", "parameters", "digest", "completed_at", "template", "prompt_hashes")
+    class PromptHashesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    TOOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    SUITE_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_HASHES_FIELD_NUMBER: _ClassVar[int]
+    tool: str
+    tool_version: str
+    model: str
+    suite: str
+    mode: _suite_pb2.Mode
+    parameters: str
+    digest: str
+    completed_at: _timestamp_pb2.Timestamp
+    template: str
+    prompt_hashes: _containers.ScalarMap[str, str]
+    def __init__(self, tool: _Optional[str] = ..., tool_version: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., parameters: _Optional[str] = ..., digest: _Optional[str] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., template: _Optional[str] = ..., prompt_hashes: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class ImportedAnswer(_message.Message):
+    __slots__ = ("task", "item", "repeat", "row", "prompt", "response", "finish_reason", "continuations", "latency_ms", "input_tokens", "output_tokens", "error")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    FINISH_REASON_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATIONS_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_MS_FIELD_NUMBER: _ClassVar[int]
+    INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    item: int
+    repeat: int
+    row: str
+    prompt: str
+    response: str
+    finish_reason: str
+    continuations: _containers.RepeatedCompositeFieldContainer[_item_result_pb2.Continuation]
+    latency_ms: float
+    input_tokens: int
+    output_tokens: int
+    error: str
+    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., row: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., finish_reason: _Optional[str] = ..., continuations: _Optional[_Iterable[_Union[_item_result_pb2.Continuation, _Mapping]]] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from touchstone.v1 import comparison_pb2 as touchstone_dot_v1_dot_comparison__pb2
 from touchstone.v1 import results_service_pb2 as touchstone_dot_v1_dot_results__service__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -65,6 +66,46 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetItemRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetItemResponse.FromString,
                 _registered_method=True)
+        self.Compare = channel.unary_unary(
+                '/touchstone.v1.ResultsService/Compare',
+                request_serializer=touchstone_dot_v1_dot_comparison__pb2.CompareRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_comparison__pb2.CompareResponse.FromString,
+                _registered_method=True)
+        self.GetOverview = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetOverview',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetOverviewRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetOverviewResponse.FromString,
+                _registered_method=True)
+        self.ListTrends = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListTrends',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListTrendsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListTrendsResponse.FromString,
+                _registered_method=True)
+        self.ListConfigurations = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListConfigurations',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListConfigurationsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListConfigurationsResponse.FromString,
+                _registered_method=True)
+        self.NameConfiguration = channel.unary_unary(
+                '/touchstone.v1.ResultsService/NameConfiguration',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.NameConfigurationRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.NameConfigurationResponse.FromString,
+                _registered_method=True)
+        self.MarkRun = channel.unary_unary(
+                '/touchstone.v1.ResultsService/MarkRun',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.MarkRunRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.MarkRunResponse.FromString,
+                _registered_method=True)
+        self.Export = channel.unary_stream(
+                '/touchstone.v1.ResultsService/Export',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ExportRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ExportResponse.FromString,
+                _registered_method=True)
+        self.ImportAnswers = channel.stream_unary(
+                '/touchstone.v1.ResultsService/ImportAnswers',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ImportAnswersRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ImportAnswersResponse.FromString,
+                _registered_method=True)
         self.ListEvents = channel.unary_unary(
                 '/touchstone.v1.ResultsService/ListEvents',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListEventsRequest.SerializeToString,
@@ -84,6 +125,11 @@ class ResultsServiceStub:
                 '/touchstone.v1.ResultsService/FindResponses',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesResponse.FromString,
+                _registered_method=True)
+        self.GetImport = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetImport',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetImportRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetImportResponse.FromString,
                 _registered_method=True)
 
 
@@ -132,6 +178,65 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Compare(self, request, context):
+        """Runs of several models on the same items, every pair of them, task by task.
+        INVALID_ARGUMENT when fewer than two are named or a name means several; NOT_FOUND for one without a finished run.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetOverview(self, request, context):
+        """Figures over all jobs, for one suite or all.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTrends(self, request, context):
+        """Scores over time, a series per configuration.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListConfigurations(self, request, context):
+        """What leaderboards rank, with names and aliases; newest run first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def NameConfiguration(self, request, context):
+        """Gives a configuration a name and an alias. An alias moves from the configuration that had it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MarkRun(self, request, context):
+        """Takes a run out of rankings with a reason, or back in. PERMISSION_DENIED for other users' jobs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Export(self, request, context):
+        """Jobs, metrics or items as a file, in pieces of at most 1 MB.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportAnswers(self, request_iterator, context):
+        """Stores answers that another tool collected, under an id that CreateJob takes as `reuse.import_id`.
+        Messages hold at most 1,000 answers and 3 MB each; nothing is stored unless all is.
+        What the caller has imported before, by the run's digest, is answered after the first message.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListEvents(self, request, context):
         """The audit trail, oldest first.
         """
@@ -157,6 +262,13 @@ class ResultsServiceServicer:
 
     def FindResponses(self, request, context):
         """For evaluators: stored answers that stand in for calls. What is not found is left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetImport(self, request, context):
+        """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,6 +307,46 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetItemRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetItemResponse.SerializeToString,
             ),
+            'Compare': grpc.unary_unary_rpc_method_handler(
+                    servicer.Compare,
+                    request_deserializer=touchstone_dot_v1_dot_comparison__pb2.CompareRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_comparison__pb2.CompareResponse.SerializeToString,
+            ),
+            'GetOverview': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetOverview,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetOverviewRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetOverviewResponse.SerializeToString,
+            ),
+            'ListTrends': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTrends,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListTrendsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListTrendsResponse.SerializeToString,
+            ),
+            'ListConfigurations': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConfigurations,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListConfigurationsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListConfigurationsResponse.SerializeToString,
+            ),
+            'NameConfiguration': grpc.unary_unary_rpc_method_handler(
+                    servicer.NameConfiguration,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.NameConfigurationRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.NameConfigurationResponse.SerializeToString,
+            ),
+            'MarkRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.MarkRun,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.MarkRunRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.MarkRunResponse.SerializeToString,
+            ),
+            'Export': grpc.unary_stream_rpc_method_handler(
+                    servicer.Export,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ExportRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ExportResponse.SerializeToString,
+            ),
+            'ImportAnswers': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportAnswers,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ImportAnswersRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ImportAnswersResponse.SerializeToString,
+            ),
             'ListEvents': grpc.unary_unary_rpc_method_handler(
                     servicer.ListEvents,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListEventsRequest.FromString,
@@ -214,6 +366,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.FindResponses,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.FindResponsesResponse.SerializeToString,
+            ),
+            'GetImport': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetImport,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetImportRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetImportResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -390,6 +547,222 @@ class ResultsService:
             _registered_method=True)
 
     @staticmethod
+    def Compare(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/Compare',
+            touchstone_dot_v1_dot_comparison__pb2.CompareRequest.SerializeToString,
+            touchstone_dot_v1_dot_comparison__pb2.CompareResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetOverview(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetOverview',
+            touchstone_dot_v1_dot_results__service__pb2.GetOverviewRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetOverviewResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTrends(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListTrends',
+            touchstone_dot_v1_dot_results__service__pb2.ListTrendsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListTrendsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConfigurations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListConfigurations',
+            touchstone_dot_v1_dot_results__service__pb2.ListConfigurationsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListConfigurationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NameConfiguration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/NameConfiguration',
+            touchstone_dot_v1_dot_results__service__pb2.NameConfigurationRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.NameConfigurationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MarkRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/MarkRun',
+            touchstone_dot_v1_dot_results__service__pb2.MarkRunRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.MarkRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Export(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/Export',
+            touchstone_dot_v1_dot_results__service__pb2.ExportRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ExportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportAnswers(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/touchstone.v1.ResultsService/ImportAnswers',
+            touchstone_dot_v1_dot_results__service__pb2.ImportAnswersRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ImportAnswersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListEvents(request,
             target,
             options=(),
@@ -487,6 +860,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/FindResponses',
             touchstone_dot_v1_dot_results__service__pb2.FindResponsesRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.FindResponsesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetImport(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetImport',
+            touchstone_dot_v1_dot_results__service__pb2.GetImportRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetImportResponse.FromString,
             options,
             channel_credentials,
             insecure,

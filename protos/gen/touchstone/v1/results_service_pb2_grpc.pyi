@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from touchstone.v1 import comparison_pb2 as _comparison_pb2
 from touchstone.v1 import results_service_pb2 as _results_service_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -44,6 +45,27 @@ class ResultsServiceStub:
     """Items with texts cut to 2 KB, in stable order."""
     GetItem: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetItemRequest, _results_service_pb2.GetItemResponse]
     """One item with whole texts."""
+    Compare: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.CompareRequest, _comparison_pb2.CompareResponse]
+    """Runs of several models on the same items, every pair of them, task by task.
+    INVALID_ARGUMENT when fewer than two are named or a name means several; NOT_FOUND for one without a finished run.
+    """
+    GetOverview: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetOverviewRequest, _results_service_pb2.GetOverviewResponse]
+    """Figures over all jobs, for one suite or all."""
+    ListTrends: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListTrendsRequest, _results_service_pb2.ListTrendsResponse]
+    """Scores over time, a series per configuration."""
+    ListConfigurations: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListConfigurationsRequest, _results_service_pb2.ListConfigurationsResponse]
+    """What leaderboards rank, with names and aliases; newest run first."""
+    NameConfiguration: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.NameConfigurationRequest, _results_service_pb2.NameConfigurationResponse]
+    """Gives a configuration a name and an alias. An alias moves from the configuration that had it."""
+    MarkRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.MarkRunRequest, _results_service_pb2.MarkRunResponse]
+    """Takes a run out of rankings with a reason, or back in. PERMISSION_DENIED for other users' jobs."""
+    Export: _grpc.UnaryStreamMultiCallable[_results_service_pb2.ExportRequest, _results_service_pb2.ExportResponse]
+    """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
+    ImportAnswers: _grpc.StreamUnaryMultiCallable[_results_service_pb2.ImportAnswersRequest, _results_service_pb2.ImportAnswersResponse]
+    """Stores answers that another tool collected, under an id that CreateJob takes as `reuse.import_id`.
+    Messages hold at most 1,000 answers and 3 MB each; nothing is stored unless all is.
+    What the caller has imported before, by the run's digest, is answered after the first message.
+    """
     ListEvents: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListEventsRequest, _results_service_pb2.ListEventsResponse]
     """The audit trail, oldest first."""
     SealJob: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]
@@ -56,6 +78,8 @@ class ResultsServiceStub:
     """
     FindResponses: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]
     """For evaluators: stored answers that stand in for calls. What is not found is left out."""
+    GetImport: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]
+    """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
 
 @_typing.type_check_only
 class ResultsServiceAsyncStub(ResultsServiceStub):
@@ -73,6 +97,27 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """Items with texts cut to 2 KB, in stable order."""
     GetItem: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetItemRequest, _results_service_pb2.GetItemResponse]  # type: ignore[assignment]
     """One item with whole texts."""
+    Compare: _aio.UnaryUnaryMultiCallable[_comparison_pb2.CompareRequest, _comparison_pb2.CompareResponse]  # type: ignore[assignment]
+    """Runs of several models on the same items, every pair of them, task by task.
+    INVALID_ARGUMENT when fewer than two are named or a name means several; NOT_FOUND for one without a finished run.
+    """
+    GetOverview: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetOverviewRequest, _results_service_pb2.GetOverviewResponse]  # type: ignore[assignment]
+    """Figures over all jobs, for one suite or all."""
+    ListTrends: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListTrendsRequest, _results_service_pb2.ListTrendsResponse]  # type: ignore[assignment]
+    """Scores over time, a series per configuration."""
+    ListConfigurations: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListConfigurationsRequest, _results_service_pb2.ListConfigurationsResponse]  # type: ignore[assignment]
+    """What leaderboards rank, with names and aliases; newest run first."""
+    NameConfiguration: _aio.UnaryUnaryMultiCallable[_results_service_pb2.NameConfigurationRequest, _results_service_pb2.NameConfigurationResponse]  # type: ignore[assignment]
+    """Gives a configuration a name and an alias. An alias moves from the configuration that had it."""
+    MarkRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.MarkRunRequest, _results_service_pb2.MarkRunResponse]  # type: ignore[assignment]
+    """Takes a run out of rankings with a reason, or back in. PERMISSION_DENIED for other users' jobs."""
+    Export: _aio.UnaryStreamMultiCallable[_results_service_pb2.ExportRequest, _results_service_pb2.ExportResponse]  # type: ignore[assignment]
+    """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
+    ImportAnswers: _aio.StreamUnaryMultiCallable[_results_service_pb2.ImportAnswersRequest, _results_service_pb2.ImportAnswersResponse]  # type: ignore[assignment]
+    """Stores answers that another tool collected, under an id that CreateJob takes as `reuse.import_id`.
+    Messages hold at most 1,000 answers and 3 MB each; nothing is stored unless all is.
+    What the caller has imported before, by the run's digest, is answered after the first message.
+    """
     ListEvents: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListEventsRequest, _results_service_pb2.ListEventsResponse]  # type: ignore[assignment]
     """The audit trail, oldest first."""
     SealJob: _aio.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]  # type: ignore[assignment]
@@ -85,6 +130,8 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """
     FindResponses: _aio.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]  # type: ignore[assignment]
     """For evaluators: stored answers that stand in for calls. What is not found is left out."""
+    GetImport: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]  # type: ignore[assignment]
+    """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
 
 class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps item results, metrics and the audit trail in DuckDB, and answers every question about them."""
@@ -137,6 +184,75 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         """One item with whole texts."""
 
     @_abc_1.abstractmethod
+    def Compare(
+        self,
+        request: _comparison_pb2.CompareRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_pb2.CompareResponse, _abc.Awaitable[_comparison_pb2.CompareResponse]]:
+        """Runs of several models on the same items, every pair of them, task by task.
+        INVALID_ARGUMENT when fewer than two are named or a name means several; NOT_FOUND for one without a finished run.
+        """
+
+    @_abc_1.abstractmethod
+    def GetOverview(
+        self,
+        request: _results_service_pb2.GetOverviewRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetOverviewResponse, _abc.Awaitable[_results_service_pb2.GetOverviewResponse]]:
+        """Figures over all jobs, for one suite or all."""
+
+    @_abc_1.abstractmethod
+    def ListTrends(
+        self,
+        request: _results_service_pb2.ListTrendsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListTrendsResponse, _abc.Awaitable[_results_service_pb2.ListTrendsResponse]]:
+        """Scores over time, a series per configuration."""
+
+    @_abc_1.abstractmethod
+    def ListConfigurations(
+        self,
+        request: _results_service_pb2.ListConfigurationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListConfigurationsResponse, _abc.Awaitable[_results_service_pb2.ListConfigurationsResponse]]:
+        """What leaderboards rank, with names and aliases; newest run first."""
+
+    @_abc_1.abstractmethod
+    def NameConfiguration(
+        self,
+        request: _results_service_pb2.NameConfigurationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.NameConfigurationResponse, _abc.Awaitable[_results_service_pb2.NameConfigurationResponse]]:
+        """Gives a configuration a name and an alias. An alias moves from the configuration that had it."""
+
+    @_abc_1.abstractmethod
+    def MarkRun(
+        self,
+        request: _results_service_pb2.MarkRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.MarkRunResponse, _abc.Awaitable[_results_service_pb2.MarkRunResponse]]:
+        """Takes a run out of rankings with a reason, or back in. PERMISSION_DENIED for other users' jobs."""
+
+    @_abc_1.abstractmethod
+    def Export(
+        self,
+        request: _results_service_pb2.ExportRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_results_service_pb2.ExportResponse], _abc.AsyncIterator[_results_service_pb2.ExportResponse]]:
+        """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
+
+    @_abc_1.abstractmethod
+    def ImportAnswers(
+        self,
+        request_iterator: _MaybeAsyncIterator[_results_service_pb2.ImportAnswersRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ImportAnswersResponse, _abc.Awaitable[_results_service_pb2.ImportAnswersResponse]]:
+        """Stores answers that another tool collected, under an id that CreateJob takes as `reuse.import_id`.
+        Messages hold at most 1,000 answers and 3 MB each; nothing is stored unless all is.
+        What the caller has imported before, by the run's digest, is answered after the first message.
+        """
+
+    @_abc_1.abstractmethod
     def ListEvents(
         self,
         request: _results_service_pb2.ListEventsRequest,
@@ -171,5 +287,13 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.FindResponsesResponse, _abc.Awaitable[_results_service_pb2.FindResponsesResponse]]:
         """For evaluators: stored answers that stand in for calls. What is not found is left out."""
+
+    @_abc_1.abstractmethod
+    def GetImport(
+        self,
+        request: _results_service_pb2.GetImportRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetImportResponse, _abc.Awaitable[_results_service_pb2.GetImportResponse]]:
+        """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
 
 def add_ResultsServiceServicer_to_server(servicer: ResultsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

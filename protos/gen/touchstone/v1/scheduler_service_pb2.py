@@ -22,64 +22,105 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from touchstone.v1 import endpoint_pb2 as touchstone_dot_v1_dot_endpoint__pb2
 from touchstone.v1 import evaluator_pb2 as touchstone_dot_v1_dot_evaluator__pb2
 from touchstone.v1 import job_pb2 as touchstone_dot_v1_dot_job__pb2
 from touchstone.v1 import queue_pb2 as touchstone_dot_v1_dot_queue__pb2
+from touchstone.v1 import schedule_pb2 as touchstone_dot_v1_dot_schedule__pb2
 from touchstone.v1 import suite_pb2 as touchstone_dot_v1_dot_suite__pb2
+from touchstone.v1 import webhook_pb2 as touchstone_dot_v1_dot_webhook__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%touchstone/v1/scheduler_service.proto\x12\rtouchstone.v1\x1a\x1ctouchstone/v1/endpoint.proto\x1a\x1dtouchstone/v1/evaluator.proto\x1a\x17touchstone/v1/job.proto\x1a\x19touchstone/v1/queue.proto\x1a\x19touchstone/v1/suite.proto\"L\n\x10\x43reateJobRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12$\n\x04spec\x18\x02 \x01(\x0b\x32\x16.touchstone.v1.JobSpec\"4\n\x11\x43reateJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"1\n\x0eGetJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"G\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\"M\n\x10ListJobsResponse\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.touchstone.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\"\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"4\n\x11\x43\x61ncelJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"!\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"3\n\x10RetryJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"!\n\x0fWatchJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"3\n\x10WatchJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"\x11\n\x0fGetQueueRequest\"7\n\x10GetQueueResponse\x12#\n\x05queue\x18\x01 \x01(\x0b\x32\x14.touchstone.v1.Queue\">\n\x15ListEvaluatorsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x16ListEvaluatorsResponse\x12,\n\nevaluators\x18\x01 \x03(\x0b\x32\x18.touchstone.v1.Evaluator\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"=\n\x14ListEndpointsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"\\\n\x15ListEndpointsResponse\x12*\n\tendpoints\x18\x01 \x03(\x0b\x32\x17.touchstone.v1.Endpoint\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"L\n\x11ListModelsRequest\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"~\n\x12ListModelsResponse\x12)\n\x08\x65ndpoint\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Endpoint\x12$\n\x06models\x18\x02 \x03(\x0b\x32\x14.touchstone.v1.Model\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\":\n\x11ListSuitesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x12ListSuitesResponse\x12$\n\x06suites\x18\x01 \x03(\x0b\x32\x14.touchstone.v1.Suite\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x90\x07\n\x10SchedulerService\x12N\n\tCreateJob\x12\x1f.touchstone.v1.CreateJobRequest\x1a .touchstone.v1.CreateJobResponse\x12\x45\n\x06GetJob\x12\x1c.touchstone.v1.GetJobRequest\x1a\x1d.touchstone.v1.GetJobResponse\x12K\n\x08ListJobs\x12\x1e.touchstone.v1.ListJobsRequest\x1a\x1f.touchstone.v1.ListJobsResponse\x12N\n\tCancelJob\x12\x1f.touchstone.v1.CancelJobRequest\x1a .touchstone.v1.CancelJobResponse\x12K\n\x08RetryJob\x12\x1e.touchstone.v1.RetryJobRequest\x1a\x1f.touchstone.v1.RetryJobResponse\x12M\n\x08WatchJob\x12\x1e.touchstone.v1.WatchJobRequest\x1a\x1f.touchstone.v1.WatchJobResponse0\x01\x12K\n\x08GetQueue\x12\x1e.touchstone.v1.GetQueueRequest\x1a\x1f.touchstone.v1.GetQueueResponse\x12]\n\x0eListEvaluators\x12$.touchstone.v1.ListEvaluatorsRequest\x1a%.touchstone.v1.ListEvaluatorsResponse\x12Z\n\rListEndpoints\x12#.touchstone.v1.ListEndpointsRequest\x1a$.touchstone.v1.ListEndpointsResponse\x12Q\n\nListModels\x12 .touchstone.v1.ListModelsRequest\x1a!.touchstone.v1.ListModelsResponse\x12Q\n\nListSuites\x12 .touchstone.v1.ListSuitesRequest\x1a!.touchstone.v1.ListSuitesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%touchstone/v1/scheduler_service.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1ctouchstone/v1/endpoint.proto\x1a\x1dtouchstone/v1/evaluator.proto\x1a\x17touchstone/v1/job.proto\x1a\x19touchstone/v1/queue.proto\x1a\x1ctouchstone/v1/schedule.proto\x1a\x19touchstone/v1/suite.proto\x1a\x1btouchstone/v1/webhook.proto\"L\n\x10\x43reateJobRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12$\n\x04spec\x18\x02 \x01(\x0b\x32\x16.touchstone.v1.JobSpec\"L\n\x11\x43reateJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\x12\x16\n\x0ewebhook_secret\x18\x02 \x01(\t\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"1\n\x0eGetJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"[\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\"M\n\x10ListJobsResponse\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.touchstone.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\"\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"4\n\x11\x43\x61ncelJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"!\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"3\n\x10RetryJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"!\n\x0fWatchJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"3\n\x10WatchJobResponse\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\"\x11\n\x0fGetQueueRequest\"7\n\x10GetQueueResponse\x12#\n\x05queue\x18\x01 \x01(\x0b\x32\x14.touchstone.v1.Queue\">\n\x15ListEvaluatorsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x16ListEvaluatorsResponse\x12,\n\nevaluators\x18\x01 \x03(\x0b\x32\x18.touchstone.v1.Evaluator\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"=\n\x14ListEndpointsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"\\\n\x15ListEndpointsResponse\x12*\n\tendpoints\x18\x01 \x03(\x0b\x32\x17.touchstone.v1.Endpoint\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"L\n\x11ListModelsRequest\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"~\n\x12ListModelsResponse\x12)\n\x08\x65ndpoint\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Endpoint\x12$\n\x06models\x18\x02 \x03(\x0b\x32\x14.touchstone.v1.Model\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\":\n\x11ListSuitesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x12ListSuitesResponse\x12$\n\x06suites\x18\x01 \x03(\x0b\x32\x14.touchstone.v1.Suite\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Z\n\x12ListJobLogsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\r\n\x05level\x18\x04 \x01(\t\"U\n\x13ListJobLogsResponse\x12%\n\x05lines\x18\x01 \x03(\x0b\x32\x16.touchstone.v1.LogLine\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"e\n\x07LogLine\x12-\n\tlogged_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05level\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\"\x81\x01\n\x15\x43reateScheduleRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63ron\x18\x02 \x01(\t\x12\x11\n\ttime_zone\x18\x03 \x01(\t\x12$\n\x04spec\x18\x04 \x01(\x0b\x32\x16.touchstone.v1.JobSpec\x12\r\n\x05label\x18\x05 \x01(\t\"C\n\x16\x43reateScheduleResponse\x12)\n\x08schedule\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Schedule\"L\n\x14ListSchedulesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\"\\\n\x15ListSchedulesResponse\x12*\n\tschedules\x18\x01 \x03(\x0b\x32\x17.touchstone.v1.Schedule\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\",\n\x15\x44\x65leteScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteScheduleResponse\"G\n\x14\x43reateWebhookRequest\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x0e\n\x06\x65vents\x18\x02 \x03(\t\x12\x12\n\nproject_id\x18\x03 \x01(\x03\"P\n\x15\x43reateWebhookResponse\x12\'\n\x07webhook\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Webhook\x12\x0e\n\x06secret\x18\x02 \x01(\t\"<\n\x13ListWebhooksRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"Y\n\x14ListWebhooksResponse\x12(\n\x08webhooks\x18\x01 \x03(\x0b\x32\x16.touchstone.v1.Webhook\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"*\n\x14\x44\x65leteWebhookRequest\x12\x12\n\nwebhook_id\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteWebhookResponse\"B\n\x19ListDeadDeliveriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"b\n\x1aListDeadDeliveriesResponse\x12+\n\ndeliveries\x18\x01 \x03(\x0b\x32\x17.touchstone.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\".\n\x17RedeliverWebhookRequest\x12\x13\n\x0b\x64\x65livery_id\x18\x01 \x01(\t\"E\n\x18RedeliverWebhookResponse\x12)\n\x08\x64\x65livery\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Delivery2\xe1\r\n\x10SchedulerService\x12N\n\tCreateJob\x12\x1f.touchstone.v1.CreateJobRequest\x1a .touchstone.v1.CreateJobResponse\x12\x45\n\x06GetJob\x12\x1c.touchstone.v1.GetJobRequest\x1a\x1d.touchstone.v1.GetJobResponse\x12K\n\x08ListJobs\x12\x1e.touchstone.v1.ListJobsRequest\x1a\x1f.touchstone.v1.ListJobsResponse\x12N\n\tCancelJob\x12\x1f.touchstone.v1.CancelJobRequest\x1a .touchstone.v1.CancelJobResponse\x12K\n\x08RetryJob\x12\x1e.touchstone.v1.RetryJobRequest\x1a\x1f.touchstone.v1.RetryJobResponse\x12M\n\x08WatchJob\x12\x1e.touchstone.v1.WatchJobRequest\x1a\x1f.touchstone.v1.WatchJobResponse0\x01\x12T\n\x0bListJobLogs\x12!.touchstone.v1.ListJobLogsRequest\x1a\".touchstone.v1.ListJobLogsResponse\x12]\n\x0e\x43reateSchedule\x12$.touchstone.v1.CreateScheduleRequest\x1a%.touchstone.v1.CreateScheduleResponse\x12Z\n\rListSchedules\x12#.touchstone.v1.ListSchedulesRequest\x1a$.touchstone.v1.ListSchedulesResponse\x12]\n\x0e\x44\x65leteSchedule\x12$.touchstone.v1.DeleteScheduleRequest\x1a%.touchstone.v1.DeleteScheduleResponse\x12Z\n\rCreateWebhook\x12#.touchstone.v1.CreateWebhookRequest\x1a$.touchstone.v1.CreateWebhookResponse\x12W\n\x0cListWebhooks\x12\".touchstone.v1.ListWebhooksRequest\x1a#.touchstone.v1.ListWebhooksResponse\x12Z\n\rDeleteWebhook\x12#.touchstone.v1.DeleteWebhookRequest\x1a$.touchstone.v1.DeleteWebhookResponse\x12i\n\x12ListDeadDeliveries\x12(.touchstone.v1.ListDeadDeliveriesRequest\x1a).touchstone.v1.ListDeadDeliveriesResponse\x12\x63\n\x10RedeliverWebhook\x12&.touchstone.v1.RedeliverWebhookRequest\x1a\'.touchstone.v1.RedeliverWebhookResponse\x12K\n\x08GetQueue\x12\x1e.touchstone.v1.GetQueueRequest\x1a\x1f.touchstone.v1.GetQueueResponse\x12]\n\x0eListEvaluators\x12$.touchstone.v1.ListEvaluatorsRequest\x1a%.touchstone.v1.ListEvaluatorsResponse\x12Z\n\rListEndpoints\x12#.touchstone.v1.ListEndpointsRequest\x1a$.touchstone.v1.ListEndpointsResponse\x12Q\n\nListModels\x12 .touchstone.v1.ListModelsRequest\x1a!.touchstone.v1.ListModelsResponse\x12Q\n\nListSuites\x12 .touchstone.v1.ListSuitesRequest\x1a!.touchstone.v1.ListSuitesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.scheduler_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATEJOBREQUEST']._serialized_start=196
-  _globals['_CREATEJOBREQUEST']._serialized_end=272
-  _globals['_CREATEJOBRESPONSE']._serialized_start=274
-  _globals['_CREATEJOBRESPONSE']._serialized_end=326
-  _globals['_GETJOBREQUEST']._serialized_start=328
-  _globals['_GETJOBREQUEST']._serialized_end=359
-  _globals['_GETJOBRESPONSE']._serialized_start=361
-  _globals['_GETJOBRESPONSE']._serialized_end=410
-  _globals['_LISTJOBSREQUEST']._serialized_start=412
-  _globals['_LISTJOBSREQUEST']._serialized_end=483
-  _globals['_LISTJOBSRESPONSE']._serialized_start=485
-  _globals['_LISTJOBSRESPONSE']._serialized_end=562
-  _globals['_CANCELJOBREQUEST']._serialized_start=564
-  _globals['_CANCELJOBREQUEST']._serialized_end=598
-  _globals['_CANCELJOBRESPONSE']._serialized_start=600
-  _globals['_CANCELJOBRESPONSE']._serialized_end=652
-  _globals['_RETRYJOBREQUEST']._serialized_start=654
-  _globals['_RETRYJOBREQUEST']._serialized_end=687
-  _globals['_RETRYJOBRESPONSE']._serialized_start=689
-  _globals['_RETRYJOBRESPONSE']._serialized_end=740
-  _globals['_WATCHJOBREQUEST']._serialized_start=742
-  _globals['_WATCHJOBREQUEST']._serialized_end=775
-  _globals['_WATCHJOBRESPONSE']._serialized_start=777
-  _globals['_WATCHJOBRESPONSE']._serialized_end=828
-  _globals['_GETQUEUEREQUEST']._serialized_start=830
-  _globals['_GETQUEUEREQUEST']._serialized_end=847
-  _globals['_GETQUEUERESPONSE']._serialized_start=849
-  _globals['_GETQUEUERESPONSE']._serialized_end=904
-  _globals['_LISTEVALUATORSREQUEST']._serialized_start=906
-  _globals['_LISTEVALUATORSREQUEST']._serialized_end=968
-  _globals['_LISTEVALUATORSRESPONSE']._serialized_start=970
-  _globals['_LISTEVALUATORSRESPONSE']._serialized_end=1065
-  _globals['_LISTENDPOINTSREQUEST']._serialized_start=1067
-  _globals['_LISTENDPOINTSREQUEST']._serialized_end=1128
-  _globals['_LISTENDPOINTSRESPONSE']._serialized_start=1130
-  _globals['_LISTENDPOINTSRESPONSE']._serialized_end=1222
-  _globals['_LISTMODELSREQUEST']._serialized_start=1224
-  _globals['_LISTMODELSREQUEST']._serialized_end=1300
-  _globals['_LISTMODELSRESPONSE']._serialized_start=1302
-  _globals['_LISTMODELSRESPONSE']._serialized_end=1428
-  _globals['_LISTSUITESREQUEST']._serialized_start=1430
-  _globals['_LISTSUITESREQUEST']._serialized_end=1488
-  _globals['_LISTSUITESRESPONSE']._serialized_start=1490
-  _globals['_LISTSUITESRESPONSE']._serialized_end=1573
-  _globals['_SCHEDULERSERVICE']._serialized_start=1576
-  _globals['_SCHEDULERSERVICE']._serialized_end=2488
+  _globals['_CREATEJOBREQUEST']._serialized_start=288
+  _globals['_CREATEJOBREQUEST']._serialized_end=364
+  _globals['_CREATEJOBRESPONSE']._serialized_start=366
+  _globals['_CREATEJOBRESPONSE']._serialized_end=442
+  _globals['_GETJOBREQUEST']._serialized_start=444
+  _globals['_GETJOBREQUEST']._serialized_end=475
+  _globals['_GETJOBRESPONSE']._serialized_start=477
+  _globals['_GETJOBRESPONSE']._serialized_end=526
+  _globals['_LISTJOBSREQUEST']._serialized_start=528
+  _globals['_LISTJOBSREQUEST']._serialized_end=619
+  _globals['_LISTJOBSRESPONSE']._serialized_start=621
+  _globals['_LISTJOBSRESPONSE']._serialized_end=698
+  _globals['_CANCELJOBREQUEST']._serialized_start=700
+  _globals['_CANCELJOBREQUEST']._serialized_end=734
+  _globals['_CANCELJOBRESPONSE']._serialized_start=736
+  _globals['_CANCELJOBRESPONSE']._serialized_end=788
+  _globals['_RETRYJOBREQUEST']._serialized_start=790
+  _globals['_RETRYJOBREQUEST']._serialized_end=823
+  _globals['_RETRYJOBRESPONSE']._serialized_start=825
+  _globals['_RETRYJOBRESPONSE']._serialized_end=876
+  _globals['_WATCHJOBREQUEST']._serialized_start=878
+  _globals['_WATCHJOBREQUEST']._serialized_end=911
+  _globals['_WATCHJOBRESPONSE']._serialized_start=913
+  _globals['_WATCHJOBRESPONSE']._serialized_end=964
+  _globals['_GETQUEUEREQUEST']._serialized_start=966
+  _globals['_GETQUEUEREQUEST']._serialized_end=983
+  _globals['_GETQUEUERESPONSE']._serialized_start=985
+  _globals['_GETQUEUERESPONSE']._serialized_end=1040
+  _globals['_LISTEVALUATORSREQUEST']._serialized_start=1042
+  _globals['_LISTEVALUATORSREQUEST']._serialized_end=1104
+  _globals['_LISTEVALUATORSRESPONSE']._serialized_start=1106
+  _globals['_LISTEVALUATORSRESPONSE']._serialized_end=1201
+  _globals['_LISTENDPOINTSREQUEST']._serialized_start=1203
+  _globals['_LISTENDPOINTSREQUEST']._serialized_end=1264
+  _globals['_LISTENDPOINTSRESPONSE']._serialized_start=1266
+  _globals['_LISTENDPOINTSRESPONSE']._serialized_end=1358
+  _globals['_LISTMODELSREQUEST']._serialized_start=1360
+  _globals['_LISTMODELSREQUEST']._serialized_end=1436
+  _globals['_LISTMODELSRESPONSE']._serialized_start=1438
+  _globals['_LISTMODELSRESPONSE']._serialized_end=1564
+  _globals['_LISTSUITESREQUEST']._serialized_start=1566
+  _globals['_LISTSUITESREQUEST']._serialized_end=1624
+  _globals['_LISTSUITESRESPONSE']._serialized_start=1626
+  _globals['_LISTSUITESRESPONSE']._serialized_end=1709
+  _globals['_LISTJOBLOGSREQUEST']._serialized_start=1711
+  _globals['_LISTJOBLOGSREQUEST']._serialized_end=1801
+  _globals['_LISTJOBLOGSRESPONSE']._serialized_start=1803
+  _globals['_LISTJOBLOGSRESPONSE']._serialized_end=1888
+  _globals['_LOGLINE']._serialized_start=1890
+  _globals['_LOGLINE']._serialized_end=1991
+  _globals['_CREATESCHEDULEREQUEST']._serialized_start=1994
+  _globals['_CREATESCHEDULEREQUEST']._serialized_end=2123
+  _globals['_CREATESCHEDULERESPONSE']._serialized_start=2125
+  _globals['_CREATESCHEDULERESPONSE']._serialized_end=2192
+  _globals['_LISTSCHEDULESREQUEST']._serialized_start=2194
+  _globals['_LISTSCHEDULESREQUEST']._serialized_end=2270
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=2272
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=2364
+  _globals['_DELETESCHEDULEREQUEST']._serialized_start=2366
+  _globals['_DELETESCHEDULEREQUEST']._serialized_end=2410
+  _globals['_DELETESCHEDULERESPONSE']._serialized_start=2412
+  _globals['_DELETESCHEDULERESPONSE']._serialized_end=2436
+  _globals['_CREATEWEBHOOKREQUEST']._serialized_start=2438
+  _globals['_CREATEWEBHOOKREQUEST']._serialized_end=2509
+  _globals['_CREATEWEBHOOKRESPONSE']._serialized_start=2511
+  _globals['_CREATEWEBHOOKRESPONSE']._serialized_end=2591
+  _globals['_LISTWEBHOOKSREQUEST']._serialized_start=2593
+  _globals['_LISTWEBHOOKSREQUEST']._serialized_end=2653
+  _globals['_LISTWEBHOOKSRESPONSE']._serialized_start=2655
+  _globals['_LISTWEBHOOKSRESPONSE']._serialized_end=2744
+  _globals['_DELETEWEBHOOKREQUEST']._serialized_start=2746
+  _globals['_DELETEWEBHOOKREQUEST']._serialized_end=2788
+  _globals['_DELETEWEBHOOKRESPONSE']._serialized_start=2790
+  _globals['_DELETEWEBHOOKRESPONSE']._serialized_end=2813
+  _globals['_LISTDEADDELIVERIESREQUEST']._serialized_start=2815
+  _globals['_LISTDEADDELIVERIESREQUEST']._serialized_end=2881
+  _globals['_LISTDEADDELIVERIESRESPONSE']._serialized_start=2883
+  _globals['_LISTDEADDELIVERIESRESPONSE']._serialized_end=2981
+  _globals['_REDELIVERWEBHOOKREQUEST']._serialized_start=2983
+  _globals['_REDELIVERWEBHOOKREQUEST']._serialized_end=3029
+  _globals['_REDELIVERWEBHOOKRESPONSE']._serialized_start=3031
+  _globals['_REDELIVERWEBHOOKRESPONSE']._serialized_end=3100
+  _globals['_SCHEDULERSERVICE']._serialized_start=3103
+  _globals['_SCHEDULERSERVICE']._serialized_end=4864
 # @@protoc_insertion_point(module_scope)

@@ -66,6 +66,51 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.WatchJobRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.WatchJobResponse.FromString,
                 _registered_method=True)
+        self.ListJobLogs = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/ListJobLogs',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListJobLogsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListJobLogsResponse.FromString,
+                _registered_method=True)
+        self.CreateSchedule = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/CreateSchedule',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleResponse.FromString,
+                _registered_method=True)
+        self.ListSchedules = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/ListSchedules',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesResponse.FromString,
+                _registered_method=True)
+        self.DeleteSchedule = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/DeleteSchedule',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteScheduleRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteScheduleResponse.FromString,
+                _registered_method=True)
+        self.CreateWebhook = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/CreateWebhook',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateWebhookRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateWebhookResponse.FromString,
+                _registered_method=True)
+        self.ListWebhooks = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/ListWebhooks',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListWebhooksRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListWebhooksResponse.FromString,
+                _registered_method=True)
+        self.DeleteWebhook = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/DeleteWebhook',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteWebhookRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteWebhookResponse.FromString,
+                _registered_method=True)
+        self.ListDeadDeliveries = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/ListDeadDeliveries',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListDeadDeliveriesRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListDeadDeliveriesResponse.FromString,
+                _registered_method=True)
+        self.RedeliverWebhook = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/RedeliverWebhook',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RedeliverWebhookRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RedeliverWebhookResponse.FromString,
+                _registered_method=True)
         self.GetQueue = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/GetQueue',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.GetQueueRequest.SerializeToString,
@@ -141,6 +186,65 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListJobLogs(self, request, context):
+        """What the services logged about a job, oldest first. Kept for 14 days.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateSchedule(self, request, context):
+        """Runs a job again and again, at low priority unless an admin says otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSchedules(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSchedule(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateWebhook(self, request, context):
+        """A URL that is told when jobs of its owner finish. The secret is in this answer alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWebhooks(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteWebhook(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDeadDeliveries(self, request, context):
+        """Deliveries that were given up, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RedeliverWebhook(self, request, context):
+        """Tries a delivery that was given up once more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetQueue(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -206,6 +310,51 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.WatchJob,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.WatchJobRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.WatchJobResponse.SerializeToString,
+            ),
+            'ListJobLogs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListJobLogs,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListJobLogsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListJobLogsResponse.SerializeToString,
+            ),
+            'CreateSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateSchedule,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleResponse.SerializeToString,
+            ),
+            'ListSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSchedules,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesResponse.SerializeToString,
+            ),
+            'DeleteSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSchedule,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteScheduleRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteScheduleResponse.SerializeToString,
+            ),
+            'CreateWebhook': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateWebhook,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateWebhookRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateWebhookResponse.SerializeToString,
+            ),
+            'ListWebhooks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWebhooks,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListWebhooksRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListWebhooksResponse.SerializeToString,
+            ),
+            'DeleteWebhook': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteWebhook,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteWebhookRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteWebhookResponse.SerializeToString,
+            ),
+            'ListDeadDeliveries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeadDeliveries,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListDeadDeliveriesRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListDeadDeliveriesResponse.SerializeToString,
+            ),
+            'RedeliverWebhook': grpc.unary_unary_rpc_method_handler(
+                    servicer.RedeliverWebhook,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RedeliverWebhookRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RedeliverWebhookResponse.SerializeToString,
             ),
             'GetQueue': grpc.unary_unary_rpc_method_handler(
                     servicer.GetQueue,
@@ -397,6 +546,249 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/WatchJob',
             touchstone_dot_v1_dot_scheduler__service__pb2.WatchJobRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.WatchJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListJobLogs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/ListJobLogs',
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListJobLogsRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListJobLogsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/CreateSchedule',
+            touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/ListSchedules',
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/DeleteSchedule',
+            touchstone_dot_v1_dot_scheduler__service__pb2.DeleteScheduleRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.DeleteScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateWebhook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/CreateWebhook',
+            touchstone_dot_v1_dot_scheduler__service__pb2.CreateWebhookRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.CreateWebhookResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWebhooks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/ListWebhooks',
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListWebhooksRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListWebhooksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteWebhook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/DeleteWebhook',
+            touchstone_dot_v1_dot_scheduler__service__pb2.DeleteWebhookRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.DeleteWebhookResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeadDeliveries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/ListDeadDeliveries',
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListDeadDeliveriesRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListDeadDeliveriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RedeliverWebhook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/RedeliverWebhook',
+            touchstone_dot_v1_dot_scheduler__service__pb2.RedeliverWebhookRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.RedeliverWebhookResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,20 @@ class SchedulerServiceStub:
     """Runs what is missing of a failed, cancelled or incomplete job as its next attempt."""
     WatchJob: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchJobRequest, _scheduler_service_pb2.WatchJobResponse]
     """Sends the job at once, then whenever it changes (at most four times a second), and ends when it is finished."""
+    ListJobLogs: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobLogsRequest, _scheduler_service_pb2.ListJobLogsResponse]
+    """What the services logged about a job, oldest first. Kept for 14 days."""
+    CreateSchedule: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]
+    """Runs a job again and again, at low priority unless an admin says otherwise."""
+    ListSchedules: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]
+    DeleteSchedule: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteScheduleRequest, _scheduler_service_pb2.DeleteScheduleResponse]
+    CreateWebhook: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateWebhookRequest, _scheduler_service_pb2.CreateWebhookResponse]
+    """A URL that is told when jobs of its owner finish. The secret is in this answer alone."""
+    ListWebhooks: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWebhooksRequest, _scheduler_service_pb2.ListWebhooksResponse]
+    DeleteWebhook: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteWebhookRequest, _scheduler_service_pb2.DeleteWebhookResponse]
+    ListDeadDeliveries: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListDeadDeliveriesRequest, _scheduler_service_pb2.ListDeadDeliveriesResponse]
+    """Deliveries that were given up, newest first."""
+    RedeliverWebhook: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RedeliverWebhookRequest, _scheduler_service_pb2.RedeliverWebhookResponse]
+    """Tries a delivery that was given up once more."""
     GetQueue: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetQueueRequest, _scheduler_service_pb2.GetQueueResponse]
     ListEvaluators: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEvaluatorsRequest, _scheduler_service_pb2.ListEvaluatorsResponse]
     ListEndpoints: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEndpointsRequest, _scheduler_service_pb2.ListEndpointsResponse]
@@ -79,6 +93,20 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Runs what is missing of a failed, cancelled or incomplete job as its next attempt."""
     WatchJob: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchJobRequest, _scheduler_service_pb2.WatchJobResponse]  # type: ignore[assignment]
     """Sends the job at once, then whenever it changes (at most four times a second), and ends when it is finished."""
+    ListJobLogs: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobLogsRequest, _scheduler_service_pb2.ListJobLogsResponse]  # type: ignore[assignment]
+    """What the services logged about a job, oldest first. Kept for 14 days."""
+    CreateSchedule: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]  # type: ignore[assignment]
+    """Runs a job again and again, at low priority unless an admin says otherwise."""
+    ListSchedules: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]  # type: ignore[assignment]
+    DeleteSchedule: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteScheduleRequest, _scheduler_service_pb2.DeleteScheduleResponse]  # type: ignore[assignment]
+    CreateWebhook: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateWebhookRequest, _scheduler_service_pb2.CreateWebhookResponse]  # type: ignore[assignment]
+    """A URL that is told when jobs of its owner finish. The secret is in this answer alone."""
+    ListWebhooks: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWebhooksRequest, _scheduler_service_pb2.ListWebhooksResponse]  # type: ignore[assignment]
+    DeleteWebhook: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteWebhookRequest, _scheduler_service_pb2.DeleteWebhookResponse]  # type: ignore[assignment]
+    ListDeadDeliveries: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListDeadDeliveriesRequest, _scheduler_service_pb2.ListDeadDeliveriesResponse]  # type: ignore[assignment]
+    """Deliveries that were given up, newest first."""
+    RedeliverWebhook: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RedeliverWebhookRequest, _scheduler_service_pb2.RedeliverWebhookResponse]  # type: ignore[assignment]
+    """Tries a delivery that was given up once more."""
     GetQueue: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetQueueRequest, _scheduler_service_pb2.GetQueueResponse]  # type: ignore[assignment]
     ListEvaluators: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEvaluatorsRequest, _scheduler_service_pb2.ListEvaluatorsResponse]  # type: ignore[assignment]
     ListEndpoints: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEndpointsRequest, _scheduler_service_pb2.ListEndpointsResponse]  # type: ignore[assignment]
@@ -142,6 +170,74 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scheduler_service_pb2.WatchJobResponse], _abc.AsyncIterator[_scheduler_service_pb2.WatchJobResponse]]:
         """Sends the job at once, then whenever it changes (at most four times a second), and ends when it is finished."""
+
+    @_abc_1.abstractmethod
+    def ListJobLogs(
+        self,
+        request: _scheduler_service_pb2.ListJobLogsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ListJobLogsResponse, _abc.Awaitable[_scheduler_service_pb2.ListJobLogsResponse]]:
+        """What the services logged about a job, oldest first. Kept for 14 days."""
+
+    @_abc_1.abstractmethod
+    def CreateSchedule(
+        self,
+        request: _scheduler_service_pb2.CreateScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.CreateScheduleResponse, _abc.Awaitable[_scheduler_service_pb2.CreateScheduleResponse]]:
+        """Runs a job again and again, at low priority unless an admin says otherwise."""
+
+    @_abc_1.abstractmethod
+    def ListSchedules(
+        self,
+        request: _scheduler_service_pb2.ListSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ListSchedulesResponse, _abc.Awaitable[_scheduler_service_pb2.ListSchedulesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def DeleteSchedule(
+        self,
+        request: _scheduler_service_pb2.DeleteScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.DeleteScheduleResponse, _abc.Awaitable[_scheduler_service_pb2.DeleteScheduleResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def CreateWebhook(
+        self,
+        request: _scheduler_service_pb2.CreateWebhookRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.CreateWebhookResponse, _abc.Awaitable[_scheduler_service_pb2.CreateWebhookResponse]]:
+        """A URL that is told when jobs of its owner finish. The secret is in this answer alone."""
+
+    @_abc_1.abstractmethod
+    def ListWebhooks(
+        self,
+        request: _scheduler_service_pb2.ListWebhooksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ListWebhooksResponse, _abc.Awaitable[_scheduler_service_pb2.ListWebhooksResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def DeleteWebhook(
+        self,
+        request: _scheduler_service_pb2.DeleteWebhookRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.DeleteWebhookResponse, _abc.Awaitable[_scheduler_service_pb2.DeleteWebhookResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListDeadDeliveries(
+        self,
+        request: _scheduler_service_pb2.ListDeadDeliveriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ListDeadDeliveriesResponse, _abc.Awaitable[_scheduler_service_pb2.ListDeadDeliveriesResponse]]:
+        """Deliveries that were given up, newest first."""
+
+    @_abc_1.abstractmethod
+    def RedeliverWebhook(
+        self,
+        request: _scheduler_service_pb2.RedeliverWebhookRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.RedeliverWebhookResponse, _abc.Awaitable[_scheduler_service_pb2.RedeliverWebhookResponse]]:
+        """Tries a delivery that was given up once more."""
 
     @_abc_1.abstractmethod
     def GetQueue(
