@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 MODEL_VENV := .venv-model
 BENCH_VENV := .venv-bench
+MLFLOW_VENV := .venv-mlflow
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 PROTOS := $(wildcard protos/touchstone/v1/*.proto)
@@ -13,11 +14,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos bench bench-env check format protos lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos bench bench-env simulation check format protos protos-release lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/run.stamp ## Prepare what running needs: .venv, locked packages, front-end assets
 	@$(BIN)/python -m web.vendor
@@ -29,7 +30,7 @@ demo: setup ## The same, but end after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -m "not stack and not model and not parity and not chaos"
+	@$(BIN)/python -m pytest -m "not stack and not model and not parity and not chaos and not simulation"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and re-use through the whole stack
 	@$(BIN)/python -m pytest -m stack
@@ -43,14 +44,17 @@ parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on th
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or doubled
 	@$(BIN)/python -m pytest -m chaos -s
 
-bench: setup-dev bench-env ## Measure speed and memory beside a bare loop, lm_eval and Inspect (installs both)
-	@$(BIN)/python -m benchmarks --peers $(BENCH_VENV)
+simulation: setup-dev ## Show by simulation that intervals cover and tests hold their size and power
+	@$(BIN)/python -m pytest -m simulation -s
+
+bench: setup-dev bench-env ## Measure speed and memory beside a bare loop, lm_eval, Inspect, MLflow and SQLite (installs them)
+	@$(BIN)/python -m benchmarks --peers $(BENCH_VENV) --mlflow $(MLFLOW_VENV)
 
 check: setup-dev ## Check style, types, protos, and that generated stubs are up to date
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@cd protos && buf lint
+	@cd protos && buf lint && buf breaking --against released.txtpb
 	@rm -rf $(VENV)/protos && mkdir -p $(VENV)/protos
 	@$(call generate,$(VENV)/protos)
 	@diff -r -x __pycache__ $(VENV)/protos protos/gen || { echo "protos/gen differs from the protos. Run: make protos"; exit 1; }
@@ -63,12 +67,16 @@ protos: setup-dev ## Generate protos/gen from the protos
 	@rm -rf protos/gen && mkdir -p protos/gen
 	@$(call generate,protos/gen)
 
+# When a release is cut, and after a contract has grown: from then on nothing in the file may be taken away.
+protos-release: setup-dev ## Renew protos/released.txtpb, which `make check` compares the protos with
+	@cd protos && buf build --exclude-source-info --output released.txtpb
+
 lock: setup-dev ## Resolve requirements/*.txt again from pyproject.toml
 	@$(call lock,run,)
 	@$(call lock,dev,--extra dev --constraint requirements/run.txt)
 
 clean: ## Remove environments, caches and fetched assets; keeps ./var, where results are
-	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
+	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) $(MLFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- how ------------------------------------------------------------------------------------------------------
@@ -79,7 +87,7 @@ model-env: $(MODEL_VENV)/model.stamp
 
 parity-env: $(MODEL_VENV)/parity.stamp
 
-bench-env: $(BENCH_VENV)/bench.stamp
+bench-env: $(BENCH_VENV)/bench.stamp $(MLFLOW_VENV)/mlflow.stamp
 
 # uv where the machine has it (a second instead of half a minute), else the environment's own pip.
 ifdef UV
@@ -128,6 +136,13 @@ $(BENCH_VENV)/bench.stamp: requirements/bench.txt
 	@echo "Installing lm_eval and Inspect into $(BENCH_VENV) (once)"
 	@test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
 	@$(BENCH_VENV)/bin/python -m pip install -qq --requirement requirements/bench.txt
+	@touch $@
+
+# An environment of its own: beside the pins of the other peers only an old MLflow resolves.
+$(MLFLOW_VENV)/mlflow.stamp: requirements/bench_mlflow.txt
+	@echo "Installing MLflow into $(MLFLOW_VENV) (once)"
+	@test -x $(MLFLOW_VENV)/bin/python || $(PYTHON) -m venv $(MLFLOW_VENV)
+	@$(MLFLOW_VENV)/bin/python -m pip install -qq --requirement requirements/bench_mlflow.txt
 	@touch $@
 
 define generate
