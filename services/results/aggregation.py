@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from services.results import influence, resampling, scores, specs, statistics
 from services.results.influence import ClusterCells, Moves
+from services.results.intervals import clustered_interval
 from services.results.scores import Lost, Scores
 from services.results.statistics import Cell, Estimate, Floats, Ints
 from touchstone.v1.suite_pb2 import MetricSpec
@@ -21,6 +22,7 @@ LIVE_RESAMPLES = 500
 """Resamples behind the interval of a running job, which is asked for again and again."""
 
 _SEED = 20_261_120
+_BOTH_SIGNS = (-1.0, 1.0)
 _NO_ITEMS = Estimate(None, 0, undefined_reason="no items")
 
 
@@ -128,7 +130,7 @@ def _measure_counted(
     for spec in metrics:
         name = spec.metric
         if specs.is_table(spec):
-            spans[name] = (-1.0, 1.0) if name == statistics.MATTHEWS else scores.UNIT_SPAN
+            spans[name] = _BOTH_SIGNS if name == statistics.MATTHEWS else scores.UNIT_SPAN
             if data.members is not None and data.cells:
                 moves[name] = influence.table_moves(data.cells, data.members, name, spec.positive_label)
             estimates[name] = _table_estimate(data, spec, moves.get(name), draws.get(name))
@@ -156,10 +158,10 @@ def _table_estimate(data: TaskData, spec: MetricSpec, moves: Moves | None, drawn
     function = statistics.table_metric(spec.metric, spec.positive_label)
     values = [function(table) for table in (data.cells, *statistics.answered_otherwise(data.cells))]
     bounds = None if data.lost else (min(values), max(values))
+    span = _BOTH_SIGNS if spec.metric == statistics.MATTHEWS else scores.UNIT_SPAN
     if data.clustered and moves is not None:
-        span = (-1.0, 1.0) if spec.metric == statistics.MATTHEWS else scores.UNIT_SPAN
         return scores.clustered_estimate(values[0], n, scores.clustered_stderr(moves[1]), len(moves[1]), span, bounds)
-    return replace(percentile_interval(values[0], n, drawn, "dirichlet"), bounds=bounds)
+    return replace(_drawn(values[0], n, n, drawn, span, "dirichlet"), bounds=bounds)
 
 
 def _draw_mean(found: Scores, estimate: Estimate, resamples: int, rng: np.random.Generator) -> Floats:
@@ -193,7 +195,8 @@ def _measure_pairs(
             estimate, draws[name] = Estimate(None, pairs.items, undefined_reason=reason), np.zeros(resamples)
         else:
             series, value = drawn[name], _correlation(name, pairs.values, pairs.targets)
-            estimate = percentile_interval(value, pairs.items, series[~np.isnan(series)], "bootstrap")
+            clusters = int(pairs.clusters.max()) + 1
+            estimate = _drawn(value, pairs.items, clusters, series[~np.isnan(series)], _BOTH_SIGNS, "bootstrap")
             # In an average an undefined correlation is 0; a shorter series is repeated to the common length.
             draws[name] = np.resize(np.nan_to_num(series), resamples)
         estimates[name] = replace(estimate, bounds=_pair_bounds(name, pairs, data.lost))
@@ -213,6 +216,19 @@ def _pair_bounds(name: str, pairs: Pairs, lost: int) -> tuple[float, float] | No
     right = np.where(pairs.answered, pairs.values, pairs.targets)
     both = [_correlation(name, values, pairs.targets) for values in (pairs.values, right)]
     return min(both), max(both)
+
+
+def _drawn(
+    value: float, n: int, clusters: int, drawn: Floats | None, span: tuple[float, float], method: str
+) -> Estimate:
+    """Interval with the spread of draws in Wilson's form: their percentiles lean with the prior, and cover too little.
+
+    `clusters` are independent: items, or what they hang together in.
+    """
+    if drawn is None or len(drawn) < 2:
+        return Estimate(value, n, method=method)
+    stderr = scores.without_rounding(float(np.std(drawn)))
+    return Estimate(value, n, stderr, *clustered_interval(value, stderr, max(clusters, 2), span), method)
 
 
 def percentile_interval(value: float, n: int, drawn: Floats | None, method: str) -> Estimate:

@@ -124,13 +124,14 @@ def _f1(hits: Floats, wrong: Floats, shares: Floats) -> Floats:
 
 
 def _macro_f1(shares: Floats, grid: Sequence[Cell]) -> Floats:
-    total = np.zeros(len(shares))
-    labels = statistics.labels_of(grid)
-    for label in labels:
+    total, occurring = np.zeros(len(shares)), np.zeros(len(shares))
+    for label in statistics.labels_of(grid):
         hits = _mask(cell.reference == label == cell.prediction for cell in grid)
         wrong = _mask((cell.reference == label) != (cell.prediction == label) for cell in grid)
         total += _f1(hits, wrong, shares)
-    return total / len(labels)
+        occurring += shares @ (hits + wrong) > 0
+    mean: Floats = total / np.maximum(occurring, 1)
+    return mean
 
 
 def _matthews(shares: Floats, grid: Sequence[Cell]) -> Floats:

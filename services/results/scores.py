@@ -105,8 +105,11 @@ def clustered_stderr(influences: Floats) -> float:
 
     Source: Liang and Zeger, Biometrika 73 (1986) 13.
     """
-    stderr = math.sqrt(float(influences @ influences))
-    # Shares such as thirds, and derivatives, leave last digits where there is no spread.
+    return without_rounding(math.sqrt(float(influences @ influences)))
+
+
+def without_rounding(stderr: float) -> float:
+    """Shares such as thirds, and derivatives, leave last digits where there is no spread."""
     return 0.0 if stderr < NO_SPREAD else stderr
 
 

@@ -155,10 +155,11 @@ def pearson(values: Floats, targets: Floats) -> float:
 
 def spearman(values: Floats, targets: Floats) -> float:
     """Correlation of the ranks of two columns; ties share the mean of their places."""
-    return pearson(_midranks(values), _midranks(targets))
+    return pearson(midranks(values), midranks(targets))
 
 
-def _midranks(column: Floats) -> Floats:
+def midranks(column: Floats) -> Floats:
+    """Ranks from 1; ties share the mean of their places."""
     _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place]
     return ranks

@@ -1,0 +1,117 @@
+"""How often intervals of differences hold the truth, on average over a grid of truths."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+from services.results.paired import binary
+from services.results.paired.difference import Terms
+from services.results.paired.rows import Correlation
+from services.results.paired.suite_difference import suite_differences
+from services.results.paired.task_differences import task_differences
+from services.results.statistics import pearson, spearman
+from tests.simulation.worlds import (
+    NO_YES,
+    THREE,
+    ClassTask,
+    by_cluster,
+    cluster_answers,
+    ratings,
+    right_and_wrong,
+    within,
+)
+
+pytestmark = pytest.mark.simulation
+
+LEAST, MOST = 0.94, 0.96
+TERMS = Terms(resamples=400)
+PAIR = [(0, 1)]
+
+
+def test_differences_of_accuracy_are_covered_in_94_to_96_percent() -> None:
+    rng, found, trials = default_rng(9), {}, 3_000
+    for n in (56, 100, 277, 872):
+        shares = []
+        for accuracy, gap, together in product((0.3, 0.5, 0.7, 0.85, 0.92), (0.0, 0.03, 0.08), (0.0, 0.4, 0.7)):
+            a, b = accuracy, accuracy - gap
+            both = together * b + (1 - together) * a * b
+            counts = rng.multinomial(n, [both, a - both, b - both, 1 - a - b + both], trials).astype(float)
+            low, high = binary.score_interval(np.full(trials, float(n)), counts[:, 1], counts[:, 2], 0.05)
+            shares.append(np.mean((low <= gap + 1e-12) & (gap - 1e-12 <= high)))
+        found[n] = float(np.mean(shares))
+    print("\nAccuracy, A − B:", ", ".join(f"n = {n}: {share:.3f}" for n, share in found.items()))
+    assert all(LEAST <= share <= MOST for share in found.values())
+
+
+def test_differences_of_f1_and_matthews_are_covered_in_94_to_96_percent() -> None:
+    rng, found = default_rng(68), {}
+    for metric, labels, base in (
+        ("f1", NO_YES, (0.32, 0.68)),
+        ("matthews_correlation", NO_YES, (0.32, 0.68)),
+        ("macro_f1", THREE, (0.5, 0.41, 0.09)),
+    ):
+        for n in (56, 100, 277, 1043):
+            hits = []
+            for accuracy, gap, lean in product((0.6, 0.8, 0.93), (0.0, 0.05), (0.0, 0.06)):
+                rates = np.array([[accuracy + 0.04, accuracy - 0.04], [accuracy + 0.04 - gap, accuracy - 0.04 - gap]])
+                task = ClassTask("t", n, labels, base, rates, (metric,), (lean, -lean))
+                truth = task.truth(metric)
+                for _ in range(70):
+                    difference = task_differences([task.draw(rng)], PAIR, TERMS)[0][metric][0]
+                    hits.append(within(difference.low, truth, difference.high))
+            found[f"{metric}, n = {n}"] = float(np.mean(hits))
+    print("\nTables, A − B:", *(f"  {name}: {share:.3f}" for name, share in found.items()), sep="\n")
+    print(f"  on average: {np.mean(list(found.values())):.3f}")
+    assert LEAST <= np.mean(list(found.values())) <= MOST
+
+
+def test_differences_of_correlations_are_covered_in_94_to_96_percent() -> None:
+    rng, found = default_rng(15), {}
+    for n, trials in ((60, 250), (200, 250), (1500, 120)):
+        hits = []
+        for reliability in ((0.9, 0.9), (0.9, 0.84), (0.7, 0.7), (0.95, 0.7)):
+            whole = ratings(default_rng(1), 300_000, reliability)
+            truth = {}
+            for name, metric in whole.metrics.items():
+                assert isinstance(metric, Correlation)
+                function = pearson if name == "pearson" else spearman
+                a, b = (function(column.values, column.targets) for column in metric.columns)
+                truth[name] = a - b if reliability[0] != reliability[1] else 0.0
+            for _ in range(trials):
+                by_metric = task_differences([ratings(rng, n, reliability)], PAIR, TERMS)[0]
+                hits += [within(d.low, truth[name], d.high) for name, (d,) in by_metric.items()]
+        found[n] = float(np.mean(hits))
+    print("\nCorrelations, A − B:", ", ".join(f"n = {n}: {share:.3f}" for n, share in found.items()))
+    assert LEAST <= np.mean(list(found.values())) <= MOST
+
+
+def test_clustered_differences_are_covered_in_94_to_96_percent() -> None:
+    rng, found = default_rng(10), {}
+    for clusters, size in ((10, 8), (40, 8), (83, 12), (300, 3)):
+        hits = []
+        for p in ((0.5, 0.5), (0.8, 0.7), (0.9, 0.9), (0.6, 0.4)):
+            for _ in range(250):
+                task = by_cluster(cluster_answers(rng, clusters, size, p))
+                difference = task_differences([task], PAIR, TERMS)[0]["exact_match"][0]
+                hits.append(within(difference.low, p[0] - p[1], difference.high))
+        found[clusters, size] = float(np.mean(hits))
+    print("\nClustered, A − B:", ", ".join(f"{c} of {s}: {share:.3f}" for (c, s), share in found.items()))
+    assert LEAST <= np.mean(list(found.values())) <= MOST
+
+
+@pytest.mark.parametrize(
+    "sizes", [(56, 100), (56, 71, 100, 277), (100, 104, 277, 638, 1043, 3270)], ids=lambda sizes: f"{len(sizes)}"
+)
+def test_differences_of_the_suite_are_covered_in_94_to_96_percent(sizes: tuple[int, ...]) -> None:
+    rng, hits = default_rng(14), []
+    for only_a, only_b in ((0.05, 0.05), (0.1, 0.06), (0.12, 0.12), (0.2, 0.15)):
+        for _ in range(500):
+            groups = [[right_and_wrong(rng, n, 0.6, only_a, only_b, f"t{i}")] for i, n in enumerate(sizes)]
+            difference = suite_differences(groups, PAIR, TERMS)[0]
+            hits.append(within(difference.low, only_a - only_b, difference.high))
+    print(f"\nSuite of {sizes}, A − B: {np.mean(hits):.3f}")
+    assert LEAST <= np.mean(hits) <= MOST

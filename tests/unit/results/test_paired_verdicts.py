@@ -1,0 +1,168 @@
+"""What a difference is said to be, and how long saying it takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from services.results.paired.difference import Difference, Terms
+from services.results.paired.rows import TaskRows, binary_rows
+from services.results.paired.suite_difference import suite_differences
+from services.results.paired.task_differences import task_differences
+from services.results.paired.verdicts import Verdict, sentence, verdict
+from tests.unit.results.paired_rows import counted, labelled
+from touchstone.v1 import comparison_pb2
+
+TERMS = Terms()
+SHOWN = Difference(0.021, 872, 0.006, 0.008, 0.034, 0.002, "exact McNemar", 40, 22, 0.02, 0.9)
+OPEN = Difference(0.004, 872, 0.008, -0.011, 0.019, 0.61, "exact McNemar", 30, 27, 0.023, 0.2)
+
+
+def say(difference: Difference, adjusted: float | None, terms: Terms = TERMS, reason: str = "", **how: int) -> str:
+    found = verdict(difference, adjusted, terms, reason)
+    return sentence(found, difference, "alpha", "beta", adjusted, terms, reason=reason, **how)  # type: ignore[arg-type]
+
+
+def test_a_shown_difference_is_told_with_its_interval_and_p() -> None:
+    expected = "alpha is better than beta by 2.1 points (95 % interval 0.8 to 3.4, adjusted p = .004)."
+    assert say(SHOWN, 0.004) == expected
+    assert say(SHOWN, None) == expected.replace("adjusted p = .004", "p = .002")
+
+
+def test_the_worse_run_is_told_with_the_interval_turned_round() -> None:
+    assert say(-SHOWN, 0.0004) == (
+        "alpha is worse than beta by 2.1 points (95 % interval 0.8 to 3.4, adjusted p < .001)."
+    )
+
+
+def test_no_difference_shown_says_what_would_have_been_shown() -> None:
+    assert say(OPEN, 0.9) == (
+        "No difference shown: 0.4 points (−1.1 to 1.9); these 872 items would show 2.3 points or more with 80 % power."
+    )
+
+
+def test_an_interval_beside_zero_without_a_shown_difference_gives_the_p_that_says_why() -> None:
+    assert say(SHOWN, 0.2, comparisons=6) == (
+        "No difference shown: 2.1 points (0.8 to 3.4), adjusted p = .20: interval and power are not adjusted for the 6 "
+        "comparisons, the p is; these 872 items would show 2.0 points or more with 80 % power."
+    )
+    small = replace(SHOWN, smallest=0.03)
+    assert ": the interval is not adjusted for the 6 comparisons, the p is; these" in say(small, 0.2, comparisons=6)
+    exact = replace(small, p=0.07)
+    for adjusted in (None, 0.2):
+        assert "p = " in say(exact, adjusted)
+        assert ": the test asks for more than the interval does; these" in say(exact, adjusted)
+
+
+def test_a_difference_of_the_size_that_would_be_shown_says_why_it_is_not() -> None:
+    wide = replace(OPEN, value=0.03, low=-0.001, high=0.061, p=0.06)
+    assert "p = .060: what is shown with 80 % power is not always shown; these 872 items" in say(wide, None)
+
+
+def test_one_item_is_told_as_one() -> None:
+    assert "; this 1 item would show" in say(replace(OPEN, n=1), None)
+    assert say(replace(OPEN, n=1, smallest=None), None).endswith("; 1 item cannot tell how much it would show.")
+
+
+def test_what_is_not_shown_is_never_called_equal() -> None:
+    for text in (say(OPEN, 0.9), say(SHOWN, 0.051), say(Difference(0.0, 9, p=1.0), None)):
+        assert not any(word in text.lower() for word in ("tie", "equal", "same", "significant"))
+
+
+def test_a_shown_equivalence_names_its_margin() -> None:
+    close = Difference(0.002, 5000, 0.003, -0.004, 0.008, 0.5, "t", smallest=0.0084, equivalence_p=0.004)
+    assert verdict(close, None, TERMS) is Verdict.EQUIVALENT
+    assert say(close, None) == (
+        "alpha and beta are equivalent within 1.0 points: the difference is 0.2 points (−0.4 to 0.8), "
+        "equivalence p = .004."
+    )
+    tiny = Difference(0.002, 50_000, 0.0005, 0.001, 0.003, 0.0001, equivalence_p=1e-9)
+    assert verdict(tiny, 0.0002, TERMS) is Verdict.BETTER
+    assert say(tiny, 0.0002).endswith(", within the margin of 1.00 points.")
+
+
+def test_the_adjusted_p_decides_and_not_the_raw_one() -> None:
+    assert verdict(SHOWN, 0.2, TERMS) is Verdict.NO_DIFFERENCE_SHOWN
+    assert verdict(SHOWN, None, Terms(alpha=0.001)) is Verdict.NO_DIFFERENCE_SHOWN
+    assert verdict(SHOWN, 0.05, TERMS) is Verdict.BETTER
+
+
+def test_what_does_not_compare_says_why() -> None:
+    assert say(SHOWN, None, reason="the modes differ") == "alpha and beta cannot be compared: the modes differ."
+    flat = Difference(None, 60, undefined_reason="all predictions are equal")
+    assert say(flat, None) == "alpha and beta cannot be compared: all predictions are equal."
+
+
+def test_a_correlation_is_told_in_its_own_range() -> None:
+    assert say(SHOWN, 0.004, points=False) == (
+        "alpha is better than beta by 0.021 (95 % interval 0.008 to 0.034, adjusted p = .004)."
+    )
+
+
+def test_verdicts_have_the_numbers_of_the_protos() -> None:
+    assert {f"VERDICT_{each.name}": each.value for each in Verdict} == {
+        name: number for name, number in comparison_pb2.Verdict.items() if number
+    }
+
+
+def test_two_identical_runs_are_equivalent_only_with_enough_items() -> None:
+    few, many = (task_differences([counted(n, 0, 0, n)], [(0, 1)], TERMS)[0]["accuracy"][0] for n in (25, 2000))
+    assert verdict(few, None, TERMS) is Verdict.NO_DIFFERENCE_SHOWN
+    assert verdict(many, None, TERMS) is Verdict.EQUIVALENT
+
+
+def test_45_pairs_over_57_tasks_take_well_under_a_third_of_a_second() -> None:
+    rng, models = np.random.default_rng(0), 10
+    tasks = []
+    for i in range(57):
+        n = int(rng.integers(100, 400))
+        right = rng.normal(size=(n, 1)) + 0.7 * rng.normal(size=(n, models)) > 0
+        masks, counts = np.unique(right @ (1 << np.arange(models)), return_counts=True)
+        rows, metric = binary_rows(masks, counts, models)
+        tasks.append(TaskRows(f"t{i}", rows, {"accuracy": metric}))
+    pairs = list(combinations(range(models), 2))
+    assert _best_of_three(lambda: task_differences(tasks, pairs, TERMS)) < 0.3
+    assert _best_of_three(lambda: suite_differences([[task] for task in tasks], pairs, TERMS)) < 0.3
+
+
+def test_10_000_resamples_of_matthews_over_14_000_items_take_a_fraction_of_a_second() -> None:
+    rng = np.random.default_rng(1)
+    references = rng.integers(0, 2, 14_000)
+    predictions = np.where(rng.random((14_000, 2)) < 0.8, references[:, None], rng.integers(-1, 2, (14_000, 2)))
+    task = labelled(references, predictions, ("matthews_correlation",))
+    assert _best_of_three(lambda: task_differences([task], [(0, 1)], TERMS)) < 0.25
+
+
+def _best_of_three(work: object) -> float:
+    assert callable(work)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def test_a_comparison_imports_no_scipy() -> None:
+    """It would double the time that the results service takes to start."""
+    modules = "suite_difference, omnibus, families, ranks, verdicts"
+    script = (
+        f"import sys\nfrom services.results.paired import {modules}\nprint([m for m in sys.modules if 'scipy' in m])"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("n", [872, 14_042])
+def test_the_smallest_difference_shrinks_with_the_root_of_the_items(n: int) -> None:
+    one, four = (
+        task_differences([counted(6 * k, k, k, 2 * k)], [(0, 1)], TERMS)[0]["accuracy"][0].smallest or 0
+        for k in (n // 10, 4 * (n // 10))
+    )
+    assert one / four == pytest.approx(2, rel=0.05)
