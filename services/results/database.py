@@ -1,4 +1,4 @@
-"""The DuckDB file: opening, migrations, hardening, one writer thread and a few reader threads.
+"""The open DuckDB file: one writer thread and a few reader threads.
 
 A write that the disk refuses leaves the file as it was, but the open database can no longer be trusted: `lost` is set,
 the process ends, and the next one opens the file again.
@@ -8,35 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import re
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from importlib import resources
-from pathlib import Path
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import duckdb
 
 from services.errors import UnavailableError
 
-log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
 
 READERS = 4
+STREAMERS = 2
 _FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
-# Only our own SQL runs here, so nothing outside the file is ever needed.
-_HARDENED = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "python_enable_replacements": "false",
-    "lock_configuration": "true",
-}
 
 
 @cache
@@ -51,48 +39,6 @@ def first_row(connection: Connection, sql: str, parameters: dict[str, Any]) -> t
     return rows[0] if rows else None
 
 
-def migrations() -> list[tuple[int, str]]:
-    """(number, SQL) of every migration in schema.sql, in order."""
-    text = (resources.files(__package__) / "schema.sql").read_text(encoding="utf-8")
-    parts = re.split(r"^-- migration (\d+):.*$", text, flags=re.MULTILINE)
-    return [(int(number), sql) for number, sql in zip(parts[1::2], parts[2::2], strict=True)]
-
-
-def open_file(path: Path) -> Connection:
-    """Opens or creates the database and brings it to the newest schema.
-
-    Raises UnavailableError when another process has it open, the disk refuses, or a newer Touchstone wrote it.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        connection = duckdb.connect(str(path), config=dict(_HARDENED))
-        _migrate(connection)
-        connection.checkpoint()
-    except (duckdb.Error, OSError) as error:
-        raise UnavailableError(
-            f"The results database {path} cannot be opened: {error}. "
-            "Check that no other results service uses it and that the disk has room."
-        ) from error
-    return connection
-
-
-def _migrate(connection: Connection) -> None:
-    connection.execute("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, applied_at TIMESTAMP)")
-    done = {number for (number,) in connection.execute("SELECT number FROM migrations").fetchall()}
-    known = migrations()
-    if done and max(done) > max(number for number, _ in known):
-        raise UnavailableError(
-            f"A newer Touchstone wrote the results database (schema {max(done)}). Start that version or a later one."
-        )
-    for number, sql in known:
-        if number not in done:
-            connection.begin()
-            connection.execute(sql)
-            connection.execute("INSERT INTO migrations VALUES ($number, now() AT TIME ZONE 'UTC')", {"number": number})
-            connection.commit()
-            log.info("applied migration %d", number)
-
-
 class Database:
     """Runs functions against the database off the event loop: writes one at a time, reads side by side."""
 
@@ -100,31 +46,39 @@ class Database:
         self._connection = connection
         self._writer = ThreadPoolExecutor(1, "writer")
         self._readers = ThreadPoolExecutor(READERS, "reader")
+        self._streamers = ThreadPoolExecutor(STREAMERS, "streamer")
         self.lost = asyncio.Event()
 
     async def write(self, change: Callable[[Connection], T]) -> T:
         """Runs `change` in a transaction and commits it to disk. Raises UnavailableError when the disk refuses."""
-        return await self._run(self._writer, self._transaction, change)
+        return await self._run(self._writer, partial(self._transaction, change))
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """Runs `ask` on a cursor of its own, on one snapshot of everything committed so far."""
-        return await self._run(self._readers, self._snapshot, ask)
+        return await self._run(self._readers, partial(self._snapshot, ask))
+
+    async def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]:
+        """What `make` yields, on one snapshot. Each step takes a thread for itself, so that who takes the next
+        value late holds none; but the file is not tidied up meanwhile, so an end must come. Raises as `read`."""
+        snapshot = _Snapshot(self._connection, make)
+        try:
+            while (found := await self._run(self._streamers, snapshot.step)) is not None:
+                yield found[0]
+        finally:
+            # At shutdown there are no threads any more, and the file closes with its cursors.
+            with contextlib.suppress(RuntimeError):
+                await asyncio.get_running_loop().run_in_executor(self._streamers, snapshot.close)
 
     async def close(self) -> None:
         """Waits for what is running, then closes the file."""
-        for pool in (self._writer, self._readers):
+        for pool in (self._writer, self._readers, self._streamers):
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
         with contextlib.suppress(duckdb.Error):
             self._connection.close()
 
-    async def _run(
-        self,
-        pool: ThreadPoolExecutor,
-        how: Callable[[Callable[[Connection], T]], T],
-        what: Callable[[Connection], T],
-    ) -> T:
+    async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool, how, what)
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
         except _FATAL as error:
             self.lost.set()
             raise UnavailableError(
@@ -155,3 +109,38 @@ class Database:
             finally:
                 with contextlib.suppress(duckdb.Error):
                     cursor.rollback()
+
+
+class _Snapshot(Generic[T]):
+    """One read that goes on step by step, perhaps in another thread each time."""
+
+    def __init__(self, connection: Connection, make: Callable[[Connection], Iterator[T]]) -> None:
+        self._connection = connection
+        self._make = make
+        self._lock = Lock()
+        self._cursor: Connection | None = None
+        self._values: Iterator[T] = iter(())
+        self._closed = False
+
+    def step(self) -> tuple[T] | None:
+        """The next value; None at the end, and after `close`."""
+        with self._lock:
+            if self._closed:
+                return None
+            if self._cursor is None:
+                self._cursor = self._connection.cursor()
+                self._cursor.execute("BEGIN TRANSACTION READ ONLY")
+                self._values = self._make(self._cursor)
+            for value in self._values:
+                return (value,)
+            return None
+
+    def close(self) -> None:
+        """Waits for the step under way, if any."""
+        with self._lock:
+            self._closed = True
+            self._values = iter(())
+            if self._cursor is not None:
+                with contextlib.suppress(duckdb.Error):
+                    self._cursor.rollback()
+                self._cursor.close()

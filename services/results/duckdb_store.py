@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from services.results import job_reads, rows
+from services.results import answer_texts, job_reads, rows, run_scores
 from services.results.database import Connection, first_row, query
+from services.results.imports import store as imports
+from services.results.job_columns import mode_of, suite_of
 from services.results.job_result import Computed
-from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,10 @@ def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> 
             },
         )
         _store_job(connection, event.job, event.event_id)
+        answer_texts.note_end(connection, event)
+        imports.note_job(connection, event.job)
     for job_id in {event.job.job_id for event in events}:
-        _choose_current(connection, job_id)
+        run_scores.refresh(connection, job_id)
 
 
 def store_seal(
@@ -87,6 +91,7 @@ def store_seal(
     sealed = job_reads.sealed_result(connection, job.job_id, job.attempt)
     if sealed is not None:
         return sealed
+    again = job_reads.sealed_result(connection, job.job_id, 0) is not None
     _store_job(connection, job, "")
     connection.execute(
         query("store_seal"),
@@ -102,39 +107,25 @@ def store_seal(
             "item_set": job.item_set,
             "subset": job.subset,
             "configuration": job.receipt.configuration,
-            "job": job.SerializeToString(),
             "result": computed.result.SerializeToString(),
+            "not_ranked_reason": computed.result.not_ranked_reason,
         },
     )
-    connection.execute("DELETE FROM metrics WHERE job_id = $job_id", {"job_id": job.job_id})
+    if again:
+        connection.execute("DELETE FROM metrics WHERE job_id = $job_id", {"job_id": job.job_id})
     for task in computed.result.tasks:
         for place, metric in enumerate(task.metrics):
             _store_metric(connection, job.job_id, task.task, metric, place, 1)
     for place, (metric, tasks) in enumerate(computed.averages):
         _store_metric(connection, job.job_id, "", metric, place, tasks)
-    _choose_current(connection, job.job_id)
+    run_scores.add(connection, job)
     return results_service_pb2.SealJobResponse(
         missing=computed.missing, infrastructure_errors=computed.errors, result=computed.result
     )
 
 
-def suite_of(spec: job_pb2.JobSpec) -> str:
-    """The suite's name, or what stands for one: a dataset's id, an experiment's name."""
-    match spec.WhichOneof("work"):
-        case "suite":
-            return spec.suite.suite
-        case "dataset":
-            return spec.dataset.dataset_id
-        case "experiment":
-            return spec.experiment.experiment
-    return ""
-
-
-def mode_of(spec: job_pb2.JobSpec) -> int:
-    return int(spec.mode) or int(suite_pb2.MODE_GENERATE)
-
-
 def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
+    connection.execute(query("delete_older_job"), {"job_id": job.job_id, "event_id": event_id})
     connection.execute(
         query("store_job"),
         {
@@ -149,6 +140,9 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
             "attempt": job.attempt,
             "created_at": job.created_at.ToDatetime(),
             "job": job.SerializeToString(),
+            "baseline": job.baseline,
+            "incomplete": job.incomplete,
+            "finished_at": job.finished_at.ToDatetime() if job.HasField("finished_at") else None,
         },
     )
 
@@ -176,26 +170,3 @@ def _store_metric(
             "undefined_reason": metric.undefined_reason,
         },
     )
-
-
-def _choose_current(connection: Connection, job_id: str) -> None:
-    """Points the leaderboard at the newest complete run of a sealed job's configuration, or at none."""
-    found = first_row(
-        connection, "SELECT suite, mode, item_set, configuration FROM seals WHERE job_id = $job_id", {"job_id": job_id}
-    )
-    if found is None:
-        return
-    key = dict(zip(("suite", "mode", "item_set", "configuration"), found, strict=True))
-    newest = first_row(connection, query("newest_run"), key)
-    if newest is None:
-        connection.execute(
-            "DELETE FROM current_scores WHERE suite = $suite AND mode = $mode AND item_set = $item_set "
-            "AND configuration = $configuration",
-            key,
-        )
-    else:
-        connection.execute(
-            "INSERT INTO current_scores VALUES ($suite, $mode, $item_set, $configuration, $job_id) "
-            "ON CONFLICT DO UPDATE SET job_id = excluded.job_id",
-            key | {"job_id": newest[0]},
-        )

@@ -2,60 +2,82 @@
 
 from __future__ import annotations
 
-from services.errors import InvalidRequestError, NotFoundError
-from services.results import job_reads, paging
+from collections.abc import Sequence
+
+from services.errors import NotFoundError
+from services.results import item_choice, job_reads, paging
 from services.results.database import Connection, first_row, query
 from services.results.rows import COLUMNS, stored_item
+from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import results_service_pb2
-from touchstone.v1.results_service_pb2 import ListItemsRequest
+from touchstone.v1.results_service_pb2 import ListItemsRequest, StoredItem
 
 EXCERPT_BYTES = 2048
 COUNT_LIMIT = 10_001
 
-_CHOICES = {
-    ListItemsRequest.FILTER_UNSPECIFIED: "all",
-    ListItemsRequest.FILTER_FAILURES: "failures",
-    ListItemsRequest.FILTER_UNPARSED: "unparsed",
-    ListItemsRequest.FILTER_ERRORS: "errors",
-    ListItemsRequest.FILTER_CORRECT: "correct",
-}
 _TEXTS = ("prompt", "response", "reasoning", "prediction", "reference", "error")
 
 
-def list_items(connection: Connection, request: ListItemsRequest) -> results_service_pb2.ListItemsResponse:
-    """In order of task, item and repeat. Raises NotFoundError for the job, InvalidRequestError for the rest."""
-    job_reads.get_job(connection, request.job_id)
-    choice = _CHOICES.get(request.filter)
-    if choice is None:
-        raise InvalidRequestError(f"filter is {request.filter}; it may be one of {sorted(_CHOICES)}.", "filter")
+def _beginnings() -> str:
+    """COLUMNS with texts cut to what an excerpt may need, in characters."""
+    columns = COLUMNS
+    for name in _TEXTS:
+        columns = columns.replace(f'"{name}"', f'left("{name}", {EXCERPT_BYTES + 1}) AS "{name}"')
+    return columns
+
+
+_BEGINNINGS = _beginnings()
+_Pair = tuple[StoredItem, StoredItem | None]
+"""An item and the baseline's."""
+
+
+def list_items(
+    connection: Connection, request: ListItemsRequest, visible: Visibility = EVERYTHING
+) -> results_service_pb2.ListItemsResponse:
+    """In order of task, item and repeat. Raises NotFoundError for a job, InvalidRequestError for the rest.
+
+    Keys are found first, in narrow columns; only the page's rows are read whole.
+    """
     size = paging.page_size(request.page_size, default=100, most=500)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (str, int, int))
-    where = {"job_id": request.job_id, "task": request.task, "text": request.query}
+    chosen, where = item_choice.choose(connection, request, visible)
     key = dict(zip(("after_task", "after_item", "after_repeat"), after or (None, None, None), strict=True))
-    text = query("list_items").format(columns=COLUMNS)
-    rows = connection.execute(text, where | key | {"choice": choice, "size": size + 1}).fetchall()
-    items, token = paging.fill_page(
-        (_excerpt(stored_item(row)) for row in rows),
+    found = connection.execute(chosen + query("item_page"), where | key | {"size": size + 1}).fetchall()
+    counts = dict(zip(item_choice.CHOICES.values(), found[0][2:], strict=True))
+    places = [(here, there) for here, there, *_ in found if here is not None]
+    stored = _excerpts(connection, [place for pair in places for place in pair if place is not None])
+    pairs, token = paging.fill_weighed(
+        ((stored[here], None if there is None else stored[there]) for here, there in places),
         size,
         filter_,
-        lambda stored: [stored.task, stored.result.item, stored.result.repeat],
+        lambda pair: [pair[0].task, pair[0].result.item, pair[0].result.repeat],
+        _weight,
     )
-    found = connection.execute(query("count_items"), where).fetchall()
-    counts = dict(zip(_CHOICES.values(), found[0], strict=True))
+    beside = bool(request.baseline_job_id)
     return results_service_pb2.ListItemsResponse(
-        items=items,
+        items=[item for item, _ in pairs],
+        baselines=[other or StoredItem() for _, other in pairs] if beside else [],
         next_page_token=token,
-        total_size=min(counts[choice], COUNT_LIMIT),
+        total_size=min(counts[where["choice"]], COUNT_LIMIT),
         count_all=counts["all"],
         count_failures=counts["failures"],
         count_unparsed=counts["unparsed"],
         count_errors=counts["errors"],
+        count_different=counts["different"],
+        count_regressed=counts["regressed"],
+        count_improved=counts["improved"],
+        count_truncated=counts["truncated"],
+        count_refused=counts["refused"],
     )
 
 
-def get_item(connection: Connection, request: results_service_pb2.GetItemRequest) -> results_service_pb2.StoredItem:
-    """Whole texts. Raises NotFoundError."""
+def get_item(
+    connection: Connection, request: results_service_pb2.GetItemRequest, visible: Visibility = EVERYTHING
+) -> StoredItem:
+    """Whole texts. Raises NotFoundError for the item, and for a job that is not visible."""
+    if visible.owner:
+        job_reads.get_job(connection, request.job_id, visible)
     row = first_row(
         connection,
         f"SELECT {COLUMNS} FROM items WHERE job_id = $job_id AND task = $task AND item = $item AND repeat = $repeat",
@@ -73,7 +95,17 @@ def list_stored_items(connection: Connection, job_id: str) -> results_service_pb
     )
 
 
-def _excerpt(stored: results_service_pb2.StoredItem) -> results_service_pb2.StoredItem:
+def _excerpts(connection: Connection, places: Sequence[int]) -> dict[int, StoredItem]:
+    text = f"SELECT rowid, {_BEGINNINGS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
+    rows = connection.execute(text, {"places": places}).fetchall()
+    return {place: _excerpt(stored_item(values)) for place, *values in rows}
+
+
+def _weight(pair: _Pair) -> int:
+    return sum(one.ByteSize() for one in pair if one is not None)
+
+
+def _excerpt(stored: StoredItem) -> StoredItem:
     for name in _TEXTS:
         text = getattr(stored.result, name).encode()
         if len(text) > EXCERPT_BYTES:

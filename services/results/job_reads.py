@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from services.errors import NotFoundError
-from services.results import paging
+from services.results import answer_texts, marks, paging
 from services.results.database import Connection, first_row, query
 from services.results.job_result import compute
+from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 
-def get_job(connection: Connection, job_id: str) -> job_pb2.Job:
-    """Raises NotFoundError for a job that the audit trail never named."""
+def get_job(connection: Connection, job_id: str, visible: Visibility = EVERYTHING) -> job_pb2.Job:
+    """Raises NotFoundError for a job that the audit trail never named, HiddenJobError for one that is not visible."""
     found = first_row(connection, "SELECT job FROM jobs WHERE job_id = $job_id", {"job_id": job_id})
     if found is None:
         raise NotFoundError(f"Benchmark job {job_id} not found")
-    return job_pb2.Job.FromString(found[0])
+    job = job_pb2.Job.FromString(found[0])
+    visible.check(job)
+    return job
 
 
-def get_job_result(connection: Connection, job_id: str) -> metric_pb2.JobResult:
-    """The sealed result of the job's present attempt, else what is measured so far."""
-    job = get_job(connection, job_id)
+def jobs_by_id(connection: Connection, job_ids: Sequence[str]) -> dict[str, job_pb2.Job]:
+    """Those that are stored."""
+    rows = connection.execute(
+        "SELECT job_id, job FROM jobs WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))", {"job_ids": job_ids}
+    ).fetchall()
+    return {job_id: job_pb2.Job.FromString(blob) for job_id, blob in rows}
+
+
+def is_stored(connection: Connection, job_id: str) -> bool:
+    """Whether the audit trail has named the job."""
+    return first_row(connection, "SELECT 1 FROM jobs WHERE job_id = $job_id", {"job_id": job_id}) is not None
+
+
+def get_job_result(connection: Connection, job_id: str, visible: Visibility = EVERYTHING) -> metric_pb2.JobResult:
+    """The sealed result of the job's present attempt, else what is measured so far. Raises as `get_job`."""
+    job = get_job(connection, job_id, visible)
     sealed = sealed_result(connection, job_id, job.attempt)
-    return sealed.result if sealed is not None else compute(connection, job, seal=False).result
+    result = sealed.result if sealed is not None else compute(connection, job, seal=False).result
+    for mark in marks.present(connection, [job_id]).values():
+        marks.put_on(result, mark)
+    result.texts_dropped = answer_texts.dropped_at(connection, job_id)
+    return result
 
 
 def sealed_result(connection: Connection, job_id: str, attempt: int) -> results_service_pb2.SealJobResponse | None:
@@ -39,42 +61,18 @@ def sealed_result(connection: Connection, job_id: str, attempt: int) -> results_
     )
 
 
-def list_jobs(
-    connection: Connection, request: results_service_pb2.ResultsServiceListJobsRequest
-) -> results_service_pb2.ResultsServiceListJobsResponse:
-    """Newest first. Raises InvalidRequestError for a bad page."""
-    size = paging.page_size(request.page_size, default=20, most=1000)
-    filter_ = paging.page_filter(request)
-    after = paging.decode_token(request.page_token, filter_, (int, str))
-    where = {
-        "model": request.model,
-        "suite": request.suite,
-        "owner": request.owner,
-        "project_id": request.project_id,
-        "states": [int(state) for state in request.states],
-        "created_after": request.created_after.ToDatetime() if request.HasField("created_after") else None,
-    }
-    key = dict(zip(("after_us", "after_job"), after or (None, None), strict=True))
-    rows = connection.execute(query("list_jobs"), where | key | {"size": size + 1}).fetchall()
-    jobs, token = paging.fill_page(
-        (job_pb2.Job.FromString(blob) for (blob,) in rows),
-        size,
-        filter_,
-        lambda job: [job.created_at.ToMicroseconds(), job.job_id],
-    )
-    ((total,),) = connection.execute(query("count_jobs"), where).fetchall()
-    return results_service_pb2.ResultsServiceListJobsResponse(jobs=jobs, next_page_token=token, total_size=total)
-
-
 def list_events(
-    connection: Connection, request: results_service_pb2.ListEventsRequest
+    connection: Connection, request: results_service_pb2.ListEventsRequest, visible: Visibility = EVERYTHING
 ) -> results_service_pb2.ListEventsResponse:
-    """Oldest first. Raises InvalidRequestError for a bad page."""
+    """Oldest first. Raises InvalidRequestError for a bad page, and NotFoundError for a job that is not visible."""
     size = paging.page_size(request.page_size, default=100, most=1000)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (str,)) or [""]
+    if request.job_id and visible.owner:
+        get_job(connection, request.job_id, visible)
     rows = connection.execute(
-        query("list_events"), {"job_id": request.job_id, "after": after[0], "size": size + 1}
+        query("list_events"),
+        {"job_id": request.job_id, "after": after[0], "size": size + 1, **visible.parameters},
     ).fetchall()
     events, token = paging.fill_page(
         (job_pb2.JobEvent.FromString(blob) for (blob,) in rows), size, filter_, lambda event: [event.event_id]

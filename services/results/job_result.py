@@ -53,7 +53,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
     majority = task_reads.read_majority_shares(connection, job)
     result = metric_pb2.JobResult(
         job_id=job.job_id,
-        tasks=[_task_result(p, measured[p.task], counts[p.task], majority.get(p.task)) for p in job.plan],
+        tasks=[task_result(p, measured[p.task], counts[p.task], majority.get(p.task)) for p in job.plan],
         sealed=seal,
         score_rule=suite_score.score_rule(job.plan),
     )
@@ -85,7 +85,7 @@ def _source(connection: Connection, job_id: str) -> job_pb2.Job | None:
     return job_pb2.Job.FromString(found[0]) if found else None
 
 
-def _task_result(
+def task_result(
     plan: job_pb2.TaskPlan, measured: Measured, counts: Counts, majority_share: float | None
 ) -> metric_pb2.TaskResult:
     return metric_pb2.TaskResult(

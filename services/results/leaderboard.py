@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError
-from services.results import ranking
+from services.results import job_reads, ranking, run_scores
 from services.results.database import Connection, first_row, query
+from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 SCORE = "score"
+PlacesOf = Callable[[str, Sequence[str]], Mapping[str, tuple[int, int]]]
+"""Of a metric and the ranked runs, best first: the lowest and the highest place by job."""
+
+
+_DETAIL_BYTES = 3 * 1024 * 1024
+"""A message holds 4 MB, and an entry with 57 tasks takes 10 KB."""
 
 
 class UnknownSuiteError(Exception):
@@ -23,14 +30,16 @@ class UnknownSuiteError(Exception):
 def leaderboard(
     connection: Connection,
     request: results_service_pb2.GetLeaderboardRequest,
-    announced: Iterable[suite_pb2.Suite] | None = None,
+    announced: Sequence[suite_pb2.Suite] | None = None,
+    visible: Visibility = EVERYTHING,
+    places: PlacesOf | None = None,
 ) -> results_service_pb2.GetLeaderboardResponse:
-    """`announced` are the suites that evaluators know.
+    """`announced` are the suites that evaluators know, `places` knows which places the data leave open.
 
     Raises UnknownSuiteError when the runs alone cannot tell whether suite and metric exist and `announced` is not
     given, and InvalidRequestError when they do not exist.
     """
-    metrics = _metrics(connection, request.suite, announced)
+    metrics = suite_metrics(connection, request.suite, announced, visible)
     metric = request.metric or SCORE
     if metric not in metrics:
         if announced is None:
@@ -40,80 +49,142 @@ def leaderboard(
         )
     if request.limit < 0:
         raise InvalidRequestError(f"limit is {request.limit}; it may be 1 to 1000, or 0 for 10.", "limit")
-    where = {
-        "suite": request.suite,
-        "mode": int(request.mode) or int(suite_pb2.MODE_GENERATE),
-        "endpoint": request.endpoint,
-        "item_set": request.item_set,
-    }
+    board = {"suite": request.suite, "mode": int(request.mode) or int(suite_pb2.MODE_GENERATE)}
+    runs = query("current_runs")
+    if request.project_id or visible.owner:
+        # Of all runs the choice is kept, of some it is made, once for both questions below.
+        chosen = f"CREATE OR REPLACE TEMP TABLE board_runs AS {query('chosen_runs')}"
+        connection.execute(chosen, board | {"project_id": request.project_id, **visible.parameters})
+        runs, board = "FROM board_runs", {}
+    where = board | {"endpoint": request.endpoint}
     response = results_service_pb2.GetLeaderboardResponse(item_set=request.item_set, metrics=metrics)
-    found = first_row(connection, query("leaderboard_sets"), where)
-    if found is None:
+    sets = _item_sets(connection.execute(query("leaderboard_sets").format(runs=runs), where).fetchall())
+    shown = next((found for found in sets if not request.item_set or found.item_set == request.item_set), None)
+    if shown is None:
+        response.item_sets.extend(sets)
         return response
-    response.item_set, newest, response.subset = found[0], job_pb2.Job.FromString(found[1]), found[2]
-    response.items = sum(plan.items for plan in newest.plan)
-    response.published_items = newest.published_items or sum(plan.published_items for plan in newest.plan)
-    where |= {"item_set": response.item_set, "metric": metric}
-    rows = connection.execute(query("leaderboard_rows"), where).fetchall()
-    entries, response.total_models = ranking.rank(
-        (_entry(metric, row) for row in rows), limit=min(request.limit or 10, 1000)
+    response.item_sets.extend([shown, *(found for found in sets if found is not shown)])
+    response.item_set, response.subset = shown.item_set, shown.subset
+    response.items, response.published_items = shown.items, shown.published_items
+    text = query("leaderboard_rows").format(
+        runs=runs, metric=", ".join(f"c.{name}" for name in run_scores.METRIC_COLUMNS)
     )
-    response.entries.extend(entries)
+    rows = connection.execute(text, where | {"item_set": shown.item_set, "metric": metric}).fetchall()
+    entries = [_entry(row) for row in rows]
     if entries:
         response.last_updated.CopyFrom(max((e.completed_at for e in entries), key=Timestamp.ToNanoseconds))
+    ranked, response.total_models = ranking.rank(entries, limit=min(request.limit or 10, 1000))
+    if places is not None:
+        _add_places(ranked, places(metric, [e.job_id for e in sorted(entries, key=lambda e: e.rank) if e.rank]))
+    _add_details(connection, ranked)
+    response.entries.extend(ranked)
     return response
 
 
-def _metrics(connection: Connection, suite: str, announced: Iterable[suite_pb2.Suite] | None) -> list[str]:
-    """What a suite can be ranked by: "score" first, then metrics in task order."""
-    known = {name for (name,) in connection.execute("SELECT DISTINCT suite FROM jobs WHERE suite <> ''").fetchall()}
-    names: list[str] = []
+def _add_places(entries: Sequence[metric_pb2.LeaderboardEntry], places: Mapping[str, tuple[int, int]]) -> None:
+    for entry in entries:
+        entry.rank_low, entry.rank_high = places.get(entry.job_id, (0, 0))
+
+
+def suite_metrics(
+    connection: Connection,
+    suite: str,
+    announced: Sequence[suite_pb2.Suite] | None,
+    visible: Visibility = EVERYTHING,
+) -> list[str]:
+    """What a suite can be ranked by: "score" first, then metrics in task order. Raises as `leaderboard`."""
+    where = {"suite": suite, **visible.parameters}
+    seen = "($visible_owner = '' OR owner = $visible_owner)"
+    # Of everybody's runs the current ones have every metric; they may be none of this user's.
+    runs = "run_scores" if visible.owner else "current_scores"
+    rows = connection.execute(
+        f"SELECT metric FROM {runs} WHERE suite = $suite AND {seen} GROUP BY metric ORDER BY min(place), metric", where
+    ).fetchall()
+    names = [name for (name,) in rows]
+    known = bool(names) or (
+        suite != "" and first_row(connection, f"SELECT 1 FROM jobs WHERE suite = $suite AND {seen} LIMIT 1", where)
+    )
     for listed in announced or ():
-        known.add(listed.suite)
-        if listed.open and suite.startswith(f"{listed.suite}:"):
-            known.add(suite)
+        known = known or listed.suite == suite or (listed.open and suite.startswith(f"{listed.suite}:"))
         if listed.suite == suite:
             names += [spec.metric for task in listed.tasks for spec in task.metrics]
-    if suite not in known:
+    if not known:
         if announced is None:
             raise UnknownSuiteError
-        supported = ", ".join(sorted(known)) or "none yet; start an evaluator"
-        raise InvalidRequestError(f"Invalid benchmark suite. Supported: {supported}", "suite")
-    stored = connection.execute(
-        "SELECT m.metric FROM metrics m JOIN seals s USING (job_id) WHERE s.suite = $suite AND m.task = '' "
-        "GROUP BY m.metric ORDER BY min(m.place), m.metric",
-        {"suite": suite},
-    ).fetchall()
-    return list(dict.fromkeys([SCORE, *(name for (name,) in stored), *names]))
+        stored = connection.execute(
+            f"SELECT DISTINCT suite FROM jobs WHERE suite <> '' AND {seen}", visible.parameters
+        ).fetchall()
+        supported = sorted({name for (name,) in stored} | {listed.suite for listed in announced})
+        raise InvalidRequestError(
+            f"Invalid benchmark suite. Supported: {', '.join(supported) or 'none yet; start an evaluator'}", "suite"
+        )
+    return list(dict.fromkeys([SCORE, *names]))
 
 
-def _entry(metric: str, row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
-    sealed_job, present_job, sealed_at, sealed, runs, tasks, *numbers = row
-    planned = job_pb2.Job.FromString(sealed_job)
-    present = job_pb2.Job.FromString(present_job)
-    result = metric_pb2.JobResult.FromString(sealed)
-    names = ("n", "mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high", "method", "undefined_reason")
+def _item_sets(rows: list[tuple[Any, ...]]) -> list[results_service_pb2.ItemSet]:
+    """The one to show first, then the newest."""
+    ordered = rows[:1] + sorted(rows[1:], key=lambda row: row[-1], reverse=True)
+    return [
+        results_service_pb2.ItemSet(
+            item_set=item_set,
+            items=items or 0,
+            published_items=published or 0,
+            subset=subset,
+            configurations=models or floors,
+            tasks=tasks or [],
+        )
+        for item_set, items, published, subset, models, floors, tasks, _ in ordered
+    ]
+
+
+def _entry(row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
+    """What ranks, without what has to be unpacked."""
+    job_id, configuration, model, endpoint, baseline, completed_at, reason, runs, tasks, before, *rest = row
+    previous_mean, name, alias, *metric = rest
     entry = metric_pb2.LeaderboardEntry(
-        model=planned.spec.model,
-        endpoint=planned.spec.endpoint,
-        endpoint_kind=planned.receipt.endpoint_kind,
-        configuration=planned.receipt.configuration,
-        job_id=planned.job_id,
-        score=metric_pb2.Metric(metric=metric, **dict(zip(names, numbers, strict=True))),
-        task_count=tasks,
+        job_id=job_id,
+        configuration=configuration,
+        model=model,
+        endpoint=endpoint,
+        baseline=baseline,
+        not_ranked_reason=reason,
         run_count=runs,
-        baseline=planned.baseline,
-        tasks=result.tasks,
-        averages=result.averages,
-        not_ranked_reason=result.not_ranked_reason,
-        mode=planned.spec.mode or suite_pb2.MODE_GENERATE,
+        task_count=tasks,
+        previous_job_id=before or "",
+        previous_mean=previous_mean,
+        name=name,
+        alias=alias,
+        score=run_scores.metric_of(metric),
         state=job_pb2.Job.STATE_COMPLETED,
     )
-    if present.HasField("finished_at"):
-        entry.completed_at.CopyFrom(present.finished_at)
-    else:
-        entry.completed_at.FromDatetime(sealed_at.replace(tzinfo=UTC))
-    seconds = planned.progress.elapsed_s
-    # Answers from the store took no time here.
-    entry.tokens_per_second = result.output_tokens / seconds if seconds > 0 and not result.items_reused else 0.0
+    entry.completed_at.FromDatetime(completed_at.replace(tzinfo=UTC))
     return entry
+
+
+def _add_details(connection: Connection, entries: Sequence[metric_pb2.LeaderboardEntry]) -> None:
+    job_ids = [entry.job_id for entry in entries]
+    jobs = job_reads.jobs_by_id(connection, job_ids)
+    results = _results(connection, job_ids)
+    room = _DETAIL_BYTES
+    for entry in entries:
+        job, result = jobs[entry.job_id], results[entry.job_id]
+        entry.endpoint_kind = job.receipt.endpoint_kind
+        entry.mode = job.spec.mode or suite_pb2.MODE_GENERATE
+        entry.shots, entry.repeats = job.spec.suite.shots, max(1, job.spec.suite.repeats)
+        entry.project_id = job.spec.project_id
+        room -= job.receipt.ByteSize() + result.ByteSize()
+        if room > 0:
+            entry.receipt.CopyFrom(job.receipt)
+            entry.tasks.extend(result.tasks)
+            entry.averages.extend(result.averages)
+        seconds = job.progress.elapsed_s
+        # Answers from the store took no time here.
+        if seconds > 0 and not result.items_reused:
+            entry.tokens_per_second = result.output_tokens / seconds
+
+
+def _results(connection: Connection, job_ids: Sequence[str]) -> Mapping[str, metric_pb2.JobResult]:
+    rows = connection.execute(
+        "SELECT job_id, result FROM seals WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))", {"job_ids": job_ids}
+    ).fetchall()
+    return {job_id: metric_pb2.JobResult.FromString(blob) for job_id, blob in rows}

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -14,6 +15,7 @@ from google.protobuf.message import Message
 from services.errors import InvalidRequestError
 
 M = TypeVar("M", bound=Message)
+R = TypeVar("R")
 Key = list[str | int]
 
 MAX_PAGE_BYTES = 3 * 1024 * 1024
@@ -48,20 +50,44 @@ def decode_token(token: str, filter_: str, kinds: tuple[type, ...]) -> Key | Non
         return None
     try:
         found = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError) as error:
+    except (binascii.Error, ValueError, RecursionError) as error:
         raise InvalidRequestError(_BAD_TOKEN, "page_token") from error
     if not isinstance(found, list) or [type(part) for part in found] != [str, *kinds] or found[0] != filter_:
+        raise InvalidRequestError(_BAD_TOKEN, "page_token")
+    if not all(map(_is_storable, found)):
         raise InvalidRequestError(_BAD_TOKEN, "page_token")
     return found[1:]
 
 
+def _is_storable(part: str | int) -> bool:
+    """Whether the database can have a value like this: anybody can write a token."""
+    if isinstance(part, int):
+        return -(2**63) <= part < 2**63
+    return not any("\ud800" <= character <= "\udfff" for character in part)
+
+
+def time_of(microseconds: str | int) -> datetime:
+    """The time in a token's key, in UTC without a zone. Raises InvalidRequestError for one beyond the calendar."""
+    try:
+        return datetime(1970, 1, 1) + timedelta(microseconds=int(microseconds))
+    except OverflowError as error:
+        raise InvalidRequestError(_BAD_TOKEN, "page_token") from error
+
+
 def fill_page(messages: Iterable[M], size: int, filter_: str, key: Callable[[M], Key]) -> tuple[list[M], str]:
     """The page and the token of the next one, "" on the last. `messages` should be one more than `size`."""
-    page: list[M] = []
+    return fill_weighed(messages, size, filter_, key, lambda message: message.ByteSize())
+
+
+def fill_weighed(
+    rows: Iterable[R], size: int, filter_: str, key: Callable[[R], Key], weight: Callable[[R], int]
+) -> tuple[list[R], str]:
+    """`fill_page` for what is no single message; `weight` is what one takes in the answer, in bytes."""
+    page: list[R] = []
     used = 0
-    for message in messages:
-        used += message.ByteSize()
+    for row in rows:
+        used += weight(row)
         if len(page) == size or (page and used > MAX_PAGE_BYTES):
             return page, encode_token(filter_, key(page[-1]))
-        page.append(message)
+        page.append(row)
     return page, ""

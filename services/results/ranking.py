@@ -67,7 +67,8 @@ def _mean_share(tasks: Sequence[metric_pb2.OutcomeCounts], count: Callable[[metr
 def rank(entries: Iterable[metric_pb2.LeaderboardEntry], limit: int) -> tuple[list[metric_pb2.LeaderboardEntry], int]:
     """Orders and ranks entries; returns them with the number of ranked configurations before the limit.
 
-    Ranked rows come first, at most `limit`, then baselines, then rows that are not ranked; each group best first.
+    Ranked rows come first, then baselines, then rows that are not ranked; of each group the best `limit`, best first.
+    Those beyond the limit have their ranks, too.
     Baselines rank only when nothing else does.
     """
     ordered = sorted(entries, key=_order)
@@ -75,9 +76,9 @@ def rank(entries: Iterable[metric_pb2.LeaderboardEntry], limit: int) -> tuple[li
     models = [e for e in ordered if not e.not_ranked_reason and not e.baseline]
     baselines = [e for e in ordered if not e.not_ranked_reason and e.baseline]
     ranked, floor = (models, baselines) if models else (baselines, [])
-    for place, entry in enumerate(ranked[:limit], 1):
+    for place, entry in enumerate(ranked, 1):
         entry.rank = place
-    return [*ranked[:limit], *floor, *unranked], len(ranked)
+    return [*ranked[:limit], *floor[:limit], *unranked[:limit]], len(ranked)
 
 
 def _order(entry: metric_pb2.LeaderboardEntry) -> tuple[float, int, str]:

@@ -135,3 +135,148 @@ ALTER TABLE items ADD COLUMN parameters VARCHAR DEFAULT '';
 ALTER TABLE items ADD COLUMN identity UUID;
 ALTER TABLE items ADD COLUMN cost_usd DOUBLE;
 ALTER TABLE items ADD COLUMN reasoning_tokens INTEGER DEFAULT 0;
+
+-- migration 3: the bound of the answer store
+
+-- What the texts of a finished job take. `attempt` is the one that ended at `ended_at`; `bytes` is NULL until it is
+-- counted, and again when a later attempt ends. Rows up to `dropped_attempt` have lost their texts at `dropped_at`.
+CREATE TABLE answer_texts (
+    job_id VARCHAR PRIMARY KEY,
+    attempt INTEGER NOT NULL,
+    ended_at TIMESTAMP NOT NULL,
+    bytes BIGINT,
+    dropped_at TIMESTAMP,
+    dropped_attempt INTEGER NOT NULL DEFAULT 0
+);
+
+-- 5 to 7 are the finished states. Creation stands in for the end, which only the serialised job tells.
+INSERT INTO answer_texts (job_id, attempt, ended_at) SELECT job_id, attempt, created_at FROM jobs WHERE state >= 5;
+
+-- migration 4: what boards, lists and overviews read, without unpacking jobs
+
+ALTER TABLE jobs ADD COLUMN baseline BOOLEAN DEFAULT false;
+ALTER TABLE jobs ADD COLUMN incomplete BOOLEAN DEFAULT false;
+ALTER TABLE jobs ADD COLUMN finished_at TIMESTAMP;
+
+-- A sealed job is the one in `jobs`: another copy would double them.
+ALTER TABLE seals DROP COLUMN job;
+ALTER TABLE seals ADD COLUMN not_ranked_reason VARCHAR DEFAULT '';
+
+-- Metrics are only ever written together by job, so that a primary key would guard against nothing and take a gigabyte
+-- at 20 million rows.
+CREATE TABLE metrics_without_key AS FROM metrics ORDER BY rowid;
+DROP TABLE metrics;
+ALTER TABLE metrics_without_key RENAME TO metrics;
+
+-- Averages over tasks of sealed jobs, "score" and each metric, beside what runs are chosen and grouped by. `counts` is
+-- false for a run that failed, was cancelled or marked, or is being retried; `completed_at` is the seal's time until the
+-- job's end is known.
+CREATE TABLE run_scores (
+    job_id VARCHAR NOT NULL,
+    attempt INTEGER NOT NULL,
+    suite VARCHAR NOT NULL,
+    mode UTINYINT NOT NULL,
+    item_set VARCHAR NOT NULL,
+    subset BOOLEAN NOT NULL,
+    configuration VARCHAR NOT NULL,
+    owner VARCHAR NOT NULL,
+    project_id BIGINT NOT NULL,
+    model VARCHAR NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    baseline BOOLEAN NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    sealed_at TIMESTAMP NOT NULL,
+    completed_at TIMESTAMP NOT NULL,
+    complete BOOLEAN NOT NULL,
+    counts BOOLEAN NOT NULL,
+    not_ranked_reason VARCHAR NOT NULL,
+    metric VARCHAR NOT NULL,
+    place INTEGER NOT NULL,
+    tasks INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    mean DOUBLE,
+    stderr DOUBLE,
+    ci95_low DOUBLE,
+    ci95_high DOUBLE,
+    bound_low DOUBLE,
+    bound_high DOUBLE,
+    method VARCHAR NOT NULL,
+    undefined_reason VARCHAR NOT NULL
+);
+
+-- The rows of the two newest complete runs that count of each configuration on an item set: `newest` 1 stands for it on
+-- a leaderboard, 2 is the one before. `runs` counts all of them.
+DROP TABLE current_scores;
+CREATE TABLE current_scores AS FROM run_scores;
+ALTER TABLE current_scores ADD COLUMN newest INTEGER;
+ALTER TABLE current_scores ADD COLUMN runs INTEGER;
+
+-- Items that runs have in common, as the newest of them was planned.
+CREATE TABLE item_sets (
+    suite VARCHAR NOT NULL,
+    item_set VARCHAR NOT NULL,
+    items INTEGER NOT NULL,
+    published_items INTEGER NOT NULL,
+    subset BOOLEAN NOT NULL,
+    tasks VARCHAR[] NOT NULL,
+    PRIMARY KEY (suite, item_set)
+);
+
+-- Names of configurations, '' for none.
+CREATE TABLE configuration_names (
+    configuration VARCHAR PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    alias VARCHAR NOT NULL,
+    named_by VARCHAR NOT NULL,
+    named_at TIMESTAMP NOT NULL
+);
+
+-- Every mark that a run was ever given, `mark` as in RunMark; the one with the highest number holds.
+CREATE TABLE marks (
+    number INTEGER PRIMARY KEY,
+    job_id VARCHAR NOT NULL,
+    mark UTINYINT NOT NULL,
+    reason VARCHAR NOT NULL,
+    superseded_by VARCHAR NOT NULL,
+    actor VARCHAR NOT NULL,
+    marked_at TIMESTAMP NOT NULL
+);
+CREATE VIEW present_marks AS
+FROM marks
+QUALIFY row_number() OVER (PARTITION BY job_id ORDER BY number DESC) = 1;
+
+-- migration 5: answers of other tools, until a run has taken them
+
+-- `run` is the serialised ImportedRun. `whole` is false while answers still arrive; `job_id` is the newest job over it,
+-- `done` once that is complete: its items then hold every answer, and those here go. `dropped_at` is NULL until then.
+CREATE TABLE imports (
+    import_id VARCHAR PRIMARY KEY,
+    owner VARCHAR NOT NULL,
+    digest VARCHAR NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    run BLOB NOT NULL,
+    whole BOOLEAN NOT NULL,
+    answers INTEGER NOT NULL,
+    bytes BIGINT NOT NULL,
+    job_id VARCHAR NOT NULL,
+    done BOOLEAN NOT NULL,
+    dropped_at TIMESTAMP
+);
+
+-- `prompts` is the number that GetImportResponse.prompts tells of.
+CREATE TABLE imported_answers (
+    import_id VARCHAR NOT NULL,
+    task VARCHAR NOT NULL,
+    item INTEGER NOT NULL,
+    "repeat" INTEGER NOT NULL,
+    prompts UBIGINT NOT NULL,
+    "row" VARCHAR NOT NULL,
+    prompt VARCHAR NOT NULL,
+    response VARCHAR NOT NULL,
+    finish_reason VARCHAR NOT NULL,
+    continuations STRUCT("text" VARCHAR, loglikelihood DOUBLE, tokens INTEGER, greedy BOOLEAN)[] NOT NULL,
+    latency_ms DOUBLE NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    error VARCHAR NOT NULL
+);

@@ -10,9 +10,11 @@ from typing import Any
 
 from services import bus, rpc
 from services.errors import UnavailableError
-from services.results import ingest
-from services.results.database import Database, open_file
+from services.results import answer_texts, ingest
+from services.results.database import Database
+from services.results.imports import keeping
 from services.results.ingest import Feed
+from services.results.schema import open_file
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
 from services.results.stream import NATS_TROUBLE, OrderedStream
@@ -45,16 +47,23 @@ async def _serve(settings: Settings, stop: asyncio.Event, database: Database, co
     )
     events = Feed(database, OrderedStream(connection, bus.AUDIT, "results-events"), ingest.store_events)
     servicer = ResultsServicer(
-        database, items, events, lambda: announced_suites(connection), lambda job_id: is_job(connection, job_id)
+        database,
+        items,
+        events,
+        lambda: announced_suites(connection),
+        lambda job_id: is_job(connection, job_id),
+        settings.reads,
     )
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
     register = results_service_pb2_grpc.add_ResultsServiceServicer_to_server
-    async with rpc.serve(settings.listen, authenticate, [(register, servicer, NAME)]) as server:
+    async with rpc.serve(settings.listen, authenticate, [(register, servicer, NAME)], tls=rpc.Tls.from_env()) as server:
         await server.set_ready(True)
         try:
             purging = ingest.keep_room(connection, items)
-            await _until_first(stop.wait(), database.lost.wait(), items.run(), events.run(), purging)
+            bounding = answer_texts.keep_bounded(database, settings.answers_max_bytes)
+            tidying = keeping.keep_tidy(database, settings.answers_max_bytes)
+            await _until_first(stop.wait(), database.lost.wait(), items.run(), events.run(), purging, bounding, tidying)
         finally:
             await server.set_ready(False)
     if database.lost.is_set():

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from services import rpc
 from services.errors import InvalidRequestError, NotFoundError, UnavailableError
-from services.results import duckdb_store, item_reads, job_reads, stored_responses
+from services.results import (
+    configurations,
+    duckdb_store,
+    item_reads,
+    job_lists,
+    job_reads,
+    stored_responses,
+    visibility,
+)
+from services.results.comparison.compare import compare
+from services.results.comparison.places import BoardPlaces
 from services.results.database import Connection, Database
+from services.results.export.serving import Exports
+from services.results.imports import reads as imported
+from services.results.imports import taking
 from services.results.ingest import Feed
 from services.results.job_result import compute
-from services.results.leaderboard import UnknownSuiteError, leaderboard
+from services.results.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
+from services.results.marking import mark_run
+from services.results.overview import overview
+from services.results.trends import list_trends
+from services.results.visibility import EVERYTHING, OWN, HiddenJobError, Visibility
+from touchstone.v1 import comparison_pb2, results_service_pb2_grpc, suite_pb2
 from touchstone.v1 import results_service_pb2 as pb
-from touchstone.v1 import results_service_pb2_grpc, suite_pb2
 
 ListSuites = Callable[[], Awaitable[list[suite_pb2.Suite]]]
 IsJob = Callable[[str], Awaitable[bool]]
@@ -31,43 +49,115 @@ _SEAL_WORK_S = 1.0
 
 class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     """`suites` lists what evaluators announce; it is asked only about suites that no run names. `is_job` tells whether
-    the scheduler has a job; it is asked only about jobs that the audit trail did not name yet."""
+    the scheduler has a job; it is asked only about jobs that the audit trail did not name yet. `reads` is
+    that of the settings."""
 
-    def __init__(self, database: Database, results: Feed, events: Feed, suites: ListSuites, is_job: IsJob) -> None:
+    def __init__(
+        self,
+        database: Database,
+        results: Feed,
+        events: Feed,
+        suites: ListSuites,
+        is_job: IsJob,
+        reads: str = visibility.OPEN,
+    ) -> None:
         self._database = database
         self._results = results
         self._events = events
         self._suites = suites
         self._is_job = is_job
+        self._reads = reads
+        self._exports = Exports(database)
+        self._places = BoardPlaces(database)
 
     async def GetJob(self, request: pb.ResultsServiceGetJobRequest, context: Any) -> pb.ResultsServiceGetJobResponse:
-        job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id))
+        visible = self._visible()
+        job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id, visible))
         return pb.ResultsServiceGetJobResponse(job=job)
 
     async def ListJobs(
         self, request: pb.ResultsServiceListJobsRequest, context: Any
     ) -> pb.ResultsServiceListJobsResponse:
-        return await self._database.read(lambda c: job_reads.list_jobs(c, request))
+        visible = self._visible()
+        return await self._database.read(lambda c: job_lists.list_jobs(c, request, visible))
 
     async def GetJobResult(self, request: pb.GetJobResultRequest, context: Any) -> pb.GetJobResultResponse:
-        result = await self._of_job(request.job_id, lambda c: job_reads.get_job_result(c, request.job_id))
+        visible = self._visible()
+        result = await self._of_job(request.job_id, lambda c: job_reads.get_job_result(c, request.job_id, visible))
         return pb.GetJobResultResponse(result=result)
 
     async def GetLeaderboard(self, request: pb.GetLeaderboardRequest, context: Any) -> pb.GetLeaderboardResponse:
+        visible = self._visible()
         try:
-            return await self._database.read(lambda c: leaderboard(c, request))
+            return await self._database.read(lambda c: leaderboard(c, request, None, visible, self._places.of))
         except UnknownSuiteError:
             announced = await self._suites()
-            return await self._database.read(lambda c: leaderboard(c, request, announced))
+            return await self._database.read(lambda c: leaderboard(c, request, announced, visible))
+        finally:
+            self._places.catch_up()
+
+    async def Compare(self, request: comparison_pb2.CompareRequest, context: Any) -> comparison_pb2.CompareResponse:
+        visible = self._visible()
+        try:
+            return await self._database.read(lambda c: compare(c, request, visible))
+        except NotFoundError:
+            await self._require_suite(request.suite, visible)
+            raise
 
     async def ListItems(self, request: pb.ListItemsRequest, context: Any) -> pb.ListItemsResponse:
-        return await self._of_job(request.job_id, lambda c: item_reads.list_items(c, request))
+        visible = self._visible()
+        return await self._of_job(request.job_id, lambda c: item_reads.list_items(c, request, visible))
 
     async def GetItem(self, request: pb.GetItemRequest, context: Any) -> pb.GetItemResponse:
-        return pb.GetItemResponse(item=await self._database.read(lambda c: item_reads.get_item(c, request)))
+        visible = self._visible()
+        return pb.GetItemResponse(item=await self._database.read(lambda c: item_reads.get_item(c, request, visible)))
+
+    async def Export(self, request: pb.ExportRequest, context: Any) -> AsyncGenerator[pb.ExportResponse]:
+        async with aclosing(self._exports.serve(request, self._visible())) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def ImportAnswers(
+        self, requests: AsyncIterator[pb.ImportAnswersRequest], context: Any
+    ) -> pb.ImportAnswersResponse:
+        return await taking.take(self._database, requests, rpc.identity().user, _now())
+
+    async def GetImport(self, request: pb.GetImportRequest, context: Any) -> pb.GetImportResponse:
+        rpc.require_admin()
+        return await self._database.read(lambda c: imported.get_import(c, request))
 
     async def ListEvents(self, request: pb.ListEventsRequest, context: Any) -> pb.ListEventsResponse:
-        return await self._database.read(lambda c: job_reads.list_events(c, request))
+        visible = self._visible()
+        return await self._database.read(lambda c: job_reads.list_events(c, request, visible))
+
+    async def GetOverview(self, request: pb.GetOverviewRequest, context: Any) -> pb.GetOverviewResponse:
+        visible, now = self._visible(), _now()
+        return await self._database.read(lambda c: overview(c, request, now, visible))
+
+    async def ListTrends(self, request: pb.ListTrendsRequest, context: Any) -> pb.ListTrendsResponse:
+        visible, now = self._visible(), _now()
+        return await self._database.read(lambda c: list_trends(c, request, now, visible))
+
+    async def ListConfigurations(
+        self, request: pb.ListConfigurationsRequest, context: Any
+    ) -> pb.ListConfigurationsResponse:
+        visible = self._visible()
+        return await self._database.read(lambda c: configurations.list_configurations(c, request, visible))
+
+    async def NameConfiguration(
+        self, request: pb.NameConfigurationRequest, context: Any
+    ) -> pb.NameConfigurationResponse:
+        caller, visible, now = rpc.identity(), self._visible(), _now()
+        named = await self._database.write(
+            lambda c: configurations.name_configuration(c, request, caller, now, visible)
+        )
+        return pb.NameConfigurationResponse(configuration=named)
+
+    async def MarkRun(self, request: pb.MarkRunRequest, context: Any) -> pb.MarkRunResponse:
+        caller, visible, now = rpc.identity(), self._visible(), _now()
+        await self._database.write(lambda c: mark_run(c, request, caller, now, visible))
+        result = await self._database.read(lambda c: job_reads.get_job_result(c, request.job_id, visible))
+        return pb.MarkRunResponse(result=result)
 
     async def SealJob(self, request: pb.SealJobRequest, context: Any) -> pb.SealJobResponse:
         rpc.require_admin()
@@ -90,7 +180,22 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def FindResponses(self, request: pb.FindResponsesRequest, context: Any) -> pb.FindResponsesResponse:
         rpc.require_admin()
-        return await self._database.read(lambda c: stored_responses.find_responses(c, request))
+        if request.import_id:
+            return await self._database.read(lambda c: imported.find_answers(c, request))
+        # The caller is an evaluator, which sees all; its job's owner may not.
+        visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
+        return await self._database.read(lambda c: stored_responses.find_responses(c, request, visible))
+
+    async def _require_suite(self, suite: str, visible: Visibility) -> None:
+        """Raises InvalidRequestError for a suite that neither runs nor evaluators name."""
+        if suite:
+            with contextlib.suppress(UnavailableError):
+                announced = await self._suites()
+                await self._database.read(lambda c: suite_metrics(c, suite, announced, visible))
+
+    def _visible(self) -> Visibility:
+        """What the caller may read. To be asked here: reads run in threads, which do not know the caller."""
+        return visibility.of_caller(self._reads)
 
     async def _of_job(self, job_id: str, read: Callable[[Connection], Read]) -> Read:
         """Reads what belongs to a job. Who has just created it can read it, though its audit event is on its way."""
@@ -99,14 +204,25 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
             position = self._events.position
             try:
                 return await self._database.read(read)
+            except HiddenJobError:
+                raise
             except NotFoundError:
                 left = until - asyncio.get_running_loop().time()
-                if left <= 0 or not await self._is_job(job_id):
+                if left <= 0 or await self._is_stored(job_id) or not await self._is_job(job_id):
                     raise
                 with contextlib.suppress(UnavailableError):
                     await self._events.reached(position + 1, left)
+
+    async def _is_stored(self, job_id: str) -> bool:
+        """What was not found is something else that the question names, such as a baseline."""
+        return await self._database.read(lambda c: job_reads.is_stored(c, job_id))
 
     async def _reached(self, position: int, context: Any) -> None:
         left = context.time_remaining()
         timeout_s = _SEAL_WAIT_S if left is None else max(0, min(_SEAL_WAIT_S, left - _SEAL_WORK_S))
         await self._results.reached(position, timeout_s)
+
+
+def _now() -> datetime:
+    """As the database has times: UTC without a zone."""
+    return datetime.now(UTC).replace(tzinfo=None)

@@ -7,24 +7,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services import bus, rpc
+from services.errors import InvalidRequestError
+from services.results import visibility
+
+ANSWERS_MAX_BYTES = 20 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`listen` is the host:port that gRPC binds; `database` the DuckDB file, made with its folder when absent."""
+    """`listen` is the host:port that gRPC binds; `database` the DuckDB file, made with its folder when absent.
+
+    `reads` is "open", or "own" where users may read their own jobs only. Texts of finished jobs' answers take at most
+    `answers_max_bytes`, 0 meaning as much as comes.
+    """
 
     listen: str
     database: Path
     bus: bus.Settings
     rpc: rpc.Settings
+    reads: str = visibility.OPEN
+    answers_max_bytes: int = ANSWERS_MAX_BYTES
 
     @classmethod
     def from_env(cls) -> Settings:
-        """Raises InvalidRequestError when the variables contradict each other."""
+        """Raises InvalidRequestError when the variables contradict each other or hold what they may not."""
+        reads = os.environ.get("TOUCHSTONE_READS", visibility.OPEN)
+        if reads not in (visibility.OPEN, visibility.OWN):
+            raise InvalidRequestError(f"TOUCHSTONE_READS is {reads!r}; it may be open or own.")
         state = Path(os.environ.get("TOUCHSTONE_STATE_DIR", "var"))
         return cls(
-            listen=os.environ.get("TOUCHSTONE_RESULTS_LISTEN", "127.0.0.1:50052"),
+            listen=os.environ.get("TOUCHSTONE_RESULTS_LISTEN", "127.0.0.1:8052"),
             database=state / "results" / "touchstone.duckdb",
             bus=bus.Settings.from_env(),
             rpc=rpc.Settings.from_env(),
+            reads=reads,
+            answers_max_bytes=_bytes("TOUCHSTONE_ANSWERS_MAX_BYTES", ANSWERS_MAX_BYTES),
         )
+
+
+def _bytes(name: str, default: int) -> int:
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal():
+        raise InvalidRequestError(f"{name} is {text!r}; it is a number of bytes, or 0 for no bound.")
+    return int(text)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from services.errors import InvalidRequestError
+from services.errors import ConflictError, InvalidRequestError
 from services.results.database import Connection, query
 from services.results.paging import MAX_PAGE_BYTES
 from services.results.rows import COLUMNS, stored_item
+from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import item_result_pb2, results_service_pb2
 
 MOST = 1000
@@ -21,11 +22,13 @@ _COLUMNS = COLUMNS.replace('"prompt"', "'' AS prompt")
 
 
 def find_responses(
-    connection: Connection, request: results_service_pb2.FindResponsesRequest
+    connection: Connection,
+    request: results_service_pb2.FindResponsesRequest,
+    visible: Visibility = EVERYTHING,
 ) -> results_service_pb2.FindResponsesResponse:
     """Final outcomes by place in a job or by identity; at least one where there is one, and then what fits one message.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError, and ConflictError where the texts were dropped.
     """
     if request.job_id:
         if request.identities:
@@ -40,8 +43,13 @@ def find_responses(
         for identity in request.identities:
             if not _IDENTITY.fullmatch(identity):
                 raise InvalidRequestError(f"{identity!r} is no identity of 32 hexadecimal digits.", "identities")
-        name, where = "find_by_identity", {"identities": list(request.identities)}
-    rows = [row for (row,) in connection.execute(query(name), where).fetchall()]
+        name, where = "find_by_identity", {"identities": list(request.identities), **visible.parameters}
+    found = connection.execute(query(name), where).fetchall()
+    if any(dropped for _, dropped in found):
+        raise ConflictError(
+            f"The texts of job {request.job_id}'s answers were dropped, as the store was full. Start a new job."
+        )
+    rows = [row for row, _ in found]
     response = results_service_pb2.FindResponsesResponse()
     used = 0
     for result in _read(connection, rows):

@@ -26,11 +26,16 @@ def averages_by_metric(
     names = list(dict.fromkeys(spec.metric for plan in plans for spec in plan.metrics))
     averages = []
     for metric in ("", *names):
-        having = [p for p in plans if not metric or any(spec.metric == metric for spec in p.metrics)]
-        found = _average([p for p in having if not p.beside] or (having if metric else []), measured, metric)
+        found = _average(averaged_tasks(plans, metric), measured, metric)
         if found is not None:
             averages.append(found)
     return averages
+
+
+def averaged_tasks(plans: Sequence[job_pb2.TaskPlan], metric: str) -> list[job_pb2.TaskPlan]:
+    """The tasks that a metric is averaged over, "" being the suite's score."""
+    having = [p for p in plans if not metric or any(spec.metric == metric for spec in p.metrics)]
+    return [p for p in having if not p.beside] or (having if metric else [])
 
 
 def further_averages(
@@ -67,7 +72,7 @@ def pooled_accuracy(plans: Sequence[job_pb2.TaskPlan], data: Mapping[str, TaskDa
 def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
     """How the suite's score comes about, in one sentence; "" when nothing makes it up."""
     counted = [plan for plan in plans if not plan.beside]
-    groups = _groups(counted)
+    groups = grouped(counted)
     metrics = [[spec.metric for spec in specs.counts(plan.metrics)] for plan in counted]
     names = {name for task in metrics for name in task}
     single = names.pop().replace("_", " ") if len(names) == 1 else ""
@@ -93,7 +98,7 @@ def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
 def _average(
     plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured], metric: str
 ) -> tuple[metric_pb2.Metric, int] | None:
-    groups = _groups(plans)
+    groups = grouped(plans)
     estimate = average([[measured[plan.task] for plan in members] for members in groups.values()], metric)
     return None if estimate is None else (metric_message(metric or SCORE, estimate), len(groups))
 
@@ -104,7 +109,7 @@ def _micro(plans: Sequence[job_pb2.TaskPlan], data: Mapping[str, TaskData]) -> m
     return pooled_accuracy(plans, data)
 
 
-def _groups(plans: Sequence[job_pb2.TaskPlan]) -> dict[str, list[job_pb2.TaskPlan]]:
+def grouped(plans: Sequence[job_pb2.TaskPlan]) -> dict[str, list[job_pb2.TaskPlan]]:
     """Tasks that count once together."""
     groups: dict[str, list[job_pb2.TaskPlan]] = defaultdict(list)
     for plan in plans:

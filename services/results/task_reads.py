@@ -98,8 +98,8 @@ def read_data(
     clustered = {p.task for p in job.plan if counts[p.task].grouped or repeats_of(p) > 1}
     by_cluster = clustered | {p.task for p in job.plan if _averages_means(p)}
     cells = _read_cells(connection, job, by_cluster)
-    members = _read_members(connection, job, by_cluster)
-    scores = _read_scores(connection, job, by_cluster)
+    members = read_members(connection, job, by_cluster)
+    scores = read_scores(connection, job, by_cluster)
     data = {}
     for plan in job.plan:
         count = counts[plan.task]
@@ -142,10 +142,10 @@ def _read_cells(connection: Connection, job: job_pb2.Job, but: set[str]) -> dict
     return cells
 
 
-def _read_members(
+def read_members(
     connection: Connection, job: job_pb2.Job, by_cluster: set[str]
 ) -> dict[str, tuple[list[Cell], ClusterCells]]:
-    """Cells, and the clusters that they consist of."""
+    """Cells, and the clusters that they consist of, of the tasks `by_cluster`."""
     tasks = [p.task for p in job.plan if any(map(specs.is_table, p.metrics)) and p.task in by_cluster]
     if not tasks:
         return {}
@@ -163,8 +163,11 @@ def _members(kinds: Mapping[_Kind, list[tuple[int, float]]]) -> tuple[list[Cell]
     return cells, ClusterCells(np.array(clusters, dtype=np.int64), places, np.array(shares, dtype=float))
 
 
-def _read_scores(connection: Connection, job: job_pb2.Job, by_cluster: set[str]) -> dict[str, dict[str, Scores]]:
-    """By task and metric. Metrics of one kind are read for all tasks at once."""
+def read_scores(connection: Connection, job: job_pb2.Job, by_cluster: set[str]) -> dict[str, dict[str, Scores]]:
+    """By task and metric: those with a rule, and the accuracy of tasks `by_cluster`, whose clusters are told apart.
+
+    Metrics of one kind are read for all tasks at once.
+    """
     wanted: dict[tuple[int, str, str], list[tuple[str, str]]] = defaultdict(list)
     for plan in job.plan:
         for spec in plan.metrics:

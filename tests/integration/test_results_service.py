@@ -24,7 +24,7 @@ from deploy.local.ports import free_port
 from services import bus, rpc
 from tests.nats_server import NatsServer
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, plan
-from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
+from touchstone.v1 import job_pb2, results_service_pb2_grpc, token_pb2, unit_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ async def drained(service: Service, stub: Stub, position: int, items: int) -> No
     assert service.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.chaos
 async def test_random_kills_of_the_service_lose_and_double_nothing(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -253,6 +254,7 @@ rpc.run(main)
 """
 
 
+@pytest.mark.chaos
 async def test_a_service_that_acknowledges_before_it_stores_fails_the_same_test(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -265,6 +267,7 @@ async def test_a_service_that_acknowledges_before_it_stores_fails_the_same_test(
     assert stored < items
 
 
+@pytest.mark.chaos
 async def test_nats_may_be_killed_and_restarted_while_results_come_in(
     service: Service, connection: bus.Bus, stub: Stub, nats: NatsServer
 ) -> None:
@@ -418,3 +421,73 @@ async def test_reading_goes_on_after_the_consumer_was_deleted_under_the_service(
     await connection.js.delete_consumer(bus.RESULTS, "results-items")
     response = await seal(stub, job("b", plan("t", 20)), await publish(connection, "b", range(2)))
     assert response.missing == 0
+
+
+async def test_marks_and_names_survive_a_kill(service: Service, connection: bus.Bus, stub: Stub) -> None:
+    service.start()
+    for number, job_id in enumerate(("old", "new")):
+        done = job(job_id, plan("t", 10), state=job_pb2.Job.STATE_COMPLETED, minute=number)
+        await publish_event(connection, event(f"000{number}", done, "completed"))
+        await seal(stub, done, await publish(connection, job_id, range(1)))
+    named = await stub.NameConfiguration(
+        pb.NameConfigurationRequest(configuration="m1@local", name="first", alias="prod")
+    )
+    assert (named.configuration.job_id, named.configuration.run_count) == ("new", 2)
+    marked = await stub.MarkRun(pb.MarkRunRequest(job_id="new", mark=pb.RUN_MARK_INVALIDATED, reason="a wrong prompt"))
+    assert (marked.result.mark, marked.result.mark_reason) == ("invalidated", "a wrong prompt")
+    service.end()
+    service.start()
+    await service.answers()
+    entries = (await stub.GetLeaderboard(pb.GetLeaderboardRequest(suite="glue"), wait_for_ready=True)).entries
+    assert [(e.job_id, e.name, e.alias, e.run_count) for e in entries] == [("old", "first", "prod", 1)]
+    kept = (await stub.GetJobResult(pb.GetJobResultRequest(job_id="new"))).result
+    assert (kept.mark, kept.mark_reason, kept.suite_score.mean) == ("invalidated", "a wrong prompt", 1.0)
+    assert (await stub.GetOverview(pb.GetOverviewRequest())).runs_with_metric == 1
+
+
+async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Service, connection: bus.Bus) -> None:
+    service.environment |= {"TOUCHSTONE_AUTH": "token", "TOUCHSTONE_SERVICE_TOKEN": "s3cret", "TOUCHSTONE_READS": "own"}
+    service.start()
+    ann, bob = (rpc.metadata("s3cret", rpc.Identity(name, token_pb2.ROLE_USER)) for name in ("ann", "bob"))
+    admin = rpc.metadata("s3cret", rpc.Identity("root", token_pb2.ROLE_ADMIN))
+    made = job(str(uuid.uuid4()), plan("t", 10), state=job_pb2.Job.STATE_COMPLETED)
+    await connection.kv_put(bus.JOBS, bus.job_key(made.job_id), made.SerializeToString())
+    await publish_event(connection, event("0001", made, "completed"))
+    async with rpc.channel(service.address) as channel:
+        stub: Stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        sealing = pb.SealJobRequest(job=made, results_sequence=await publish(connection, made.job_id, range(1)))
+        await stub.SealJob(sealing, timeout=20, metadata=rpc.metadata("s3cret"))
+        closed = 0
+        for method in pb.DESCRIPTOR.services_by_name["ResultsService"].methods:
+            # These two are the services' own.
+            if "job_id" not in method.input_type.fields_by_name or method.name in ("ListStoredItems", "FindResponses"):
+                continue
+            call = getattr(stub, method.name)
+            values = {"job_id": made.job_id, "task": "t", "mark": pb.RUN_MARK_VALID}
+            given = {name: value for name, value in values.items() if name in method.input_type.fields_by_name}
+            request = getattr(pb, method.input_type.name)(**given)
+            for caller in (ann, admin):
+                await call(request, metadata=caller)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call(request, metadata=bob)
+            assert (caught.value.code(), caught.value.details()) == (
+                grpc.StatusCode.NOT_FOUND,
+                f"Benchmark job {made.job_id} not found",
+            ), method.name
+            closed += 1
+        assert closed >= 6
+        glue = pb.GetLeaderboardRequest(suite="glue")
+        for caller in (ann, admin):
+            assert len((await stub.GetLeaderboard(glue, metadata=caller)).entries) == 1
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.GetLeaderboard(glue, metadata=bob)
+        assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT, "no run that bob sees names the suite"
+        for caller, count in ((ann, 1), (admin, 1), (bob, 0)):
+            jobs = await stub.ListJobs(pb.ResultsServiceListJobsRequest(), metadata=caller)
+            figures = await stub.GetOverview(pb.GetOverviewRequest(), metadata=caller)
+            named = await stub.ListConfigurations(pb.ListConfigurationsRequest(), metadata=caller)
+            days = pb.ListTrendsRequest(suite="glue", days=3650)
+            trends = await stub.ListTrends(days, metadata=caller)
+            events = await stub.ListEvents(pb.ListEventsRequest(), metadata=caller)
+            counted = (jobs.total_size, figures.total_jobs, len(named.configurations))
+            assert (*counted, len(trends.trends), len(events.events)) == (count,) * 5

@@ -1,17 +1,31 @@
--- The run that stands for each configuration, with the metric asked for.
+-- The run that stands for each configuration on an item set, with the metric asked for, beside the run before.
+WITH runs AS ({runs}),
+counted AS (
+    SELECT configuration, sum(runs)::INTEGER AS run_count
+    FROM runs
+    WHERE metric = 'score' AND newest = 1
+    GROUP BY configuration
+)
 SELECT
-    s.job,
-    j.job,
-    s.sealed_at,
-    s.result,
-    (SELECT count(*) FROM seals r JOIN jobs rj USING (job_id)
-     WHERE r.suite = s.suite AND r.configuration = s.configuration AND r.complete AND rj.state NOT IN (6, 7)),
-    m.tasks, m.n, m.mean, m.stderr, m.ci95_low, m.ci95_high, m.bound_low, m.bound_high, m.method, m.undefined_reason
-FROM current_scores c
-JOIN seals s USING (job_id)
-JOIN jobs j USING (job_id)
-JOIN metrics m ON m.job_id = c.job_id AND m.task = '' AND m.metric = $metric
-WHERE c.suite = $suite
-  AND c.mode = $mode
+    c.job_id,
+    c.configuration,
+    c.model,
+    c.endpoint,
+    c.baseline,
+    c.completed_at,
+    c.not_ranked_reason,
+    counted.run_count,
+    c.tasks,
+    p.job_id,
+    p.mean,
+    coalesce(name, ''),
+    coalesce(alias, ''),
+    {metric}
+FROM runs c
+JOIN counted USING (configuration)
+LEFT JOIN runs p ON p.newest = 2 AND p.item_set = c.item_set AND p.configuration = c.configuration AND p.metric = c.metric
+LEFT JOIN configuration_names names ON names.configuration = c.configuration
+WHERE c.newest = 1
   AND c.item_set = $item_set
-  AND ($endpoint = '' OR j.endpoint = $endpoint)
+  AND c.metric = $metric
+  AND ($endpoint = '' OR c.endpoint = $endpoint)

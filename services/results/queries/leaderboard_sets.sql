@@ -1,14 +1,17 @@
 -- Item sets that some configuration has a complete run on: whole runs first, then the set with the most items, so that a
 -- trial on a few does not take the board over, then the one with the newest run.
-SELECT s.item_set, arg_max(s.job, s.sealed_at), bool_or(s.subset)
-FROM current_scores c
-JOIN seals s USING (job_id)
-JOIN jobs j USING (job_id)
-LEFT JOIN metrics m ON m.job_id = s.job_id AND m.task = '' AND m.metric = 'score'
-WHERE c.suite = $suite
-  AND c.mode = $mode
-  AND ($endpoint = '' OR j.endpoint = $endpoint)
-  AND ($item_set = '' OR c.item_set = $item_set)
-GROUP BY s.item_set
-ORDER BY bool_or(s.subset), max(m.n) DESC NULLS LAST, max(s.sealed_at) DESC, s.item_set
-LIMIT 1
+WITH runs AS ({runs})
+SELECT
+    item_set,
+    any_value(i.items),
+    any_value(i.published_items),
+    bool_or(r.subset),
+    count(*) FILTER (not_ranked_reason = '' AND NOT baseline) AS models,
+    count(*) FILTER (not_ranked_reason = '' AND baseline) AS floors,
+    any_value(i.tasks),
+    max(sealed_at) AS newest_at
+FROM runs r
+LEFT JOIN item_sets i USING (suite, item_set)
+WHERE metric = 'score' AND newest = 1 AND ($endpoint = '' OR endpoint = $endpoint)
+GROUP BY item_set
+ORDER BY bool_or(r.subset), max(n) DESC NULLS LAST, newest_at DESC, item_set

@@ -1,6 +1,6 @@
 INSERT INTO seals VALUES (
     $job_id, $attempt, $sealed_at, $missing, $infrastructure_errors, $complete,
-    $suite, $mode, $item_set, $subset, $configuration, $job, $result
+    $suite, $mode, $item_set, $subset, $configuration, $result, $not_ranked_reason
 )
 ON CONFLICT (job_id) DO UPDATE SET
     attempt = excluded.attempt,
@@ -13,5 +13,5 @@ ON CONFLICT (job_id) DO UPDATE SET
     item_set = excluded.item_set,
     subset = excluded.subset,
     configuration = excluded.configuration,
-    job = excluded.job,
-    result = excluded.result
+    result = excluded.result,
+    not_ranked_reason = excluded.not_ranked_reason

@@ -73,19 +73,17 @@ def job(
 def answer(
     item: int, prediction: str = "yes", reference: str = "yes", outcome: int = ANSWERED, **fields: object
 ) -> item_result_pb2.ItemResult:
-    fields.setdefault("position", item)
+    usual = {"position": item, "response": f"answer: {prediction}", "prompt": f"question {item}"}
     result = item_result_pb2.ItemResult(
         item=item,
         outcome=item_result_pb2.Outcome.Name(outcome),
         prediction=prediction if outcome == ANSWERED else "",
         reference=reference,
-        response=f"answer: {prediction}",
-        prompt=f"question {item}",
         latency_ms=10.0 + item,
         input_tokens=20,
         output_tokens=3,
         calls=1,
-        **fields,  # type: ignore[arg-type]
+        **(usual | fields),  # type: ignore[arg-type]
     )
     if outcome != ERROR and "statistics" not in fields:
         result.statistics["correct"] = float(outcome == ANSWERED and prediction == reference)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.results.database import Connection, open_file
+from services.results.database import Connection
+from services.results.schema import open_file
 
 
 @pytest.fixture

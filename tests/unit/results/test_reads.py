@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
-from services.results import duckdb_store, item_reads, job_reads, paging
+from services.results import duckdb_store, item_reads, job_lists, job_reads, paging
 from services.results.database import Connection
 from tests.unit.results.builders import CUT, ERROR, START, UNPARSED, answer, batch, event, job, known, plan, run, seal
 from touchstone.v1 import job_pb2
@@ -156,7 +156,7 @@ def test_job_pages_walk_all_jobs_newest_first_even_with_equal_times(connection: 
     duckdb_store.store_events(connection, [event(f"{n:04d}", j) for n, j in enumerate(jobs)])
     token, found = "", []
     while True:
-        page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=5, page_token=token))
+        page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=5, page_token=token))
         found += [j.job_id for j in page.jobs]
         assert page.total_size == 23
         token = page.next_page_token
@@ -176,7 +176,7 @@ def test_job_filters_are_joined_by_and(connection: Connection) -> None:
 
     def listed(**filters: object) -> str:
         request = pb.ResultsServiceListJobsRequest(**filters)  # type: ignore[arg-type]
-        response = job_reads.list_jobs(connection, request)
+        response = job_lists.list_jobs(connection, request)
         assert response.total_size == len(response.jobs)
         return "".join(j.job_id for j in response.jobs)
 
@@ -204,7 +204,7 @@ def test_event_pages_walk_the_whole_trail_oldest_first(connection: Connection) -
 
 def test_a_negative_page_size_is_refused_and_a_large_one_is_the_most(connection: Connection) -> None:
     with pytest.raises(InvalidRequestError, match="page_size"):
-        job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=-1))
+        job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=-1))
     assert paging.page_size(5000, 20, 1000) == 1000
     assert paging.page_size(0, 20, 1000) == 20
 

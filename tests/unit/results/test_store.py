@@ -10,8 +10,9 @@ import pytest
 
 from services.errors import UnavailableError
 from services.results import duckdb_store, item_reads, job_reads
-from services.results.database import Connection, open_file
+from services.results.database import Connection
 from services.results.duckdb_store import Mark
+from services.results.schema import migrations, open_file
 from tests.unit.results.builders import ANSWERED, CUT, ERROR, UNPARSED, answer, batch, event, job, plan, run, seal
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
 
@@ -225,17 +226,17 @@ def test_a_retry_is_sealed_anew_with_all_its_items(connection: Connection) -> No
     again = seal(connection, job("j", plan("t", 2), attempt=2))
     assert (again.missing, again.infrastructure_errors) == (0, 0)
     assert again.result.suite_score.mean == 0.5
-    assert connection.execute("SELECT job_id FROM current_scores").fetchall() == [("j",)]
+    assert connection.execute("SELECT DISTINCT job_id FROM current_scores WHERE newest = 1").fetchall() == [("j",)]
     assert connection.execute("SELECT mean FROM metrics WHERE task = 't'").fetchall() == [(0.5,)]
 
 
 def test_a_job_that_is_cancelled_after_its_seal_stands_for_nothing(connection: Connection) -> None:
     run(connection, job("old", plan("t", 4)), right=2, wrong=2, minute=1)
     run(connection, job("new", plan("t", 4)), right=4, minute=2)
-    assert connection.execute("SELECT job_id FROM current_scores").fetchall() == [("new",)]
+    assert connection.execute("SELECT DISTINCT job_id FROM current_scores WHERE newest = 1").fetchall() == [("new",)]
     cancelled = job("new", plan("t", 4), state=job_pb2.Job.STATE_CANCELLED)
     duckdb_store.store_events(connection, [event("999999-zzz", cancelled, "cancelled")])
-    assert connection.execute("SELECT job_id FROM current_scores").fetchall() == [("old",)]
+    assert connection.execute("SELECT DISTINCT job_id FROM current_scores WHERE newest = 1").fetchall() == [("old",)]
 
 
 def test_stored_positions_are_those_with_a_final_outcome(connection: Connection) -> None:
@@ -271,7 +272,7 @@ def test_opening_again_applies_no_migration_twice_and_keeps_the_rows(tmp_path: P
     first.close()
     second = open_file(path)
     assert second.execute("SELECT count(*) FROM items").fetchone() == (1,)
-    assert second.execute("SELECT number FROM migrations").fetchall() == [(1,), (2,)]
+    assert second.execute("SELECT number FROM migrations").fetchall() == [(number,) for number, _ in migrations()]
     second.close()
 
 

@@ -10,7 +10,8 @@ from services.errors import InvalidRequestError
 from services.results import duckdb_store
 from services.results.database import Connection
 from services.results.stored_responses import MOST, find_responses
-from tests.unit.results.builders import CUT, ERROR, UNPARSED, answer, batch
+from services.results.visibility import Visibility
+from tests.unit.results.builders import CUT, ERROR, UNPARSED, answer, batch, event, job, plan
 from touchstone.v1 import item_result_pb2
 from touchstone.v1.results_service_pb2 import FindResponsesRequest
 
@@ -56,6 +57,15 @@ def test_of_several_answers_with_one_identity_the_newest_is_given(connection: Co
         store(connection, job_id, answer(0, f"said {number}", identity=identity("same")))
     store(connection, "failed", answer(0, outcome=ERROR, identity=identity("same")))
     assert [r.prediction for r in by_identity(connection, "same", "other")] == ["said 2"]
+
+
+def test_where_reads_are_closed_only_the_owners_own_answers_stand_in(connection: Connection) -> None:
+    for owner in ("ann", "bob"):
+        duckdb_store.store_events(connection, [event(f"1{owner}", job(f"of {owner}", plan("t", 1), owner=owner))])
+        store(connection, f"of {owner}", answer(0, owner, identity=identity("same")))
+    request = FindResponsesRequest(identities=[identity("same")], owner="ann")
+    assert [r.prediction for r in find_responses(connection, request, Visibility("ann")).results] == ["ann"]
+    assert [r.prediction for r in find_responses(connection, request).results] == ["bob"]
 
 
 def test_positions_are_those_of_one_job_and_one_task(connection: Connection) -> None:

@@ -1,0 +1,126 @@
+"""What may be compared with what, and why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from services.results.comparison.candidates import MODE_NAMES
+from services.results.comparison.runs import Run
+from touchstone.v1 import job_pb2
+
+_SHOWN_CHARACTERS = 12
+"""Of a revision or a hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """Runs are known by their places. `tasks` are those that all runs have, in the suite's order; `left_out` the rest.
+
+    `cohorts[task][run]` numbers, from 0, the sets of runs that compare on a task with each other. `plans[task][run]` is
+    the run's plan, with the metrics alone that all of its cohort define alike.
+    """
+
+    runs: Sequence[Run]
+    tasks: Sequence[str]
+    left_out: Sequence[str]
+    cohorts: Mapping[str, Sequence[int]]
+    plans: Mapping[str, Sequence[job_pb2.TaskPlan]]
+
+    def reason(self, a: int, b: int, tasks: Sequence[str]) -> str:
+        """Why two runs do not compare on these tasks, as part of a sentence; "" when they do."""
+        told: dict[str, list[str]] = {}
+        for task in tasks:
+            if self.cohorts[task][a] != self.cohorts[task][b]:
+                why = difference_of_task(self.runs[a], self.runs[b], task)
+                told.setdefault(why, []).append(self.title(task))
+        # What holds for every task is said once, without naming them.
+        return "; ".join(
+            why if len(titles) == len(tasks) else f"{_some(titles)}: {why}" for why, titles in told.items()
+        )
+
+    def title(self, task: str) -> str:
+        return self.runs[0].plans[task].title or task
+
+
+def compare(runs: Sequence[Run]) -> Comparability:
+    order = {task: None for run in runs for task in run.plans}
+    tasks = [task for task in order if all(task in run.plans for run in runs)]
+    cohorts = {task: _cohorts(runs, task) for task in tasks}
+    return Comparability(
+        runs,
+        tasks,
+        left_out=[task for task in order if task not in tasks],
+        cohorts=cohorts,
+        plans={task: _shared_plans([run.plans[task] for run in runs], cohorts[task]) for task in tasks},
+    )
+
+
+def difference_of_task(a: Run, b: Run, task: str) -> str:
+    """Why two runs do not compare on a task, as part of a sentence; "" when they do."""
+    one, other = a.plans[task], b.plans[task]
+    if a.mode != b.mode:
+        return f"one ran in {MODE_NAMES[a.mode]} mode, the other in {MODE_NAMES[b.mode]} mode"
+    if one.data.revision != other.data.revision and not _same_items(one, other):
+        return f"the data are of revisions {_short(one.data.revision)} and {_short(other.data.revision)}"
+    if one.version != other.version:
+        return f"the prompts are of versions {one.version or 'none'} and {other.version or 'none'}"
+    if a.job.spec.suite.shots != b.job.spec.suite.shots:
+        return f"they were asked with {a.job.spec.suite.shots} and {b.job.spec.suite.shots} examples"
+    if one.prompt_hash != other.prompt_hash:
+        return f"the prompts differ ({_short(one.prompt_hash)} and {_short(other.prompt_hash)})"
+    if max(1, one.repeats) != max(1, other.repeats):
+        return f"they have {max(1, one.repeats)} and {max(1, other.repeats)} answers an item"
+    if one.scorer_version != other.scorer_version:
+        older = min((a, b), key=lambda run: (run.completed_at.ToNanoseconds(), run.job_id))
+        return (
+            f"the answers were scored by versions {one.scorer_version or 'none'} and {other.scorer_version or 'none'} "
+            f"of the scorer; score the older ones again with `touchstone rescore {older.job_id}`"
+        )
+    return ""
+
+
+def _cohorts(runs: Sequence[Run], task: str) -> list[int]:
+    """Numbers the sets of runs that compare with each other.
+
+    Data of one revision compare, and data of another with exactly the same items: through a third run both may hold.
+    """
+    numbers = list(range(len(runs)))
+    first: dict[tuple[object, ...], int] = {}
+    for place, run in enumerate(runs):
+        plan = run.plans[task]
+        asked = (run.mode, plan.version, run.job.spec.suite.shots, plan.prompt_hash, max(1, plan.repeats))
+        rows = [("revision", plan.data.revision), *([("items", plan.item_set)] if plan.item_set else [])]
+        for key in rows:
+            low, high = sorted((numbers[first.setdefault((asked, plan.scorer_version, key), place)], numbers[place]))
+            numbers = [low if number == high else number for number in numbers]
+    return numbers
+
+
+def _shared_plans(plans: Sequence[job_pb2.TaskPlan], cohorts: Sequence[int]) -> list[job_pb2.TaskPlan]:
+    defined = [{spec.SerializeToString(deterministic=True) for spec in plan.metrics} for plan in plans]
+    found = []
+    for place, plan in enumerate(plans):
+        own = [other for other, number in zip(defined, cohorts, strict=True) if number == cohorts[place]]
+        if all(other == defined[place] for other in own):
+            found.append(plan)
+            continue
+        shared = set.intersection(*own)
+        kept = job_pb2.TaskPlan()
+        kept.CopyFrom(plan)
+        del kept.metrics[:]
+        kept.metrics.extend(spec for spec in plan.metrics if spec.SerializeToString(deterministic=True) in shared)
+        found.append(kept)
+    return found
+
+
+def _same_items(one: job_pb2.TaskPlan, other: job_pb2.TaskPlan) -> bool:
+    return bool(one.item_set) and one.item_set == other.item_set
+
+
+def _short(text: str) -> str:
+    return text[:_SHOWN_CHARACTERS] or "unknown"
+
+
+def _some(titles: Sequence[str]) -> str:
+    return ", ".join(titles[:3]) + (f" and {len(titles) - 3} more tasks" if len(titles) > 3 else "")

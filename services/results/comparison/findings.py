@@ -1,0 +1,156 @@
+"""Differences between runs, of the suite and task by task, with the corrections of the families that they belong to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from services.results.comparison.shared_rows import NOTHING_SHARED, SharedRows, metric_name
+from services.results.paired.difference import Difference, Omnibus, Pair, Terms
+from services.results.paired.families import Correction, Family, adjust, adjust_pairs, task_family
+from services.results.paired.omnibus import suite_omnibus, task_omnibus
+from services.results.paired.suite_difference import suite_differences
+from services.results.paired.task_differences import task_differences
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One metric of run a minus that of run b; `task` is "" for the suite.
+
+    Where they do not compare there is no `difference`, and a `reason`. `adjusted` is p after the family's correction;
+    None for a family of its own, and for what stands outside of every family.
+    """
+
+    a: int
+    b: int
+    task: str
+    metric: str
+    difference: Difference | None = None
+    reason: str = ""
+    family: Family = Family.PRIMARY
+    correction: Correction = Correction.NONE
+    adjusted: float | None = None
+
+    @property
+    def pair(self) -> Pair:
+        return self.a, self.b
+
+
+def of_suite(
+    rows: SharedRows, metric: str, pairs: Sequence[Pair], models: Sequence[int], terms: Terms, *, primary: bool
+) -> list[Finding]:
+    """The suite's differences of one metric.
+
+    Those of the first metric are the primary hypotheses: Holm over the pairs of `models`, never below the test whether
+    the models differ at all. Those of further metrics are exploratory. Pairs with others stand outside.
+    """
+    found = _suite(rows, metric, pairs, terms)
+    if not primary:
+        return _adjusted(found, models, Family.EXPLORATORY, Correction.BENJAMINI_HOCHBERG)
+    overall = omnibus_of_suite(rows, metric, models)
+    p = [_p(finding, models) for finding in found]
+    if sum(value is not None for value in p) < 2:
+        return found
+    adjusted = adjust_pairs(p, overall.p if overall is not None else None)
+    return [
+        finding if value is None else replace(finding, correction=Correction.HOLM, adjusted=value)
+        for finding, value in zip(found, adjusted, strict=True)
+    ]
+
+
+def of_tasks(rows: SharedRows, pairs: Sequence[Pair], models: Sequence[int], terms: Terms) -> list[Finding]:
+    """Task by task, metric by metric, pair by pair: one family, exploratory where there are many tasks."""
+    compared = rows.compared
+    found: dict[tuple[str, str, Pair], Finding] = {}
+    together: dict[tuple[Pair, ...], list[str]] = defaultdict(list)
+    for task in compared.tasks:
+        comparable = []
+        for a, b in pairs:
+            reason = compared.reason(a, b, [task])
+            if not reason and rows.of_task(task, a) is None:
+                reason = NOTHING_SHARED
+            for metric in rows.task_metrics(compared.plans[task][a]) if reason else ():
+                found[task, metric, (a, b)] = Finding(a, b, task, metric, reason=reason)
+            if not reason:
+                comparable.append((a, b))
+        by_cohort: dict[int, list[Pair]] = defaultdict(list)
+        for pair in comparable:
+            by_cohort[compared.cohorts[task][pair[0]]].append(pair)
+        for inside in by_cohort.values():
+            together[tuple(inside)].append(task)
+    for members, tasks in together.items():
+        shared = [rows.of_task(task, members[0][0]) for task in tasks]
+        measured = task_differences([one for one in shared if one is not None], members, terms)
+        for task, by_metric in zip(tasks, measured, strict=True):
+            for metric in rows.task_metrics(compared.plans[task][members[0][0]]):
+                for pair, difference in zip(members, by_metric[metric], strict=True):
+                    told = replace(difference, n=rows.n_of(task, metric, pair[0], difference))
+                    found[task, metric, pair] = Finding(*pair, task, metric, told)
+    in_order = [
+        found[task, metric, pair]
+        for task in compared.tasks
+        for metric in dict.fromkeys(spec.metric for plan in compared.plans[task] for spec in plan.metrics)
+        for pair in pairs
+        if (task, metric, pair) in found
+    ]
+    family, correction = task_family(len(compared.tasks))
+    # The pairs of a single task are several hypotheses, too.
+    return _adjusted(in_order, models, family, correction if correction.value else Correction.HOLM)
+
+
+def omnibus_of_suite(rows: SharedRows, metric: str, models: Sequence[int]) -> Omnibus | None:
+    """Whether three models or more differ at all; None where they do not all compare."""
+    first = models[0] if models else 0
+    if len(models) < 3 or any(rows.reason((first, other), metric) for other in models[1:]):
+        return None
+    groups = rows.of_suite(first, metric)
+    return suite_omnibus(groups, models, metric_name(metric)) if groups else None
+
+
+def omnibus_of_tasks(rows: SharedRows, models: Sequence[int]) -> Iterator[tuple[str, str, Omnibus]]:
+    """By task and metric."""
+    compared = rows.compared
+    for task in compared.tasks if len(models) > 2 else ():
+        shared = rows.of_task(task, models[0])
+        if shared is None or any(compared.reason(models[0], other, [task]) for other in models[1:]):
+            continue
+        for metric in rows.task_metrics(compared.plans[task][models[0]]):
+            found = task_omnibus(shared, metric, models)
+            if found is not None:
+                yield task, metric, found
+
+
+def _suite(rows: SharedRows, metric: str, pairs: Sequence[Pair], terms: Terms) -> list[Finding]:
+    found: dict[Pair, Finding] = {}
+    together: dict[tuple[int, ...], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        tasks = [plan.task for plan in rows.averaged(pair[0], metric)]
+        if reason := rows.reason(pair, metric):
+            found[pair] = Finding(*pair, "", metric, reason=reason)
+        else:
+            together[tuple(rows.compared.cohorts[task][pair[0]] for task in tasks)].append(pair)
+    for members in together.values():
+        groups = rows.of_suite(members[0][0], metric)
+        for pair, difference in zip(
+            members, suite_differences(groups, members, terms, metric_name(metric)), strict=True
+        ):
+            found[pair] = Finding(*pair, "", metric, difference)
+    return [found[pair] for pair in pairs if pair in found]
+
+
+def _adjusted(found: Sequence[Finding], models: Sequence[int], family: Family, correction: Correction) -> list[Finding]:
+    found = [replace(finding, family=family) for finding in found]
+    p = [_p(finding, models) for finding in found]
+    if sum(value is not None for value in p) < 2:
+        return found
+    return [
+        finding if value is None else replace(finding, correction=correction, adjusted=value)
+        for finding, value in zip(found, adjust(p, correction), strict=True)
+    ]
+
+
+def _p(finding: Finding, models: Sequence[int]) -> float | None:
+    """What counts in a family; None for what does not compare and for pairs with a baseline."""
+    inside = finding.a in models and finding.b in models
+    return finding.difference.p if inside and finding.difference is not None else None

@@ -1,0 +1,239 @@
+"""What compared runs did on the items that they have in common, counted in SQL: the rows that differences come from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from services.results import specs, task_reads
+from services.results.comparison.runs import Run
+from services.results.database import Connection, query
+from services.results.paired.rows import (
+    ClusteredTable,
+    Column,
+    Correlation,
+    Means,
+    Metric,
+    Table,
+    TaskRows,
+    binary_rows,
+)
+from services.results.scores import Scores
+from services.results.statistics import Ints
+from touchstone.v1 import job_pb2
+from touchstone.v1.suite_pb2 import MetricSpec
+
+Wanted = Mapping[str, Sequence[MetricSpec]]
+"""The metrics to read of each task."""
+_Metrics = dict[str, Metric]
+
+
+def read(connection: Connection, runs: Sequence[Run], members: Sequence[int], wanted: Wanted) -> dict[str, TaskRows]:
+    """By task, without those that have no item in common. Models have the places of the runs; only `members` are read,
+    which must compare on each of the tasks."""
+    clustered = {task for task in wanted if any(_is_clustered(runs[place], task) for place in members)}
+    counted = {t for t, found in wanted.items() if t not in clustered and not any(map(_needs_items, found))}
+    found = _read_patterns(connection, runs, members, wanted, clustered, counted)
+    by_row = {task: asked for task, asked in wanted.items() if task not in counted}
+    found |= _read_by_row(connection, runs, members, by_row, clustered)
+    return found
+
+
+def _is_clustered(run: Run, task: str) -> bool:
+    """Whether items share passages, or have several answers; clusters of one item each are none."""
+    several = task_reads.repeats_of(run.plans[task]) > 1
+    return several or any(metric.method == "clustered" for metric in run.measured[task].metrics)
+
+
+def _needs_items(spec: MetricSpec) -> bool:
+    return bool(spec.rule) or specs.is_correlation(spec)
+
+
+# -- class tasks: items counted by what was right and what was said ---------------------------------------------------
+
+
+def _read_patterns(
+    connection: Connection,
+    runs: Sequence[Run],
+    members: Sequence[int],
+    wanted: Wanted,
+    clustered: set[str],
+    counted: set[str],
+) -> dict[str, TaskRows]:
+    found = {}
+    for task, columns in _patterns(connection, runs, members, {t: wanted[t] for t in counted}, apart=False).items():
+        counts = np.asarray(columns["items"], dtype=float)
+        metrics = _class_metrics(columns, wanted[task], members, len(runs))
+        found[task] = TaskRows(task, counts, metrics, beside=_beside(wanted[task]))
+    return found
+
+
+def _patterns(
+    connection: Connection, runs: Sequence[Run], members: Sequence[int], wanted: Wanted, *, apart: bool
+) -> dict[str, dict[str, Any]]:
+    if not wanted:
+        return {}
+    detailed = [task for task, found in wanted.items() if any(map(specs.is_table, found))]
+    places = [int(place) for place in members] if detailed else []
+    said = [f", max(CASE WHEN place = {p} AND outcome = 1 THEN prediction END) AS said_{p}" for p in places]
+    text = query("patterns").format(said="".join(said), said_names="".join(f", said_{p}" for p in places))
+    where = {
+        "tasks": sorted(wanted),
+        "detailed": detailed,
+        "apart": sorted(wanted) if apart else [],
+        "jobs": [runs[place].job_id for place in members],
+        "places": [int(place) for place in members],
+    }
+    return _by_task(connection.execute(text, where).fetchnumpy())
+
+
+def _class_metrics(
+    columns: Mapping[str, Any], wanted: Sequence[MetricSpec], members: Sequence[int], models: int
+) -> _Metrics:
+    """Accuracy and the metrics of the table of references and predictions."""
+    metrics: _Metrics = {}
+    if any(map(specs.is_table, wanted)):
+        labels, references, predictions = _labelled(columns, members, models)
+    for spec in wanted:
+        if specs.is_table(spec):
+            metrics[spec.metric] = Table(spec.metric, spec.positive_label, labels, references, predictions)
+        elif specs.is_accuracy(spec):
+            masks = np.asarray(columns["right_in"], dtype=np.int64)
+            _, metrics[spec.metric] = binary_rows(masks, np.ones_like(masks), models)
+    return metrics
+
+
+def _labelled(columns: Mapping[str, Any], members: Sequence[int], models: int) -> tuple[tuple[str, ...], Ints, Ints]:
+    """Labels in order, and references (rows,) and predictions (rows, models) as places among them; -1 is no answer."""
+    said = {place: np.ma.asarray(columns[f"said_{place}"]) for place in members}
+    texts = [np.asarray(columns["reference"]), *(column.compressed() for column in said.values())]
+    labels = sorted(set().union(*(set(text.tolist()) for text in texts)))
+    place_of = {label: place for place, label in enumerate(labels)}
+    references = np.array([place_of[text] for text in texts[0]], dtype=np.int64)
+    predictions = np.full((len(references), models), -1, dtype=np.int64)
+    for place, column in said.items():
+        predictions[:, place] = [-1 if text is None else place_of[text] for text in column.tolist()]
+    return tuple(labels), references, predictions
+
+
+# -- other tasks: a row for every item, or for every cluster of items -------------------------------------------------
+
+
+def _read_by_row(
+    connection: Connection, runs: Sequence[Run], members: Sequence[int], wanted: Wanted, clustered: set[str]
+) -> dict[str, TaskRows]:
+    scores = {place: _scores(connection, runs[place], wanted) for place in members}
+    plain = {task: found for task, found in wanted.items() if task not in clustered and any(map(_is_class, found))}
+    patterns = _patterns(connection, runs, members, plain, apart=True)
+    cells = {place: _cells(connection, runs[place], wanted, clustered) for place in members}
+    found = {}
+    for task, asked in wanted.items():
+        pairs: dict[int, Mapping[str, Any]] = {}
+        if any(map(specs.is_correlation, asked)):
+            where = {"task": task}
+            pairs = {
+                place: connection.execute(query("pairs"), {"job_id": runs[place].job_id, **where}).fetchnumpy()
+                for place in members
+            }
+        of_run = {place: scores[place].get(task, {}) for place in members}
+        numbers = _row_numbers(of_run, patterns.get(task), {p: cells[p].get(task) for p in members}, pairs)
+        if not len(numbers):
+            continue
+        metrics: _Metrics = {}
+        if task in patterns:
+            metrics |= _class_metrics(patterns[task], asked, members, len(runs))
+        for spec in asked:
+            if specs.is_correlation(spec):
+                metrics[spec.metric] = _correlation(spec.metric, pairs, numbers, len(runs))
+            elif specs.is_table(spec) and task in clustered:
+                tables = {place: cells[place][task] for place in members if task in cells[place]}
+                metrics[spec.metric] = _clustered_table(spec, tables, numbers, len(runs))
+            elif spec.metric not in metrics:
+                metrics[spec.metric] = _means({p: of_run[p].get(spec.metric) for p in members}, numbers, len(runs))
+        ordered = {spec.metric: metrics[spec.metric] for spec in asked}
+        found[task] = TaskRows(task, np.ones(len(numbers)), ordered, task in clustered, _beside(asked))
+    return found
+
+
+def _is_class(spec: MetricSpec) -> bool:
+    return specs.is_table(spec) or specs.is_accuracy(spec)
+
+
+def _trimmed(run: Run, wanted: Wanted) -> job_pb2.Job:
+    """The run's job as if it had only these tasks and metrics."""
+    plans = [job_pb2.TaskPlan(task=task, metrics=found) for task, found in wanted.items()]
+    return job_pb2.Job(job_id=run.job_id, plan=plans)
+
+
+def _scores(connection: Connection, run: Run, wanted: Wanted) -> dict[str, dict[str, Scores]]:
+    """Means by task and metric, with the clusters told apart; an item by itself is its own cluster."""
+    return task_reads.read_scores(connection, _trimmed(run, wanted), set(wanted))
+
+
+def _cells(connection: Connection, run: Run, wanted: Wanted, clustered: set[str]) -> dict[str, Any]:
+    return task_reads.read_members(connection, _trimmed(run, wanted), clustered & set(wanted))
+
+
+def _row_numbers(
+    scores: Mapping[int, Mapping[str, Scores]],
+    patterns: Mapping[str, Any] | None,
+    cells: Mapping[int, Any],
+    pairs: Mapping[int, Mapping[str, Any]],
+) -> Ints:
+    """The clusters or items that rows stand for, in order."""
+    parts = [found.clusters for by_metric in scores.values() for found in by_metric.values()]
+    parts += [np.asarray(patterns["item"], dtype=np.int64)] if patterns is not None else []
+    parts += [found[1].clusters for found in cells.values() if found is not None]
+    parts += [np.asarray(found["cluster"], dtype=np.int64) for found in pairs.values()]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _means(found: Mapping[int, Scores | None], numbers: Ints, models: int) -> Means:
+    sums, sizes = np.zeros((len(numbers), models)), np.zeros(len(numbers))
+    for place, scores in found.items():
+        if scores is not None and len(scores.clusters):
+            rows = np.searchsorted(numbers, scores.clusters)
+            sums[rows, place] = scores.sums
+            sizes[rows] = scores.sizes
+    return Means(sums, sizes)
+
+
+def _clustered_table(spec: MetricSpec, found: Mapping[int, Any], numbers: Ints, models: int) -> ClusteredTable:
+    kinds = sorted(
+        {(cell.reference, cell.prediction) for cells, _ in found.values() for cell in cells},
+        key=lambda kind: (kind[0], kind[1] is not None, kind[1] or ""),
+    )
+    place_of = {kind: place for place, kind in enumerate(kinds)}
+    shares = np.zeros((models, len(numbers), len(kinds)))
+    for place, (cells, members) in found.items():
+        columns = np.array([place_of[cell.reference, cell.prediction] for cell in cells], dtype=np.int64)
+        rows = np.searchsorted(numbers, members.clusters)
+        np.add.at(shares[place], (rows, columns[members.places]), members.counts)
+    return ClusteredTable(spec.metric, spec.positive_label, tuple(kinds), shares)
+
+
+def _correlation(name: str, pairs: Mapping[int, Mapping[str, Any]], numbers: Ints, models: int) -> Correlation:
+    nothing = Column(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+    columns = [nothing] * models
+    for place, found in pairs.items():
+        values, targets = (np.asarray(found[side], dtype=float) for side in ("value", "target"))
+        columns[place] = Column(values, targets, np.searchsorted(numbers, np.asarray(found["cluster"])))
+    return Correlation(name, tuple(columns))
+
+
+def _beside(asked: Sequence[MetricSpec]) -> frozenset[str]:
+    return frozenset(spec.metric for spec in asked if spec.beside)
+
+
+def _by_task(columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Columns ordered by task, cut by task."""
+    tasks = columns["task"]
+    cuts: dict[str, dict[str, Any]] = defaultdict(dict)
+    starts = [0, *(np.flatnonzero(tasks[1:] != tasks[:-1]) + 1), len(tasks)] if len(tasks) else []
+    for start, stop in pairwise(starts):
+        cuts[str(tasks[start])] = {name: values[start:stop] for name, values in columns.items()}
+    return cuts

@@ -1,0 +1,65 @@
+"""A comparison with everything that its answer is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.results.comparison.common_items import Common
+from services.results.comparison.common_scores import Scored
+from services.results.comparison.comparability import Comparability
+from services.results.comparison.expenses import Costs
+from services.results.comparison.findings import Finding
+from services.results.comparison.runs import Run
+from services.results.comparison.subjects import Chosen
+from services.results.paired.difference import Difference, Omnibus, Terms
+from services.results.paired.verdicts import Verdict, verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Runs are known by their places in `compared.runs`; `ordered` has the places best first, `labels` what runs are
+    called. `suite` and `tasks` are in the order shown, the first metric first. `places[run]` are the lowest and the
+    highest place that the data leave open, (0, 0) for what has none. `baseline` is the run that the others were to be
+    compared with, None without one. `costs` are those that the runs' items had, where they are known."""
+
+    chosen: Chosen
+    compared: Comparability
+    common: Common
+    scored: Sequence[Scored]
+    metrics: Sequence[str]
+    terms: Terms
+    ordered: Sequence[int]
+    labels: Sequence[str]
+    baseline: int | None
+    suite: Sequence[Finding]
+    tasks: Sequence[Finding]
+    places: Sequence[tuple[int, int]]
+    omnibus: Sequence[tuple[str, str, Omnibus]]
+    every_pair: bool
+    costs: Sequence[Costs]
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        return self.compared.runs
+
+    @property
+    def items(self) -> int:
+        """Items that all runs have in common."""
+        first = self.compared.cohorts
+        return sum(self.common.items[task][0] for task in self.compared.tasks if len(set(first[task])) == 1)
+
+    @property
+    def subset(self) -> bool:
+        planned = [sum(plan.items for plan in run.job.plan) for run in self.runs]
+        return any(run.job.subset for run in self.runs) or any(count > self.items for count in planned)
+
+    def comparisons(self, finding: Finding) -> int:
+        """How many the p of a finding is adjusted for."""
+        family = self.tasks if finding.task else [one for one in self.suite if one.metric == finding.metric]
+        return sum(one.adjusted is not None for one in family)
+
+    def verdict(self, finding: Finding) -> Verdict:
+        """Of a finding's first run against its second."""
+        difference = finding.difference or Difference(None, 0)
+        return verdict(difference, finding.adjusted, self.terms, finding.reason)

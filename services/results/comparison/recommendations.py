@@ -1,0 +1,156 @@
+"""What follows from a comparison, in sentences. Pure: the figures decide, not the names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from services.results.comparison import expenses
+from services.results.comparison.findings import Finding
+from services.results.comparison.outcome import Outcome
+from services.results.comparison.wording import amount, listed, metric_title
+from services.results.paired.verdicts import Verdict
+
+_MOST_TIMES = 1_000
+"""More items than so many times these are no advice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Against:
+    """What a comparison says of the run in focus against another one."""
+
+    other: int
+    finding: Finding
+    verdict: Verdict
+
+
+def recommendations(outcome: Outcome) -> list[str]:
+    """The run in focus is the best one that ranks, or the baseline that the others were to be compared with."""
+    ranked = [p for p in outcome.ordered if not outcome.runs[p].not_ranked_reason and not outcome.runs[p].job.baseline]
+    focus = outcome.baseline if outcome.baseline is not None else (ranked or outcome.ordered)[0]
+    against = list(_against(outcome, focus))
+    return [
+        *_fixes(outcome),
+        *_verdicts(outcome, focus, against),
+        *_expenses(outcome, focus, against),
+        *_tasks(outcome, focus, against),
+    ]
+
+
+def _against(outcome: Outcome, focus: int) -> Iterator[_Against]:
+    turned = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
+    by_other = {
+        f.b if f.a == focus else f.a: f for f in outcome.suite if f.metric == outcome.metrics[0] and focus in f.pair
+    }
+    for other in outcome.ordered:
+        finding = by_other.get(other)
+        if finding is not None:
+            verdict = outcome.verdict(finding)
+            yield _Against(other, finding, verdict if finding.a == focus else turned.get(verdict, verdict))
+
+
+def _fixes(outcome: Outcome) -> Iterator[str]:
+    """What has to be put right before the figures can decide."""
+    for place in outcome.ordered:
+        run, label = outcome.runs[place], outcome.labels[place]
+        if not run.not_ranked_reason:
+            continue
+        remedy = "Compare another run of it."
+        if any(run.lost(task) for task in run.plans):
+            remedy = f"Retry job {run.job_id}; only what is missing is run."
+        elif "token limit" in run.not_ranked_reason:
+            remedy = f"Run the cut items of job {run.job_id} again with more room."
+        elif "could not be read" in run.not_ranked_reason:
+            remedy = f"Look at the unread answers of job {run.job_id} first: they count as wrong here."
+        yield f"{label} is not ranked ({run.not_ranked_reason}). {remedy}"
+
+
+def _verdicts(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:
+    label, metric = outcome.labels[focus], outcome.metrics[0]
+    better = [one for one in against if one.verdict is Verdict.BETTER]
+    worse = [one for one in against if one.verdict is Verdict.WORSE]
+    if better:
+        everyone = "every other run" if len(better) == len(against) > 1 else _names(outcome, better)
+        gaps = sorted(abs(one.finding.difference.value or 0) for one in better if one.finding.difference is not None)
+        ends = dict.fromkeys(amount(gap, metric) for gap in (gaps[0], gaps[-1]))
+        by = " to ".join(ends)
+        prefer = f" Prefer {label} where {metric_title(metric)} decides." if len(better) == len(against) else ""
+        yield f"{label} is shown to be better than {everyone}, by {by}.{prefer}"
+    if worse:
+        yield f"{label} is shown to be worse than {_names(outcome, worse)}."
+    if equivalent := [one for one in against if one.verdict is Verdict.EQUIVALENT]:
+        yield (
+            f"{label} and {_names(outcome, equivalent)} are equivalent within {amount(outcome.terms.margin, metric)}: "
+            "choose by cost, speed or other needs."
+        )
+    for one in against:
+        if one.verdict is Verdict.NO_DIFFERENCE_SHOWN:
+            yield _open(outcome, focus, one)
+    for one in against:
+        if one.verdict is Verdict.NOT_COMPARABLE:
+            why = one.finding.reason or (one.finding.difference.undefined_reason if one.finding.difference else "")
+            yield f"{label} and {outcome.labels[one.other]} cannot be compared: {why}."
+
+
+def _open(outcome: Outcome, focus: int, one: _Against) -> str:
+    names = f"{outcome.labels[focus]} from {outcome.labels[one.other]}"
+    found, metric = one.finding.difference, outcome.metrics[0]
+    said = f"The data do not separate {names}"
+    if found is None or found.value is None or found.low is None or found.high is None:
+        return f"{said}; do not choose between them by this score."
+    said += (
+        f": the difference of {amount(found.value, metric)} may be chance. Do not choose between them by this score."
+    )
+    if found.smallest is None or not found.value:
+        return said
+    times = (found.smallest / abs(found.value)) ** 2
+    if 1 < times <= _MOST_TIMES:
+        said += (
+            f" If it is real, about {_rounded(times * found.n):,} items ({times:.1f} times as many) would show it with "
+            "80 % power."
+        )
+    return said
+
+
+def _expenses(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:
+    """Where no loss is shown, what is shown to be cheaper. Times are not compared: they tell of the load, too."""
+    alike = {one.other: one for one in against if one.verdict in (Verdict.EQUIVALENT, Verdict.NO_DIFFERENCE_SHOWN)}
+    for saving in expenses.savings(outcome.costs, focus, list(alike), outcome.terms):
+        cheap, one = saving.cheap, alike[saving.dear if saving.cheap == focus else saving.cheap]
+        found = one.finding.difference
+        said = (
+            f"{outcome.labels[cheap]} costs {100 * saving.share:.0f} % less than {outcome.labels[saving.dear]} "
+            f"({100 * (1 - outcome.terms.alpha):g} % interval {100 * saving.low:.0f} to {100 * saving.high:.0f} % on "
+            f"{saving.n:,} items)"
+        )
+        if one.verdict is Verdict.EQUIVALENT:
+            yield f"{said} and is equivalent within {amount(outcome.terms.margin, outcome.metrics[0])}."
+        elif found is not None and found.low is not None and found.high is not None:
+            most = max(0.0, found.high if one.finding.b == cheap else -found.low)
+            yield f"{said}, and no loss is shown; up to {amount(most, outcome.metrics[0])} are not ruled out."
+
+
+def _tasks(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:
+    """Where another run is better than the one in focus, though it is not on the whole."""
+    for one in against:
+        if one.verdict is Verdict.WORSE:
+            continue
+        titles = [
+            outcome.compared.title(f.task)
+            for f in outcome.tasks
+            if {f.a, f.b} == {focus, one.other}
+            and outcome.verdict(f) is (Verdict.WORSE if f.a == focus else Verdict.BETTER)
+        ]
+        if titles:
+            named = listed(list(dict.fromkeys(titles)))
+            yield f"{outcome.labels[one.other]} is shown to be better than {outcome.labels[focus]} on {named}."
+
+
+def _names(outcome: Outcome, found: Sequence[_Against]) -> str:
+    return listed([outcome.labels[one.other] for one in found])
+
+
+def _rounded(items: float) -> int:
+    """Upwards to two digits: more would pretend to be exact."""
+    step = 10 ** max(0, len(str(int(items))) - 2)
+    return int(-(-items // step) * step)

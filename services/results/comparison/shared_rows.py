@@ -1,0 +1,104 @@
+"""The rows of all compared runs: which tasks and metrics are read, once for every set of runs that compare."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from services.results import specs
+from services.results.comparison import joint_reads
+from services.results.comparison.common_items import Common
+from services.results.comparison.comparability import Comparability
+from services.results.database import Connection
+from services.results.paired.difference import Difference, Pair
+from services.results.paired.rows import Correlation, TaskRows
+from services.results.suite_score import SCORE, averaged_tasks, grouped
+from touchstone.v1 import job_pb2
+from touchstone.v1.suite_pb2 import MetricSpec
+
+NOTHING_SHARED = "they have no item in common"
+
+
+class SharedRows:
+    """Rows by task and cohort, for the metrics asked for. Runs are known by their places."""
+
+    def __init__(self, connection: Connection, compared: Comparability, common: Common, metrics: Sequence[str]) -> None:
+        self.compared = compared
+        self._common = common
+        self._metrics = metrics
+        self._rows: dict[tuple[str, int], TaskRows] = {}
+        together: dict[tuple[int, ...], list[str]] = defaultdict(list)
+        for task in compared.tasks:
+            for members in _members(compared.cohorts[task]).values():
+                if len(members) > 1:
+                    together[tuple(members)].append(task)
+        for places, tasks in together.items():
+            wanted = {task: self._wanted(compared.plans[task][places[0]]) for task in tasks}
+            found = joint_reads.read(connection, compared.runs, places, {t: w for t, w in wanted.items() if w})
+            self._rows |= {(task, compared.cohorts[task][places[0]]): rows for task, rows in found.items()}
+
+    def of_task(self, task: str, place: int) -> TaskRows | None:
+        """Of the runs that compare with this one; None where they have no item in common."""
+        return self._rows.get((task, self.compared.cohorts[task][place]))
+
+    def n_of(self, task: str, metric: str, place: int, difference: Difference) -> int:
+        """What a difference is taken over: items, though passages are what correlations are tested by."""
+        rows = self.of_task(task, place)
+        if rows is not None and isinstance(rows.metrics[metric], Correlation):
+            return self._common.items[task][place]
+        return difference.n
+
+    def of_suite(self, place: int, metric: str) -> list[list[TaskRows]]:
+        """Of the tasks that a metric is averaged over, gathered as they count."""
+        plans = grouped(self.averaged(place, metric)).values()
+        found = [[self.of_task(plan.task, place) for plan in members] for members in plans]
+        return [[rows for rows in group if rows is not None] for group in found]
+
+    def averaged(self, place: int, metric: str) -> list[job_pb2.TaskPlan]:
+        """The tasks that a metric is averaged over."""
+        return averaged_tasks([self.compared.plans[task][place] for task in self.compared.tasks], metric_name(metric))
+
+    def task_metrics(self, plan: job_pb2.TaskPlan) -> list[str]:
+        """What a task is compared by: its primary metric where the score is asked for, and those asked for by name."""
+        primary = [spec.metric for spec in plan.metrics[:1] if SCORE in self._metrics]
+        named = [spec.metric for spec in plan.metrics if spec.metric in self._metrics]
+        return list(dict.fromkeys([*primary, *named]))
+
+    def reason(self, pair: Pair, metric: str) -> str:
+        """Why two runs do not compare by a metric of the suite; "" when they do."""
+        tasks = [plan.task for plan in self.averaged(pair[0], metric)]
+        if not tasks:
+            return "they have no task in common" + ("" if metric == SCORE else " that has this metric")
+        if why := self.compared.reason(*pair, tasks):
+            return why
+        empty = [self.compared.title(task) for task in tasks if self.of_task(task, pair[0]) is None]
+        if empty:
+            return f"{NOTHING_SHARED} in {', '.join(empty)}"
+        different = [self.compared.title(task) for task in tasks if metric == SCORE and self._differs(task, pair)]
+        return f"other metrics make up the score of {', '.join(different)}" if different else ""
+
+    def _differs(self, task: str, pair: Pair) -> bool:
+        """Whether one of the runs counts a metric in its score that not all define alike."""
+        shared = self.compared.plans[task][pair[0]].metrics
+        return any(
+            spec not in shared for place in pair for spec in specs.counts(self.compared.runs[place].plans[task].metrics)
+        )
+
+    def _wanted(self, plan: job_pb2.TaskPlan) -> list[MetricSpec]:
+        """What makes up a task's score, where that is asked for, and what the task is compared by."""
+        names = set(self.task_metrics(plan))
+        if SCORE in self._metrics:
+            names |= {spec.metric for spec in specs.counts(plan.metrics)}
+        return [spec for spec in plan.metrics if spec.metric in names]
+
+
+def metric_name(metric: str) -> str:
+    """A metric as averages call it: the score is ""."""
+    return "" if metric == SCORE else metric
+
+
+def _members(cohorts: Sequence[int]) -> Mapping[int, list[int]]:
+    members: dict[int, list[int]] = defaultdict(list)
+    for place, number in enumerate(cohorts):
+        members[number].append(place)
+    return members

@@ -1,0 +1,134 @@
+"""Exported jobs: a row each, with their averages, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+
+from services.results.export.columns import Column, Kind, Table, Value, number, table, time
+from services.results.export.runs import Run
+from services.results.job_columns import suite_of
+from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+
+_STATUS = {
+    job_pb2.Job.STATE_PLANNING: "running",
+    job_pb2.Job.STATE_RUNNING: "running",
+    job_pb2.Job.STATE_FINALIZING: "running",
+    job_pb2.Job.STATE_COMPLETED: "completed",
+    job_pb2.Job.STATE_FAILED: "failed",
+    job_pb2.Job.STATE_CANCELLED: "cancelled",
+}
+"""REST's words; anything else is pending."""
+OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
+FIGURES = ("mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high")
+
+
+def _text(name: str, read: Callable[[job_pb2.Job], str]) -> Column[Run]:
+    return Column(name, Kind.TEXT, lambda run: read(run.job))
+
+
+def _whole(name: str, read: Callable[[job_pb2.Job], int]) -> Column[Run]:
+    return Column(name, Kind.WHOLE, lambda run: read(run.job))
+
+
+def _measured(name: str, kind: Kind, read: Callable[[metric_pb2.JobResult], Value]) -> Column[Run]:
+    """Empty while nothing is measured for good."""
+    missing = "" if kind is Kind.TEXT else None
+    return Column(name, kind, lambda run: missing if run.result is None else read(run.result))
+
+
+def _receipt(name: str) -> Column[Run]:
+    return _text(name, attrgetter(f"receipt.{name}"))
+
+
+def _time(name: str, field: str) -> Column[Run]:
+    return Column(name, Kind.TIME, lambda run: time(run.job, field))
+
+
+WHO: tuple[Column[Run], ...] = (
+    _text("job_id", lambda job: job.job_id),
+    _text("status", lambda job: _STATUS.get(job.state, "pending")),
+    _text("owner", lambda job: job.owner),
+    _whole("project_id", lambda job: job.spec.project_id),
+    _time("created_at", "created_at"),
+    _time("completed_at", "finished_at"),
+    _text("suite", lambda job: suite_of(job.spec)),
+    _text("model", lambda job: job.spec.model),
+    _text("endpoint", lambda job: job.spec.endpoint),
+    Column("configuration_name", Kind.TEXT, lambda run: run.name),
+    Column("configuration_alias", Kind.TEXT, lambda run: run.alias),
+    Column("baseline", Kind.FLAG, lambda run: run.job.baseline),
+    Column("sealed", Kind.FLAG, lambda run: run.result is not None and run.result.sealed),
+    Column("incomplete", Kind.FLAG, lambda run: run.job.incomplete),
+    _measured("not_ranked_reason", Kind.TEXT, lambda result: result.not_ranked_reason),
+    _measured("mark", Kind.TEXT, lambda result: result.mark),
+    _measured("mark_reason", Kind.TEXT, lambda result: result.mark_reason),
+    _measured("superseded_by", Kind.TEXT, lambda result: result.superseded_by),
+)
+"""Columns that rows of jobs and of metrics begin with."""
+
+RECEIPT: tuple[Column[Run], ...] = (
+    _text("mode", lambda job: _mode(job.spec.mode)),
+    _whole("shots", lambda job: job.spec.suite.shots),
+    _whole("repeats", lambda job: max(1, job.spec.suite.repeats)),
+    _whole("limit", lambda job: job.spec.suite.limit),
+    _whole("seed", lambda job: job.spec.suite.seed),
+    _text("item_set", lambda job: job.item_set),
+    Column("subset", Kind.FLAG, lambda run: run.job.subset),
+    *map(_receipt, ("configuration", "endpoint_kind", "server", "model_digest", "software", "parameters", "template")),
+    *map(_receipt, ("setup", "source_job")),
+    _whole("concurrency", lambda job: job.receipt.concurrency),
+    _measured("served_models", Kind.OBJECT, lambda result: list(result.served_models)),
+)
+"""Columns that rows of jobs and of metrics end with."""
+
+
+def _mode(mode: suite_pb2.Mode) -> str:
+    return "loglikelihood" if mode == suite_pb2.MODE_LOGLIKELIHOOD else "generate"
+
+
+def _score(field: str) -> Column[Run]:
+    def read(run: Run) -> Value:
+        score = next((metric for _, metric in run.averages if metric.metric == "score"), None)
+        return None if score is None else number(score, field)
+
+    return Column("score" if field == "mean" else f"score_{field}", Kind.NUMBER, read)
+
+
+def _averages(run: Run) -> Value:
+    """By metric, over the tasks that have it."""
+    return {
+        metric.metric: {"tasks": tasks, "n": metric.n, **{field: number(metric, field) for field in FIGURES}}
+        for tasks, metric in run.averages
+        if metric.metric != "score"
+    }
+
+
+COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
+    *WHO,
+    *map(_score, FIGURES),
+    Column("averages", Kind.OBJECT, _averages),
+    _whole("tasks", lambda job: len(job.plan)),
+    _whole("items", lambda job: sum(plan.items for plan in job.plan)),
+    _whole("published_items", lambda job: job.published_items),
+    *(_measured(name, Kind.WHOLE, attrgetter(f"outcomes.{name}")) for name in OUTCOMES),
+    *(
+        _measured(name, Kind.WHOLE, attrgetter(name))
+        for name in ("items_reused", "input_tokens", "output_tokens", "reasoning_tokens")
+    ),
+    _measured("cost_usd", Kind.NUMBER, lambda result: number(result, "cost_usd")),
+    *(
+        _measured(name, Kind.NUMBER, attrgetter(name))
+        for name in ("latency_p50_ms", "latency_p95_ms", "ttft_p50_ms", "ttft_p95_ms")
+    ),
+    Column("elapsed_s", Kind.NUMBER, lambda run: run.job.progress.elapsed_s),
+    _time("started_at", "started_at"),
+    _whole("attempt", lambda job: job.attempt),
+    _text("error", lambda job: job.reason),
+    _measured("texts_dropped", Kind.TEXT, lambda result: result.texts_dropped),
+    *RECEIPT,
+)
+
+
+def jobs(runs: Iterable[Run]) -> Table:
+    return table(COLUMNS_OF_JOBS, runs)

@@ -1,0 +1,86 @@
+"""What an import must be like. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from services.bus import IMPORTED_ENDPOINTS
+from services.errors import InvalidRequestError
+from touchstone.v1 import suite_pb2
+from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
+
+MOST_ANSWERS = 2_000_000
+MOST_BYTES = 4 * 1024**3
+"""Of an import's texts."""
+MOST_REPEATS = 64
+_MOST_IN_MESSAGE = 1000
+_MOST_ITEM = 2**31 // MOST_REPEATS - 1
+"""Positions of a job number its answers, repeats among them."""
+_MOST_CONTINUATIONS = 200
+MOST_TASKS = 500
+_RUN_BYTES = 256 * 1024
+_NAME_CHARACTERS = 200
+
+# An answer of this very length counts as cut (services/evaluator/units/result.py), so it is one byte less.
+_RESPONSE_BYTES = 256 * 1024 - 5
+_PROMPT_BYTES = _ROW_BYTES = _CONTINUATION_BYTES = 128 * 1024
+_ERROR_BYTES = 8 * 1024
+
+
+def check_run(run: ImportedRun) -> None:
+    """Raises InvalidRequestError."""
+    if run.tool not in IMPORTED_ENDPOINTS:
+        raise InvalidRequestError(f"tool may be {' or '.join(IMPORTED_ENDPOINTS)}.", "run.tool")
+    for field, text in (("model", run.model), ("suite", run.suite), ("digest", run.digest)):
+        if not 0 < len(text) <= _NAME_CHARACTERS:
+            raise InvalidRequestError(f"{field} has 1 to {_NAME_CHARACTERS} characters.", f"run.{field}")
+    if run.mode not in (suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD):
+        raise InvalidRequestError("mode may be generate or loglikelihood.", "run.mode")
+    if len(run.prompt_hashes) > MOST_TASKS or run.ByteSize() > _RUN_BYTES:
+        raise InvalidRequestError(
+            f"The run's description is larger than {_RUN_BYTES:,} bytes or names over {MOST_TASKS} tasks.", "run"
+        )
+
+
+def check_answers(answers: Sequence[ImportedAnswer], before: int, mode: suite_pb2.Mode) -> None:
+    """`before` is the number of answers in earlier messages, by which an answer at fault is named.
+
+    Raises InvalidRequestError.
+    """
+    if len(answers) > _MOST_IN_MESSAGE:
+        raise InvalidRequestError(f"A message holds at most {_MOST_IN_MESSAGE:,} answers.", "answers")
+    if before + len(answers) > MOST_ANSWERS:
+        raise InvalidRequestError(
+            f"An import holds at most {MOST_ANSWERS:,} answers. Import fewer tasks at once.", "answers"
+        )
+    for place, answer in enumerate(answers, start=before):
+        if wrong := _wrong(answer, mode):
+            raise InvalidRequestError(f"Answer {place + 1:,}: {wrong}", f"answers[{place - before}]")
+
+
+def _wrong(answer: ImportedAnswer, mode: suite_pb2.Mode) -> str:
+    """What is wrong with an answer, as a sentence; "" when it is right."""
+    if not 0 < len(answer.task) <= _NAME_CHARACTERS:
+        return f"task has 1 to {_NAME_CHARACTERS} characters."
+    if not 0 <= answer.item <= _MOST_ITEM:
+        return f"item {answer.item:,} is no row number."
+    if not 0 <= answer.repeat < MOST_REPEATS:
+        return f"repeat is {answer.repeat:,}; it may be 0 to {MOST_REPEATS - 1}."
+    if mode == suite_pb2.MODE_LOGLIKELIHOOD and not answer.continuations and not answer.error:
+        return "an answer of a log-likelihood run has continuations."
+    if len(answer.continuations) > _MOST_CONTINUATIONS:
+        return f"it may have {_MOST_CONTINUATIONS} continuations."
+    if not math.isfinite(answer.latency_ms) or min(answer.latency_ms, answer.input_tokens, answer.output_tokens) < 0:
+        return "times and tokens are 0 or more."
+    for field, text, most in (
+        ("row", answer.row, _ROW_BYTES),
+        ("prompt", answer.prompt, _PROMPT_BYTES),
+        ("response", answer.response, _RESPONSE_BYTES),
+        ("error", answer.error, _ERROR_BYTES),
+        ("finish_reason", answer.finish_reason, _NAME_CHARACTERS),
+        ("continuations", "".join(c.text for c in answer.continuations), _CONTINUATION_BYTES),
+    ):
+        if len(text) > most or len(text.encode()) > most:
+            return f"{field} has more than {most:,} bytes."
+    return ""

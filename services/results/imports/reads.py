@@ -1,0 +1,100 @@
+"""What evaluators and the scheduler read of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.errors import InvalidRequestError, NotFoundError
+from services.results.database import Connection, first_row
+from services.results.paging import MAX_PAGE_BYTES
+from touchstone.v1.item_result_pb2 import Continuation
+from touchstone.v1.results_service_pb2 import (
+    FindResponsesRequest,
+    FindResponsesResponse,
+    GetImportRequest,
+    GetImportResponse,
+    ImportedAnswer,
+    ImportedRun,
+    ImportedTask,
+)
+
+_ITEMS = 100_000
+_MOST = 1000
+_CHUNK = 64
+"""Answers read at once; one may take half a megabyte."""
+_PLAIN = (
+    *("task", "item", "repeat", "row", "prompt", "response", "finish_reason", "latency_ms", "input_tokens"),
+    *("output_tokens", "error"),
+)
+_COLUMNS = ", ".join(f'"{name}"' for name in _PLAIN)
+
+
+def get_import(connection: Connection, request: GetImportRequest) -> GetImportResponse:
+    """Raises NotFoundError when there is no such import, or its answers are gone."""
+    where = {"import_id": request.import_id}
+    found = first_row(
+        connection, "SELECT run, owner, dropped_at FROM imports WHERE import_id = $import_id AND whole", where
+    )
+    if found is None:
+        raise NotFoundError(f"There is no import {request.import_id}. Import the logs, then name what that gives.")
+    run, owner, dropped_at = found
+    if dropped_at is not None:
+        raise NotFoundError(
+            f"The answers of import {request.import_id} were dropped on {dropped_at:%Y-%m-%d}. Import the logs again."
+        )
+    tasks = connection.execute(
+        'SELECT task, count(DISTINCT item), count(*), max("repeat") + 1 FROM imported_answers '
+        "WHERE import_id = $import_id GROUP BY task ORDER BY task",
+        where,
+    ).fetchall()
+    response = GetImportResponse(
+        run=ImportedRun.FromString(run),
+        owner=owner,
+        tasks=[
+            ImportedTask(task=task, items=items, answers=answers, repeats=repeats)
+            for task, items, answers, repeats in tasks
+        ],
+    )
+    if request.task:
+        rows = connection.execute(
+            "SELECT item, CASE WHEN min(prompts) = max(prompts) THEN min(prompts) ELSE 0 END FROM imported_answers "
+            "WHERE import_id = $import_id AND task = $task AND item > $after GROUP BY item ORDER BY item LIMIT $most",
+            where | {"task": request.task, "after": request.after if request.HasField("after") else -1, "most": _ITEMS},
+        ).fetchall()
+        response.items.extend(item for item, _ in rows)
+        response.prompts.extend(prompts for _, prompts in rows)
+    return response
+
+
+def find_answers(connection: Connection, request: FindResponsesRequest) -> FindResponsesResponse:
+    """Answers by item; at least one where there is one, and then what fits one message. Raises InvalidRequestError."""
+    if request.job_id or request.identities or request.positions:
+        raise InvalidRequestError("Ask for an import's items, a job's positions or identities, for one.", "import_id")
+    if not request.task:
+        raise InvalidRequestError("Items are those of a task. Set task.", "task")
+    if len(request.items) > _MOST:
+        raise InvalidRequestError(f"{len(request.items):,} items were asked for; it may be {_MOST:,} at most.", "items")
+    response = FindResponsesResponse()
+    used = 0
+    items = sorted(set(request.items))
+    for start in range(0, len(items), _CHUNK):
+        for answer in _read(connection, request, items[start : start + _CHUNK]):
+            used += answer.ByteSize()
+            if used > MAX_PAGE_BYTES and response.answers:
+                return response
+            response.answers.append(answer)
+    return response
+
+
+def _read(connection: Connection, request: FindResponsesRequest, items: Sequence[int]) -> list[ImportedAnswer]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS}, continuations FROM imported_answers WHERE import_id = $import_id AND task = $task "
+        'AND "repeat" = $repeat AND item IN (SELECT unnest($items::INTEGER[])) ORDER BY item',
+        {"import_id": request.import_id, "task": request.task, "repeat": request.repeat, "items": items},
+    ).fetchall()
+    return [
+        ImportedAnswer(
+            **dict(zip(_PLAIN, plain, strict=True)), continuations=[Continuation(**each) for each in continuations]
+        )
+        for *plain, continuations in rows
+    ]

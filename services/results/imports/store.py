@@ -1,0 +1,144 @@
+"""Writing imports. Each function runs inside the caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from services.errors import InvalidRequestError
+from services.results.database import Connection, first_row
+from services.results.imports.checks import MOST_TASKS
+from touchstone.v1 import job_pb2
+from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
+
+_BETWEEN = "\x1e"
+_CONTINUATION = pa.struct(
+    [("text", pa.string()), ("loglikelihood", pa.float64()), ("tokens", pa.int32()), ("greedy", pa.bool_())]
+)
+_SCHEMA = pa.schema(
+    [
+        ("import_id", pa.string()),
+        ("task", pa.string()),
+        ("item", pa.int32()),
+        ("repeat", pa.int32()),
+        ("prompts", pa.uint64()),
+        ("row", pa.string()),
+        ("prompt", pa.string()),
+        ("response", pa.string()),
+        ("finish_reason", pa.string()),
+        ("continuations", pa.list_(_CONTINUATION)),
+        ("latency_ms", pa.float64()),
+        ("input_tokens", pa.int32()),
+        ("output_tokens", pa.int32()),
+        ("error", pa.string()),
+    ]
+)
+_PLAIN = tuple(name for name in _SCHEMA.names if name not in ("import_id", "prompts", "continuations"))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An import that a user has made before, and the newest job over it, "" without one."""
+
+    import_id: str
+    answers: int
+    job_id: str
+    repeats: int
+
+
+def known(connection: Connection, owner: str, digest: str) -> Known | None:
+    """The newest import that a job was made of or can still be made of."""
+    found = first_row(
+        connection,
+        "SELECT import_id, answers, job_id FROM imports "
+        "WHERE owner = $owner AND digest = $digest AND whole AND (done OR dropped_at IS NULL) "
+        "ORDER BY created_at DESC, import_id LIMIT 1",
+        {"owner": owner, "digest": digest},
+    )
+    if found is None:
+        return None
+    import_id, answers, job_id = found
+    return Known(import_id, answers, job_id, repeats(connection, import_id))
+
+
+def repeats(connection: Connection, import_id: str) -> int:
+    """Answers per item; 1 also for an import whose answers are gone."""
+    found = first_row(
+        connection,
+        'SELECT coalesce(max("repeat"), 0) + 1 FROM imported_answers WHERE import_id = $import_id',
+        {"import_id": import_id},
+    )
+    return int(found[0]) if found else 1
+
+
+def begin(connection: Connection, import_id: str, owner: str, run: ImportedRun, now: datetime) -> None:
+    connection.execute(
+        "INSERT INTO imports VALUES ($import_id, $owner, $digest, $now, $run, false, 0, 0, '', false, NULL)",
+        {"import_id": import_id, "owner": owner, "digest": run.digest, "now": now, "run": run.SerializeToString()},
+    )
+
+
+def add(connection: Connection, import_id: str, answers: Sequence[ImportedAnswer]) -> None:
+    columns = {name: [getattr(answer, name) for answer in answers] for name in _PLAIN}
+    columns["import_id"] = [import_id] * len(answers)
+    columns["prompts"] = [prompts_number(a.prompt, [c.text for c in a.continuations]) for a in answers]
+    columns["continuations"] = [
+        [{name: getattr(c, name) for name in _CONTINUATION.names} for c in answer.continuations] for answer in answers
+    ]
+    table = pa.table([pa.array(columns[field.name], field.type) for field in _SCHEMA], schema=_SCHEMA)
+    connection.register("imported", table)
+    connection.execute("INSERT INTO imported_answers FROM imported")
+    connection.unregister("imported")
+
+
+def finish(connection: Connection, import_id: str, answers: int, used: int) -> None:
+    """All is there. Raises InvalidRequestError for an answer that is there twice, and for too many tasks."""
+    where = {"import_id": import_id}
+    counted = first_row(
+        connection, "SELECT count(DISTINCT task) FROM imported_answers WHERE import_id = $import_id", where
+    )
+    if counted is not None and counted[0] > MOST_TASKS:
+        raise InvalidRequestError(f"The answers are of {counted[0]:,} tasks; {MOST_TASKS} are possible.", "answers")
+    twice = first_row(
+        connection,
+        'SELECT task, item, "repeat" FROM imported_answers WHERE import_id = $import_id '
+        "GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL LIMIT 1",
+        where,
+    )
+    if twice is not None:
+        task, item, repeat = twice
+        raise InvalidRequestError(f"Item {item} of {task} has two answers number {repeat}.", "answers")
+    connection.execute(
+        "UPDATE imports SET whole = true, answers = $answers, bytes = $used WHERE import_id = $import_id",
+        where | {"answers": answers, "used": used},
+    )
+
+
+def discard(connection: Connection, import_id: str) -> None:
+    """Forgets an import that did not become whole."""
+    for table in ("imported_answers", "imports"):
+        connection.execute(f"DELETE FROM {table} WHERE import_id = $import_id", {"import_id": import_id})
+
+
+def note_job(connection: Connection, job: job_pb2.Job) -> None:
+    """Part of storing an event: which job an import became, and whether that has all its answers by now."""
+    if not job.spec.reuse.import_id:
+        return
+    connection.execute(
+        "UPDATE imports SET job_id = $job_id, done = done OR $done WHERE import_id = $import_id AND job_id <= $job_id",
+        {
+            "job_id": job.job_id,
+            "done": job.state == job_pb2.Job.STATE_COMPLETED and not job.incomplete,
+            "import_id": job.spec.reuse.import_id,
+        },
+    )
+
+
+def prompts_number(prompt: str, continuations: Sequence[str]) -> int:
+    """As GetImportResponse.prompts says."""
+    whole = _BETWEEN.join([prompt, *continuations])
+    return int.from_bytes(hashlib.sha256(whole.encode()).digest()[:8], "big")

@@ -1,0 +1,58 @@
+"""Figures over all jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from services.errors import InvalidRequestError
+from services.results import job_lists
+from services.results.database import Connection, first_row, query
+from services.results.statistics import ACCURACY
+from services.results.visibility import EVERYTHING, Visibility
+from touchstone.v1 import job_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+MOST_DAYS = 3650
+
+
+def since(days: int, now: datetime) -> datetime | None:
+    """The beginning of the last so many days; None for 0. Raises InvalidRequestError."""
+    if not 0 <= days <= MOST_DAYS:
+        raise InvalidRequestError(f"days is {days}; it may be 1 to {MOST_DAYS}, or 0.", "days")
+    return now - timedelta(days=days) if days else None
+
+
+def overview(
+    connection: Connection, request: pb.GetOverviewRequest, now: datetime, visible: Visibility = EVERYTHING
+) -> pb.GetOverviewResponse:
+    """`now` is UTC without a zone. Raises InvalidRequestError for bad days."""
+    jobs = pb.ResultsServiceListJobsRequest(suite=request.suite, project_id=request.project_id)
+    start = since(request.days, now)
+    if start is not None:
+        jobs.created_after.FromDatetime(start)
+    text, parameters = job_lists.where(jobs, visible)
+    ((total, completed, failed, cancelled, complete, models, ended),) = connection.execute(
+        query("overview_jobs").format(where=text), parameters
+    ).fetchall()
+    latest = first_row(connection, query("overview_latest").format(where=text), parameters | {"finished_at": ended})
+    ((mean, runs),) = connection.execute(
+        query("overview_scores"),
+        {
+            "metric": request.metric or ACCURACY,
+            "suite": request.suite,
+            "project_id": request.project_id,
+            "created_after": start,
+            **visible.parameters,
+        },
+    ).fetchall()
+    return pb.GetOverviewResponse(
+        mean=mean,
+        runs_with_metric=runs,
+        total_jobs=total,
+        completed_jobs=completed,
+        failed_jobs=failed,
+        cancelled_jobs=cancelled,
+        complete_jobs=complete,
+        models=models,
+        latest=job_pb2.Job.FromString(latest[0]) if latest else None,
+    )

@@ -1,0 +1,1 @@
+FROM current_scores WHERE suite = $suite AND mode = $mode

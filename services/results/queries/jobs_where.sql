@@ -1,0 +1,8 @@
+    ($model = '' OR model = $model)
+    AND ($model_query = '' OR contains(lower(model), lower($model_query)))
+    AND ($suite = '' OR suite = $suite)
+    AND ($owner = '' OR owner = $owner)
+    AND ($visible_owner = '' OR owner = $visible_owner)
+    AND ($project_id = 0 OR project_id = $project_id)
+    AND (len($states::UTINYINT[]) = 0 OR list_contains($states::UTINYINT[], state))
+    AND ($created_after::TIMESTAMP IS NULL OR created_at >= $created_after::TIMESTAMP)

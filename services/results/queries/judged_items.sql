@@ -1,0 +1,46 @@
+-- A job's items of one task or all, with a text or any; in the place in braces comes items_beside.sql or items_alone.sql.
+-- `gain` is 1 where an item is right here and not in the baseline, −1 the other way round, else 0; NULL where either is
+-- missing or has no final outcome. `differs` also tells apart the predictions of a task that knows no right and wrong.
+-- To be followed by what selects from `judged` or `chosen`.
+WITH here AS (
+    SELECT rowid AS place, task, item, repeat, item_hash, outcome, prediction, correct
+    FROM items
+    WHERE job_id = $job_id
+      AND ($task = '' OR task = $task)
+      AND ($text = ''
+           OR contains(lower(prompt), lower($text))
+           OR contains(lower(response), lower($text))
+           OR contains(lower(prediction), lower($text))
+           OR contains(lower(reference), lower($text)))
+),
+{beside},
+judged AS MATERIALIZED (
+    SELECT
+        place,
+        baseline_place,
+        task,
+        item,
+        repeat,
+        outcome,
+        is_right,
+        outcome BETWEEN 2 AND 5 OR (outcome = 1 AND correct < 0.5) AS is_failure,
+        CASE WHEN both_final THEN is_right::INTEGER - was_right::INTEGER END AS gain,
+        coalesce(both_final AND CASE WHEN ungraded THEN says_else ELSE is_right <> was_right END, false) AS differs
+    FROM beside
+),
+chosen AS (
+    SELECT *
+    FROM judged
+    WHERE CASE $choice
+        WHEN 'failures' THEN is_failure
+        WHEN 'unparsed' THEN outcome IN (2, 3, 5)
+        WHEN 'errors' THEN outcome = 6
+        WHEN 'correct' THEN is_right
+        WHEN 'different' THEN differs
+        WHEN 'regressed' THEN gain = -1
+        WHEN 'improved' THEN gain = 1
+        WHEN 'truncated' THEN outcome IN (3, 5)
+        WHEN 'refused' THEN outcome = 4
+        ELSE true
+    END
+)

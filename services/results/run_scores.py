@@ -1,0 +1,95 @@
+"""Averages of sealed runs as boards, trends and overviews read them, changed with what they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from services.results.database import Connection, first_row, query
+from services.results.job_columns import suite_of
+from touchstone.v1 import job_pb2, metric_pb2
+
+METRIC_COLUMNS = (
+    *("metric", "n", "mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high"),
+    *("method", "undefined_reason"),
+)
+"""What a row has of a Metric, by its field names."""
+
+_KEY = ("suite", "mode", "item_set", "configuration")
+_OF_KEY = " AND ".join(f"{name} = ${name}" for name in _KEY)
+
+
+def metric_of(values: Sequence[Any]) -> metric_pb2.Metric:
+    """The message for a row selected as METRIC_COLUMNS."""
+    return metric_pb2.Metric(**dict(zip(METRIC_COLUMNS, values, strict=True)))
+
+
+def add(connection: Connection, job: job_pb2.Job) -> None:
+    """Takes over the averages of a job that is sealed in this transaction, after all its other rows."""
+    where = {"job_id": job.job_id}
+    before = _keys(connection, job.job_id)
+    if before:
+        connection.execute("DELETE FROM run_scores WHERE job_id = $job_id", where)
+    which = "s.job_id = $job_id AND j.job_id = $job_id AND m.job_id = $job_id"
+    connection.execute(query("add_run_scores").format(which=which), where)
+    add_item_set(connection, job)
+    for key in {*before, *_keys(connection, job.job_id)}:
+        _choose_current(connection, key)
+
+
+def refresh(connection: Connection, job_id: str) -> None:
+    """Lets a sealed run count or not, as its job's state, its attempt and its marks are now."""
+    now = first_row(connection, query("run_state"), {"job_id": job_id})
+    if now is None:
+        return
+    before = first_row(
+        connection, "SELECT counts, completed_at FROM run_scores WHERE job_id = $job_id LIMIT 1", {"job_id": job_id}
+    )
+    if before is None or before == now:
+        return
+    for table in ("run_scores", "current_scores"):
+        connection.execute(
+            f"UPDATE {table} SET counts = $counts, completed_at = $completed_at WHERE job_id = $job_id",
+            {"counts": now[0], "completed_at": now[1], "job_id": job_id},
+        )
+    if now[0] != before[0]:
+        for key in _keys(connection, job_id):
+            _choose_current(connection, key)
+
+
+def fill(connection: Connection) -> None:
+    """Everything anew, from the sealed jobs; without item sets."""
+    connection.execute("DELETE FROM run_scores")
+    connection.execute(query("add_run_scores").format(which="true"))
+    connection.execute("DELETE FROM current_scores")
+    connection.execute(query("choose_current").format(which="true"))
+
+
+def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
+    """Notes the items that a job was planned to run."""
+    connection.execute(
+        "INSERT INTO item_sets VALUES ($suite, $item_set, $items, $published_items, $subset, $tasks) "
+        "ON CONFLICT DO UPDATE SET items = excluded.items, published_items = excluded.published_items, "
+        "subset = excluded.subset, tasks = excluded.tasks",
+        {
+            "suite": suite_of(job.spec),
+            "item_set": job.item_set,
+            "items": sum(plan.items for plan in job.plan),
+            "published_items": job.published_items or sum(plan.published_items for plan in job.plan),
+            "subset": job.subset,
+            "tasks": [plan.task for plan in job.plan],
+        },
+    )
+
+
+def _keys(connection: Connection, job_id: str) -> list[tuple[Any, ...]]:
+    """Where a sealed job competes: one row, or none."""
+    return connection.execute(
+        f"SELECT DISTINCT {', '.join(_KEY)} FROM run_scores WHERE job_id = $job_id", {"job_id": job_id}
+    ).fetchall()
+
+
+def _choose_current(connection: Connection, key: tuple[Any, ...]) -> None:
+    where = dict(zip(_KEY, key, strict=True))
+    connection.execute(f"DELETE FROM current_scores WHERE {_OF_KEY}", where)
+    connection.execute(query("choose_current").format(which=_OF_KEY), where)

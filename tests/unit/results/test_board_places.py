@@ -1,0 +1,87 @@
+"""The places that the data leave open on a leaderboard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+
+from services.results.comparison import places
+from services.results.comparison.places import BoardPlaces
+from services.results.database import Connection, Database
+from services.results.leaderboard import leaderboard
+from tests.unit.results.finished import finished, right_or_wrong, share_right, task
+from touchstone.v1 import results_service_pb2
+
+RUNS = {"best": "1" * 60, "second": "10" * 30, "twin": "01" * 30, "last": "0" * 60}
+
+
+@pytest.fixture
+async def database(connection: Connection) -> AsyncIterator[Database]:
+    opened = Database(connection)
+    yield opened
+    await opened.close()
+
+
+def store(connection: Connection, runs: Mapping[str, str], first: int = 0) -> None:
+    for minute, (job_id, pattern) in enumerate(runs.items(), first):
+        finished(connection, job_id, task("t", right_or_wrong(pattern)), model=job_id, minute=minute, item_set="s")
+
+
+def board(connection: Connection, known: BoardPlaces, limit: int = 0) -> results_service_pb2.GetLeaderboardResponse:
+    request = results_service_pb2.GetLeaderboardRequest(suite="glue", limit=limit)
+    return leaderboard(connection, request, places=known.of)
+
+
+def ranges(answer: results_service_pb2.GetLeaderboardResponse) -> dict[str, tuple[int, int]]:
+    return {entry.job_id: (entry.rank_low, entry.rank_high) for entry in answer.entries}
+
+
+async def settled(database: Database, known: BoardPlaces) -> dict[str, tuple[int, int]]:
+    """What a board shows once the places that it asked for are known."""
+    first = ranges(await database.read(lambda c: board(c, known)))
+    assert set(first.values()) == {(0, 0)}, "the board does not wait for them"
+    known.catch_up()
+    async with asyncio.timeout(20):
+        while True:
+            found = ranges(await database.read(lambda c: board(c, known)))
+            if any(found.values()) and set(found.values()) != {(0, 0)}:
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def test_a_board_shows_the_places_that_the_data_leave_open(connection: Connection, database: Database) -> None:
+    store(connection, RUNS)
+    known = BoardPlaces(database)
+    expected = {"best": (1, 1), "second": (2, 3), "twin": (2, 3), "last": (4, 4)}
+    assert await settled(database, known) == expected
+    # The same board with fewer rows is known already.
+    short = ranges(await database.read(lambda c: board(c, known, limit=2)))
+    assert short == {job: expected[job] for job in short}
+    assert len(short) == 2
+
+
+async def test_a_new_run_asks_for_the_places_anew(connection: Connection, database: Database) -> None:
+    store(connection, {job: RUNS[job] for job in ("best", "last")})
+    known = BoardPlaces(database)
+    assert await settled(database, known) == {"best": (1, 1), "last": (2, 2)}
+    store(connection, {"twin": RUNS["twin"]}, first=9)
+    assert await settled(database, known) == {"best": (1, 1), "twin": (2, 2), "last": (3, 3)}
+
+
+async def test_behind_the_tested_contenders_every_place_is_open(connection: Connection, database: Database) -> None:
+    store(connection, {f"m{n}": share_right(0.7, 40, n) for n in range(5)})
+    found = await settled(database, BoardPlaces(database, most=3))
+    assert sum(place == (0, 0) for place in found.values()) == 2
+    assert max(high for _, high in found.values()) == 5
+
+
+async def test_a_reader_of_the_service_sees_all_items_again_after_a_comparison_on_some(
+    connection: Connection, database: Database
+) -> None:
+    store(connection, {"all": "1" * 30, "half": "1" * 15})
+    found = await database.read(lambda c: places.of_board(c, "score", ["all", "half"]))
+    assert found == {"all": (1, 2), "half": (1, 2)}
+    ((rows,),) = await database.read(lambda c: c.execute("SELECT count(*) FROM items").fetchall())
+    assert rows == 45

@@ -1,0 +1,281 @@
+"""Runs taken out of rankings, and names of what ranks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
+from services.results import configurations, duckdb_store, job_lists, job_reads
+from services.results.database import Connection
+from services.results.leaderboard import leaderboard
+from services.results.marking import mark_run
+from services.results.overview import overview
+from services.results.visibility import EVERYTHING, Visibility
+from services.rpc import LOCAL, Identity
+from tests.unit.results.builders import START, event, job, plan, run
+from touchstone.v1 import metric_pb2, token_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+NOW = START.replace(tzinfo=None) + timedelta(hours=1)
+VALID, INVALIDATED, SUPERSEDED = pb.RUN_MARK_VALID, pb.RUN_MARK_INVALIDATED, pb.RUN_MARK_SUPERSEDED
+
+
+def user(name: str) -> Identity:
+    return Identity(name, token_pb2.ROLE_USER)
+
+
+def mark(
+    connection: Connection,
+    job_id: str,
+    how: pb.RunMark = INVALIDATED,
+    reason: str = "the prompt was wrong",
+    by: str = "",
+    caller: Identity = LOCAL,
+) -> metric_pb2.JobResult:
+    request = pb.MarkRunRequest(job_id=job_id, mark=how, reason=reason, superseded_by=by)
+    mark_run(connection, request, caller, NOW)
+    return job_reads.get_job_result(connection, job_id)
+
+
+def current(connection: Connection) -> list[tuple[str, str, int]]:
+    entries = leaderboard(connection, pb.GetLeaderboardRequest(suite="glue")).entries
+    return [(entry.job_id, entry.previous_job_id, entry.run_count) for entry in entries]
+
+
+def three_runs(connection: Connection) -> None:
+    for minute, (job_id, right) in enumerate((("first", 4), ("second", 3), ("third", 2))):
+        run(connection, job(job_id, plan("t", 4)), right=right, wrong=4 - right, minute=minute)
+
+
+def test_a_marked_run_gives_its_place_to_the_one_before_and_takes_it_back(connection: Connection) -> None:
+    three_runs(connection)
+    assert current(connection) == [("third", "second", 3)]
+    result = mark(connection, "third")
+    assert (result.mark, result.mark_reason) == ("invalidated", "the prompt was wrong")
+    assert result.not_ranked_reason == "the run was invalidated: the prompt was wrong"
+    assert result.suite_score.mean == 0.5
+    assert current(connection) == [("second", "first", 2)]
+    mark(connection, "first", SUPERSEDED, "a longer limit", "second")
+    assert current(connection) == [("second", "", 1)]
+    result = mark(connection, "third", VALID, "")
+    assert (result.mark, result.not_ranked_reason) == ("", "")
+    assert current(connection) == [("third", "second", 2)]
+
+
+def test_a_superseded_run_names_the_one_in_its_place(connection: Connection) -> None:
+    three_runs(connection)
+    result = mark(connection, "first", SUPERSEDED, "more tokens", "second")
+    assert (result.mark, result.superseded_by) == ("superseded", "second")
+    assert result.not_ranked_reason == "the run was superseded by job second: more tokens"
+
+
+def test_what_does_not_count_itself_stands_in_nobodys_place(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "second")
+    with pytest.raises(InvalidRequestError, match="Job second does not count itself: the run was invalidated"):
+        mark(connection, "first", SUPERSEDED, "why", "second")
+    mark(connection, "first", SUPERSEDED, "why", "third")
+    with pytest.raises(
+        InvalidRequestError, match="Job first does not count itself: the run was superseded by job third"
+    ):
+        mark(connection, "third", SUPERSEDED, "why", "first")
+
+
+def test_a_mark_holds_for_a_later_attempt_until_it_is_taken_back(connection: Connection) -> None:
+    """A retry keeps the answers for which the run was marked."""
+    three_runs(connection)
+    mark(connection, "third")
+    run(connection, job("third", plan("t", 4), attempt=2), right=4, minute=5)
+    assert job_reads.get_job_result(connection, "third").mark == "invalidated"
+    assert current(connection) == [("second", "first", 2)]
+    mark(connection, "third", VALID, "")
+    assert current(connection) == [("third", "second", 3)]
+
+
+def test_a_marked_run_leaves_averages_and_is_still_counted_as_a_job(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "third")
+    found = overview(connection, pb.GetOverviewRequest(), NOW)
+    assert (found.total_jobs, found.completed_jobs, found.runs_with_metric, found.mean) == (3, 3, 2, 0.875)
+    page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
+    reasons = {scores.job_id: scores.not_ranked_reason for scores in page.scores}
+    assert reasons == {"first": "", "second": "", "third": "the run was invalidated: the prompt was wrong"}
+
+
+def test_a_reason_that_is_a_sentence_ends_once(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "third", INVALIDATED, "The prompt was wrong.")
+    result = job_reads.get_job_result(connection, "third")
+    assert result.not_ranked_reason == "the run was invalidated: The prompt was wrong"
+    assert result.mark_reason == "The prompt was wrong."
+
+
+def test_later_events_do_not_bring_a_marked_run_back(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "third")
+    duckdb_store.store_events(connection, [event("999999", job_reads.get_job(connection, "third"), "completed")])
+    assert current(connection) == [("second", "first", 2)]
+
+
+def test_every_mark_is_kept_with_who_gave_it_and_when(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "third", caller=user("ann"))
+    mark(connection, "third", VALID, "it was right after all")
+    kept = connection.execute("SELECT job_id, mark, reason, actor, marked_at FROM marks ORDER BY number").fetchall()
+    assert kept == [
+        ("third", INVALIDATED, "the prompt was wrong", "ann", NOW),
+        ("third", VALID, "it was right after all", "local", NOW),
+    ]
+
+
+def test_marks_need_a_reason_a_finished_run_and_a_right_to_it(connection: Connection) -> None:
+    three_runs(connection)
+    duckdb_store.store_events(connection, [event("000009", job("live", plan("t", 4)))])
+    with pytest.raises(PermissionDeniedError):
+        mark(connection, "third", caller=user("bob"))
+    with pytest.raises(NotFoundError):
+        mark(connection, "nobody")
+    with pytest.raises(ConflictError):
+        mark(connection, "live")
+    bad: list[tuple[pb.RunMark, str, str]] = [
+        (INVALIDATED, " ", ""),
+        (INVALIDATED, "x" * 501, ""),
+        (INVALIDATED, "why", "second"),
+        (SUPERSEDED, "why", ""),
+        (SUPERSEDED, "why", "third"),
+        (SUPERSEDED, "why", "nobody"),
+        (SUPERSEDED, "why", "live"),
+        (pb.RUN_MARK_UNSPECIFIED, "why", ""),
+    ]
+    for how, reason, by in bad:
+        with pytest.raises(InvalidRequestError):
+            mark(connection, "third", how, reason, by)
+    assert current(connection) == [("third", "second", 3)]
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def name(
+    connection: Connection,
+    configuration: str,
+    caller: Identity = LOCAL,
+    visible: Visibility = EVERYTHING,
+    **given: str,
+) -> pb.Configuration:
+    request = pb.NameConfigurationRequest(configuration=configuration, **given)
+    return configurations.name_configuration(connection, request, caller, NOW, visible)
+
+
+def listed(connection: Connection, visible: Visibility = EVERYTHING, **filters: object) -> list[pb.Configuration]:
+    """Over all pages of one."""
+    found: list[pb.Configuration] = []
+    token = ""
+    while True:
+        request = pb.ListConfigurationsRequest(page_size=1, page_token=token, **filters)  # type: ignore[arg-type]
+        page = configurations.list_configurations(connection, request, visible)
+        found += page.configurations
+        token = page.next_page_token
+        if not token:
+            return found
+
+
+def two_configurations(connection: Connection) -> None:
+    run(connection, job("a", plan("t", 4), model="one", owner="ann"), right=4, minute=1)
+    run(connection, job("b", plan("t", 4), model="two", owner="bob"), right=4, minute=2)
+    run(connection, job("c", plan("t", 4), model="one", owner="ann", suite="mmlu"), right=4, minute=3)
+
+
+def test_configurations_are_listed_newest_run_first_with_their_runs(connection: Connection) -> None:
+    two_configurations(connection)
+    name(connection, "two@local", name="second", alias="prod")
+    one, two = listed(connection)
+    assert (one.configuration, one.model, one.job_id, one.suite, one.run_count) == ("one@local", "one", "c", "mmlu", 2)
+    assert (two.name, two.alias, two.endpoint, two.run_count) == ("second", "prod", "local", 1)
+    assert [c.configuration for c in listed(connection, model="two")] == ["two@local"]
+    assert [c.configuration for c in listed(connection, named=True)] == ["two@local"]
+    assert [c.configuration for c in listed(connection, Visibility("bob"))] == ["two@local"]
+
+
+def test_an_alias_moves_and_a_name_stays(connection: Connection) -> None:
+    two_configurations(connection)
+    assert not name(connection, "one@local", name="first", alias="prod").alias_taken_from
+    assert list(name(connection, "two@local", alias="prod").alias_taken_from) == ["one@local"]
+    assert {c.configuration: (c.name, c.alias) for c in listed(connection)} == {
+        "one@local": ("first", ""),
+        "two@local": ("", "prod"),
+    }
+    with pytest.raises(ConflictError):
+        name(connection, "two@local", name="first")
+    with pytest.raises(ConflictError):
+        name(connection, "two@local", alias="first")
+    with pytest.raises(ConflictError):
+        name(connection, "one@local", name="prod")
+    assert name(connection, "one@local", name="").name == ""
+    assert name(connection, "two@local", name="first").alias == "prod"
+
+
+def test_names_and_aliases_are_of_one_suite(connection: Connection) -> None:
+    for suite in ("glue", "mmlu"):
+        run(connection, job(suite, plan("t", 4), suite=suite, configuration=f"c-{suite}"), right=4)
+        assert not name(connection, f"c-{suite}", name="first", alias="prod").alias_taken_from
+    assert {c.configuration: (c.name, c.alias) for c in listed(connection)} == {
+        "c-glue": ("first", "prod"),
+        "c-mmlu": ("first", "prod"),
+    }
+
+
+@pytest.mark.parametrize("text", ["two", "01234567-89ab-4cde-8f01-23456789abcd"])
+def test_what_stands_for_something_else_is_no_name(connection: Connection, text: str) -> None:
+    two_configurations(connection)
+    with pytest.raises(InvalidRequestError) as raised:
+        name(connection, "one@local", name=text)
+    assert raised.value.field == "name"
+    with pytest.raises(InvalidRequestError) as raised:
+        name(connection, "one@local", alias=text)
+    assert raised.value.field == "alias"
+
+
+def test_a_configuration_is_named_by_the_beginning_of_its_hash(connection: Connection) -> None:
+    for ending in ("aa", "bb"):
+        run(connection, job(ending, plan("t", 4), configuration=f"01234567{ending}" + "0" * 54), right=4)
+    assert name(connection, "01234567a", name="first").configuration.startswith("01234567aa")
+    with pytest.raises(InvalidRequestError, match=r"begins several configurations: 01234567aa.*, 01234567bb"):
+        name(connection, "01234567", name="second")
+
+
+def test_names_show_on_the_leaderboard(connection: Connection) -> None:
+    two_configurations(connection)
+    name(connection, "two@local", name="second", alias="prod")
+    entries = leaderboard(connection, pb.GetLeaderboardRequest(suite="glue")).entries
+    assert [(e.configuration, e.name, e.alias) for e in entries] == [
+        ("two@local", "second", "prod"),
+        ("one@local", "", ""),
+    ]
+
+
+def test_only_who_ran_it_or_an_admin_names_a_configuration_and_moves_its_alias(connection: Connection) -> None:
+    two_configurations(connection)
+    name(connection, "one@local", user("ann"), alias="prod")
+    with pytest.raises(PermissionDeniedError):
+        name(connection, "one@local", user("bob"), name="mine")
+    with pytest.raises(PermissionDeniedError):
+        name(connection, "two@local", user("bob"), alias="prod")
+    assert name(connection, "two@local", alias="prod").alias == "prod"
+    with pytest.raises(NotFoundError):
+        name(connection, "one@local", user("bob"), Visibility("bob"), name="mine")
+
+
+@pytest.mark.parametrize("text", ["two words", "x" * 65, "ü", "a/b", "'; DROP TABLE jobs; --"])
+def test_names_are_short_and_plain(connection: Connection, text: str) -> None:
+    two_configurations(connection)
+    with pytest.raises(InvalidRequestError):
+        name(connection, "one@local", name=text)
+    with pytest.raises(InvalidRequestError):
+        name(connection, "one@local", alias=text)
+    with pytest.raises(InvalidRequestError):
+        name(connection, "one@local", name="same", alias="same")
+    with pytest.raises(NotFoundError):
+        name(connection, "unknown", name="fine")
