@@ -14,6 +14,9 @@ TouchstoneError
 
 from __future__ import annotations
 
+OVER_LIMIT = "Job execution failed: Resource limits exceeded."
+"""How a job's reason begins when it passed a limit of time or memory (spec: "Resource Limit Errors")."""
+
 
 class TouchstoneError(Exception):
     """Base of all errors with a message meant for users."""

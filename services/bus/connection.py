@@ -43,6 +43,12 @@ class Settings:
             replicas=int(os.environ.get("TOUCHSTONE_NATS_REPLICAS", "1")),
         )
 
+    @property
+    def secrets(self) -> list[str]:
+        """What of the URL must appear in no log: a token, or a user and a password."""
+        user, at, _ = urlsplit(self.url).netloc.rpartition("@")
+        return user.split(":") if at else []
+
 
 def _launched() -> str:
     """Where the launcher runs NATS for this state directory, so that commands beside it find it; else empty."""

@@ -9,8 +9,10 @@ from nats.js import api
 
 from touchstone.v1 import job_pb2
 
-WORK, RESULTS, AUDIT, DLQ, ADVISORIES = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV"
+WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV", "LOGS"
 JOBS, LEASE, EVALUATORS, TOKENS, SESSIONS = "JOBS", "LEASE", "EVALUATORS", "TOKENS", "SESSIONS"
+WEBHOOKS, DELIVERIES = "WEBHOOKS", "DELIVERIES"
+"""Keys of WEBHOOKS are secrets' places: who may read the bucket can sign calls."""
 LIMITS = "LIMITS"
 """Key by endpoint: whose calls may go out when, over all evaluators. Losing it costs fairness for a moment."""
 
@@ -19,6 +21,10 @@ PLAN_ENDPOINT = "plan"
 PLAN_UNIT = -1
 STORED_ENDPOINT = "stored"
 """Reserved endpoint token: every evaluator serves units of re-scores, which read stored answers and call nobody."""
+IMPORTED_ENDPOINTS = ("lm_eval", "inspect")
+"""Reserved endpoint names: tools whose answers jobs are made of."""
+
+LOG_LEVELS = ("info", "warning", "error")
 
 KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
 
@@ -116,6 +122,11 @@ def audit_subject(job_id: str) -> str:
     return f"audit.{job_id}"
 
 
+def logs_subject(job_id: str, level: str) -> str:
+    """A level of its own, so that many lines of one push out none of a graver one."""
+    return f"logs.{job_id}.{level}"
+
+
 def pull_subject(stream: str, consumer: str) -> str:
     """Where pull requests of a consumer are sent."""
     return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
@@ -192,12 +203,23 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
             max_age=7 * _DAY_S,
             **limits,
         ),
+        api.StreamConfig(
+            name=LOGS,
+            subjects=["logs.>"],
+            max_age=14 * _DAY_S,
+            max_msgs_per_subject=2000,
+            max_bytes=results_max_bytes // 8,
+            allow_direct=True,
+            **limits,
+        ),
         _bucket(JOBS, max_msgs_per_subject=5, allow_atomic=True),
         _bucket(LEASE, subject_delete_marker_ttl=30),
         _bucket(EVALUATORS, max_age=7 * _DAY_S),
         _bucket(TOKENS),
         _bucket(SESSIONS, max_age=7 * _DAY_S),
         _bucket(LIMITS, max_age=3600),
+        _bucket(WEBHOOKS),
+        _bucket(DELIVERIES, max_age=14 * _DAY_S),
     ]
     for config in configs:
         config.num_replicas = replicas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext, api
 
 from services.bus.contract import (
+    AUDIT,
     ERR_STREAM_LIMIT,
     ERR_WRONG_LAST_SEQUENCE,
     ERR_WRONG_LAST_SEQUENCE_CONSTANT,
@@ -26,6 +27,7 @@ from services.bus.contract import (
     KIND_ITEMS,
     KIND_PLAN,
     LIMITS,
+    LOGS,
     PLAN_UNIT,
     TOKENS,
     WORK,
@@ -37,6 +39,7 @@ from services.bus.contract import (
     is_marker,
     job_key,
     kv_subject,
+    logs_subject,
     one_line,
     pull_subject,
     results_subject,
@@ -48,6 +51,17 @@ from touchstone.v1 import evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
 
 def _work_name(endpoint: str) -> str:
     return f"work-{endpoint}"
+
+
+_CONFLICTS = (ERR_WRONG_LAST_SEQUENCE, ERR_WRONG_LAST_SEQUENCE_CONSTANT)
+
+
+def _expecting(sequence: int) -> dict[str, str]:
+    """Headers of a write that is refused when the key's newest message is another one."""
+    return {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(sequence)}
+
+
+_WEBHOOKS_CONSUMER = "webhooks"
 
 
 class StreamFullError(Exception):
@@ -99,14 +113,23 @@ class Bus:
 
     async def kv_update(self, bucket: str, key: str, value: bytes, expected: int) -> int | None:
         """Writes if the key's newest message still is `expected` (0: none); its sequence, or None when it is not."""
-        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(expected)}
         try:
-            ack = await self.js.publish(kv_subject(bucket, key), value, headers=headers)
+            ack = await self.js.publish(kv_subject(bucket, key), value, headers=_expecting(expected))
         except nats.js.errors.APIError as error:
-            if error.err_code in (ERR_WRONG_LAST_SEQUENCE, ERR_WRONG_LAST_SEQUENCE_CONSTANT):
+            if error.err_code in _CONFLICTS:
                 return None
             raise
         return ack.seq
+
+    async def kv_remove(self, bucket: str, key: str, expected: int) -> bool:
+        """Deletes if the key's newest message still is `expected`; False when it is not."""
+        try:
+            await self.kv_delete(bucket, key, _expecting(expected))
+        except nats.js.errors.APIError as error:
+            if error.err_code in _CONFLICTS:
+                return False
+            raise
+        return True
 
     async def kv_delete(self, bucket: str, key: str, expected: dict[str, str] | None = None) -> None:
         """`expected` are headers that the server checks first."""
@@ -166,8 +189,11 @@ class Bus:
 
     async def pull_work(self, endpoint: str, inbox: str, units: int, expires_s: float) -> None:
         """Asks for up to so many units. They come as they are there; at most once per request, as any core message."""
-        request = json.dumps({"batch": units, "expires": int(expires_s * 1e9)}).encode()
-        await self.client.publish(pull_subject(WORK, _work_name(endpoint)), request, reply=inbox)
+        await self._pull(WORK, _work_name(endpoint), inbox, units, expires_s)
+
+    async def _pull(self, stream: str, consumer: str, inbox: str, batch: int, expires_s: float) -> None:
+        request = json.dumps({"batch": batch, "expires": int(expires_s * 1e9)}).encode()
+        await self.client.publish(pull_subject(stream, consumer), request, reply=inbox)
 
     async def work_consumer(self, endpoint: str, ack_wait_s: float) -> str:
         """Makes an endpoint's consumer on WORK where there is none; returns its name."""
@@ -225,6 +251,52 @@ class Bus:
                 raise StreamFullError from error
             raise
         return ack.seq
+
+    # -- the audit trail ---------------------------------------------------------------------------------------
+
+    async def webhooks_consumer(self) -> None:
+        """Makes the consumer that webhooks are told from, where there is none: it has AUDIT from then on, each event
+        until it is acknowledged."""
+        config = api.ConsumerConfig(
+            durable_name=_WEBHOOKS_CONSUMER,
+            deliver_policy=api.DeliverPolicy.NEW,
+            ack_policy=api.AckPolicy.EXPLICIT,
+            ack_wait=30,
+            max_deliver=-1,
+        )
+        await self.js.add_consumer(AUDIT, config)
+
+    async def pull_audit(self, inbox: str, events: int, expires_s: float) -> None:
+        """Asks the webhooks' consumer for up to so many events, as `pull_work` does for units."""
+        await self._pull(AUDIT, _WEBHOOKS_CONSUMER, inbox, events, expires_s)
+
+    # -- logs of jobs ------------------------------------------------------------------------------------------
+
+    async def publish_log(self, job_id: str, level: str, line: bytes) -> None:
+        """Stores a serialised LogLine. At least once."""
+        await self.js.publish(logs_subject(job_id, level), line)
+
+    async def read_logs(self, job_id: str, levels: Sequence[str], after: int, most: int) -> list[tuple[int, bytes]]:
+        """Up to so many lines after position `after` of LOGS, oldest first, each with its position."""
+        config = api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=after + 1,
+            ack_policy=api.AckPolicy.NONE,
+            filter_subjects=[logs_subject(job_id, level) for level in levels],
+            inactive_threshold=10,
+            mem_storage=True,
+        )
+        sub = await self.js.pull_subscribe("", stream=LOGS, config=config)
+        found: list[tuple[int, bytes]] = []
+        try:
+            left = min(most, (await sub.consumer_info()).num_pending or 0)
+            while left > 0:
+                for msg in await sub.fetch(min(left, 256), timeout=10):
+                    left -= 1
+                    found.append((msg.metadata.sequence.stream, msg.data))
+        finally:
+            await sub.unsubscribe()
+        return found
 
     # -- announcements, job states, tokens --------------------------------------------------------------
 

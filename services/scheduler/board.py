@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
+from services.bus import of_job
 from services.errors import NotFoundError
 from services.scheduler import queue
 from services.scheduler.fleet import Fleet
@@ -127,7 +128,8 @@ class Board:
         event = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action, job=job.message)
         stamp(event.occurred_at, now)
         await self.save([Change(job, event)])
-        log.info("job %s: %s%s", job.id, action, f" ({job.message.reason})" if job.message.reason else "")
+        why = f" ({job.message.reason})" if job.message.reason else ""
+        log.info("job %s: %s%s", job.id, action, why, extra=of_job(job.id))
         self.touch(job)
         self.wake.set()
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from services.errors import (
     ConflictError,
+    DeadlineError,
     InvalidRequestError,
     LimitReachedError,
+    NotFoundError,
     PermissionDeniedError,
     UnavailableError,
 )
@@ -18,8 +19,11 @@ from services.rpc import Identity
 from services.scheduler import reuse
 from services.scheduler.board import Board
 from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job, seconds, stamp
+from services.scheduler.job_ids import new_job_id
 from services.scheduler.ports import Results
-from services.scheduler.validation import validate
+from services.scheduler.reads import Reads
+from services.scheduler.validation import check_request_id, usual_priority, validate
+from services.scheduler.webhooks.address import AddressRule
 from touchstone.v1 import job_pb2, queue_pb2
 
 _WATCH_INTERVAL_S = 0.25
@@ -28,20 +32,77 @@ _WATCH_INTERVAL_S = 0.25
 class Desk:
     """Requests against one board."""
 
-    def __init__(self, board: Board, results: Results) -> None:
+    def __init__(
+        self, board: Board, results: Results, reads: Reads | None = None, urls: AddressRule | None = None
+    ) -> None:
         self._board, self._results = board, results
+        self._reads, self._urls = reads or Reads(), urls or AddressRule()
 
     async def create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """Queues a job; the same request id again gives the job it made.
 
-        Raises InvalidRequestError, UnsupportedError, LimitReachedError; of a job whose answers are to be taken also
-        NotFoundError, ConflictError and, when only results knows it, UnavailableError.
+        Raises InvalidRequestError, UnsupportedError, LimitReachedError, PermissionDeniedError; of a job whose answers
+        are to be taken also NotFoundError, ConflictError and, when only results knows it, UnavailableError.
         """
-        # Like a retry's: asked before the lock is taken.
-        source = await self._any_age(spec.reuse.job_id) if spec.reuse.job_id else None
-        return await self._board.finish_anyway(self._create(caller, request_id, spec, source))
+        check_request_id(request_id)
+        asked = self._asked(caller, spec)
+        source = await self._source(caller, asked)
+        return await self._board.finish_anyway(self._create(caller, request_id, asked, source))
+
+    async def check(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
+        """The spec of jobs that will be created on a schedule. Raises as `create`, except for a full queue."""
+        scheduled = self._asked(caller, spec)
+        scheduled.priority = scheduled.priority or job_pb2.PRIORITY_LOW
+        _require_priority(caller, scheduled, job_pb2.PRIORITY_LOW)
+        source = await self._source(caller, scheduled)
+        board = self._board
+        validate(scheduled, board.fleet, board.limits.job_time_s, board.now(), source)
+        return scheduled
+
+    async def create_scheduled(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+        """As `create`, for a spec that `check` has given. No user can choose a `request_id` with spaces."""
+        source = await self._source(owner, spec)
+        return await self._board.finish_anyway(self._create(owner, request_id, spec, source))
+
+    def _asked(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
+        """A copy of a caller's spec, whose form is right as far as it shows without the fleet."""
+        asked = job_pb2.JobSpec()
+        asked.CopyFrom(spec)
+        if asked.schedule_id and not asked.reuse.job_id:
+            raise InvalidRequestError("schedule_id is set by the scheduler. Leave it out.", "spec.schedule_id")
+        # What was copied from the job whose answers are taken says how that one came about.
+        asked.ClearField("schedule_id")
+        if asked.webhook_url:
+            self._urls.check_url(asked.webhook_url, "spec.webhook_url")
+        _require_priority(caller, asked, usual_priority(asked))
+        return asked
+
+    async def _source(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.Job | None:
+        """The job whose answers are taken. Like a retry's, it is asked for before the lock is taken."""
+        job_id = spec.reuse.job_id
+        if reuse.is_import(spec):
+            await self._check_import(caller, spec)
+        if not job_id:
+            return None
+        source = await self._any_age(job_id)
+        self._reads.check(caller, source)
+        # While results is silent the job may be queued: whether there are answers is asked again when it runs.
+        with suppress(UnavailableError, DeadlineError):
+            result = await self._results.result(job_id)
+            reuse.check_kept(job_id, result.texts_dropped)
+            reuse.check_rerun(spec.reuse, source, result)
+        return source
+
+    async def _check_import(self, caller: Identity, spec: job_pb2.JobSpec) -> None:
+        """Raises NotFoundError also for an import that the caller may not see."""
+        reuse.check_form(spec.reuse)
+        found = await self._results.imported(spec.reuse.import_id)
+        if not self._reads.sees(caller, found.owner):
+            raise NotFoundError(f"There is no import {spec.reuse.import_id}.")
+        reuse.check_import(spec, found)
 
     async def _any_age(self, job_id: str) -> job_pb2.Job:
+        """Raises NotFoundError."""
         if job_id in self._board.jobs:
             return self._board.view(self._board.find(job_id))
         return await self._results.job(job_id)
@@ -56,15 +117,17 @@ class Desk:
                 known = await board.store.find_request(caller.user, request_id)
                 if known in board.jobs:
                     made = board.jobs[known]
+                    if spec.schedule_id:
+                        return board.view(made)
                     # What cannot be judged any more, as its endpoint has gone, may well be the same call once more.
                     with suppress(InvalidRequestError):
-                        full = validate(request_id, spec, board.fleet, board.limits.job_time_s, now, source)
+                        full = validate(spec, board.fleet, board.limits.job_time_s, now, source)
                         _require_same(made, full)
                     return board.view(made)
-            full = validate(request_id, spec, board.fleet, board.limits.job_time_s, now, source)
+            full = validate(spec, board.fleet, board.limits.job_time_s, now, source)
             self._require_room(caller.user)
             message = job_pb2.Job(
-                job_id=str(uuid.uuid4()),
+                job_id=new_job_id(now),
                 owner=caller.user,
                 spec=full,
                 state=PENDING,
@@ -73,7 +136,7 @@ class Desk:
             if source is not None:
                 reuse.begin(message, source)
                 message.baseline = source.baseline
-            else:
+            elif not reuse.calls_nobody(full):
                 message.baseline = board.fleet.endpoint(full.endpoint, now).baseline
             stamp(message.created_at, now)
             message.progress.time_limit_s = full.time_limit_s
@@ -87,12 +150,20 @@ class Desk:
         if self._board.pending_by_owner()[owner] >= limits.pending_per_owner:
             raise LimitReachedError("Queue is full. Please try again later.", limits.queue_retry_after_s)
 
+    async def require_visible(self, caller: Identity, job_id: str) -> None:
+        """Raises NotFoundError for a job of any age that the caller may not see or that never was."""
+        self._reads.check(caller, await self._any_age(job_id))
+
     def get(self, job_id: str) -> job_pb2.Job:
         return self._board.view(self._board.find(job_id))
 
-    def list(self, owner: str) -> list[job_pb2.Job]:
-        """Live and recently finished jobs of one owner, or of all for an empty one, newest first."""
-        found = [job for job in self._board.jobs.values() if not owner or job.message.owner == owner]
+    def list(self, owner: str, project_id: int = 0) -> list[job_pb2.Job]:
+        """Live and recently finished jobs of one owner and project, or of all for an empty one and 0, newest first."""
+        found = [
+            job
+            for job in self._board.jobs.values()
+            if owner in ("", job.message.owner) and project_id in (0, job.message.spec.project_id)
+        ]
         found.sort(key=lambda job: (seconds(job.message.created_at), job.id), reverse=True)
         return self._board.views(found)
 
@@ -104,10 +175,16 @@ class Desk:
         board = self._board
         async with board.lock:
             job = board.find(job_id)
-            _require_owner(caller, job)
+            self._require_owner(caller, job)
             job.cancel(caller.user, board.now())
             await board.finish(job, caller.user, "cancelled")
             return board.view(job)
+
+    def _require_owner(self, caller: Identity, job: Job) -> None:
+        self._reads.check(caller, job.message)
+        if not caller.is_admin and caller.user != job.message.owner:
+            owner = job.message.owner
+            raise PermissionDeniedError(f"Job {job.id} belongs to {owner}; only its owner or an admin may do this.")
 
     async def retry(self, caller: Identity, job_id: str) -> job_pb2.Job:
         """Queues the next attempt. Raises ConflictError when nothing is missing."""
@@ -119,7 +196,7 @@ class Desk:
         board = self._board
         async with board.lock:
             job = board.jobs.get(job_id) or (Job(old) if old is not None else board.find(job_id))
-            _require_owner(caller, job)
+            self._require_owner(caller, job)
             if job.can_retry:
                 self._require_room(job.message.owner)
             job.retry(board.now())
@@ -153,10 +230,10 @@ class Desk:
         )
 
 
-def _require_owner(caller: Identity, job: Job) -> None:
-    if not caller.is_admin and caller.user != job.message.owner:
-        owner = job.message.owner
-        raise PermissionDeniedError(f"Job {job.id} belongs to {owner}; only its owner or an admin may do this.")
+def _require_priority(caller: Identity, spec: job_pb2.JobSpec, usual: job_pb2.Priority) -> None:
+    if usual < spec.priority <= job_pb2.PRIORITY_HIGH and not caller.is_admin:
+        name = job_pb2.Priority.Name(usual).removeprefix("PRIORITY_").lower()
+        raise PermissionDeniedError(f"Only an admin may raise the priority of such jobs above {name}.")
 
 
 def _require_same(job: Job, full: job_pb2.JobSpec) -> None:

@@ -14,6 +14,7 @@ import nats.errors
 import nats.js.errors
 
 from services import bus
+from services.scheduler.ending import heed_cancel
 from services.scheduler.ports import LeadershipLostError
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class Lease:
     async def keep(self) -> None:
         """Renews until it fails for a whole lease time. Raises LeadershipLostError."""
         while True:
+            heed_cancel()
             await asyncio.sleep(RENEW_S)
             try:
                 if not await self._write(self._sequence):

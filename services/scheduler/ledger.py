@@ -126,6 +126,14 @@ class Ledger:
         self._flights.pop(unit, None)
         self.released.discard(unit)
 
+    def task_done(self, unit: int) -> str:
+        """The task whose last unit this was, with its figures, in words; empty while others of it are missing."""
+        task = self.layout.slice(unit).task
+        items, failed = self._done_items[task], self._failed_items[task]
+        if items < self.layout.task_items(task):
+            return ""
+        return f"{self._names[task]}: all {items:,} items done" + (f", {failed:,} without an answer" if failed else "")
+
     def is_done(self, unit: int) -> bool:
         return bool(self._done[unit // 8] >> (unit % 8) & 1)
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
-import uuid
 from collections.abc import Sequence
 
 import nats.errors
 import nats.js.errors
 
 from services import bus
+from services.scheduler.ending import heed_cancel
 from services.scheduler.job import Job
+from services.scheduler.nats_fence import FencedBucket, Write
 from services.scheduler.nats_trouble import ends_leadership
-from services.scheduler.ports import Change, LeadershipLostError
+from services.scheduler.ports import Change
 from touchstone.v1 import job_pb2, job_record_pb2
 
 log = logging.getLogger(__name__)
 
 _BATCH = 500
-_COMMIT_S = 5.0
 
 
 class JobStore:
@@ -30,6 +29,7 @@ class JobStore:
     def __init__(self, connection: bus.Bus, epoch: int) -> None:
         self._bus = connection
         self._epoch = epoch
+        self._bucket = FencedBucket(connection, epoch)
         self._events = 0
         self._outbox: asyncio.Queue[tuple[str, job_pb2.JobEvent]] = asyncio.Queue()
 
@@ -50,64 +50,35 @@ class JobStore:
         return jobs
 
     async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
-        writes: list[tuple[str, bytes, dict[str, str]]] = []
+        writes: list[Write] = []
         events: list[tuple[str, job_pb2.JobEvent]] = []
         for change in changes:
             job = change.job
             headers = bus.JobHeaders(job.state, job.message.attempt).encode()
-            writes.append(self._write(bus.job_key(job.id), job.record().SerializeToString(), headers))
+            writes.append(self._bucket.write(bus.job_key(job.id), job.record().SerializeToString(), headers))
             if change.event is None:
                 continue
             key = f"outbox.{change.event.event_id}"
             events.append((key, change.event))
-            writes.append(self._write(key, change.event.SerializeToString()))
+            writes.append(self._bucket.write(key, change.event.SerializeToString()))
             owner = job.message.owner
-            writes.append(self._write(f"owner.{_hash(owner)}", str(pending_by_owner.get(owner, 0)).encode()))
+            writes.append(self._bucket.write(f"owner.{_hash(owner)}", str(pending_by_owner.get(owner, 0)).encode()))
             if change.event.action == "created" and job.request_id:
-                writes.append(self._write(_request_key(owner, job.request_id), job.id.encode()))
+                writes.append(self._bucket.write(_request_key(owner, job.request_id), job.id.encode()))
         for i in range(0, len(writes), _BATCH):
-            await self._atomic(writes[i : i + _BATCH])
+            await self._bucket.atomic(writes[i : i + _BATCH])
         for entry in events:
             self._outbox.put_nowait(entry)
-
-    def _write(
-        self, key: str, value: bytes, headers: dict[str, str] | None = None
-    ) -> tuple[str, bytes, dict[str, str]]:
-        fence = {
-            "Nats-Expected-Last-Subject-Sequence": str(self._epoch),
-            "Nats-Expected-Last-Subject-Sequence-Subject": bus.kv_subject(bus.JOBS, bus.EPOCH_KEY),
-        }
-        return bus.kv_subject(bus.JOBS, key), value, fence | (headers or {})
-
-    async def _atomic(self, writes: Sequence[tuple[str, bytes, dict[str, str]]]) -> None:
-        """Publishes up to 1,000 messages, all or none. Raises LeadershipLostError."""
-        client = self._bus.client
-        batch = uuid.uuid4().hex
-        for i, (subject, data, extra) in enumerate(writes, 1):
-            headers = extra | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(i)}
-            if i == len(writes):
-                headers["Nats-Batch-Commit"] = "1"
-            with ends_leadership("a write's outcome is unknown"):
-                if i not in (1, len(writes)):
-                    await client.publish(subject, data, headers=headers)
-                    continue
-                # The first tells that the batch is open, the last that it is stored.
-                reply = await client.request(subject, data, headers=headers, timeout=_COMMIT_S)
-            refusal = json.loads(reply.data).get("error") if reply.data else None
-            if refusal:
-                raise LeadershipLostError(f"a write was refused: {refusal.get('description')}")
 
     async def forget(self, job: Job) -> None:
         keys = [bus.job_key(job.id)]
         if job.request_id:
             keys.append(_request_key(job.message.owner, job.request_id))
         for key in keys:
-            _, _, fence = self._write(key, b"")
-            with ends_leadership("a record could not be removed"):
-                await self._bus.kv_delete(bus.JOBS, key, fence)
+            await self._bucket.remove(key)
 
     async def set_floor(self, sequence: int) -> None:
-        await self._atomic([self._write(bus.FLOOR_KEY, str(sequence).encode())])
+        await self._bucket.atomic([self._bucket.write(bus.FLOOR_KEY, str(sequence).encode())])
 
     async def find_request(self, owner: str, request_id: str) -> str | None:
         with ends_leadership("a request could not be looked up"):
@@ -118,8 +89,10 @@ class JobStore:
         """Publishes audit events in order, then removes them from the outbox. At least once; the event id makes a
         repetition harmless."""
         while True:
+            heed_cancel()
             key, event = await self._outbox.get()
             while True:
+                heed_cancel()
                 try:
                     # The event id makes a repetition within two minutes one message.
                     headers = {"Nats-Msg-Id": event.event_id}

@@ -12,6 +12,7 @@ from nats.aio.msg import Msg
 from nats.js import api
 
 from services import bus
+from services.scheduler.ending import heed_cancel
 from services.scheduler.lease import Lease
 from services.scheduler.nats_trouble import ends_leadership
 from services.scheduler.ports import LeadershipLostError
@@ -69,6 +70,7 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
     """
     position = after
     while True:
+        heed_cancel()
         reconnects = connection.client.stats["reconnects"]
         messages: asyncio.Queue[Msg] = asyncio.Queue()
         inbox = connection.client.new_inbox()
@@ -89,6 +91,7 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
             backlog = info.num_pending or 0
             expected = 1
             while True:
+                heed_cancel()
                 if expected > backlog:
                     caught_up()
                 msg = await _next(connection, messages, reconnects)

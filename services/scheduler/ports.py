@@ -8,7 +8,7 @@ from typing import Protocol
 
 from services.errors import UnavailableError
 from services.scheduler.job import Job
-from touchstone.v1 import job_pb2, results_service_pb2, unit_pb2
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, schedule_pb2, unit_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,17 @@ class Store(Protocol):
     async def find_request(self, owner: str, request_id: str) -> str | None:
         """Job id that this request made before, or None."""
         ...
+
+
+class Schedules(Protocol):
+    """Schedules under one leadership. Raises LeadershipLostError when that has moved on or a write's outcome is
+    unknown."""
+
+    async def load(self) -> list[schedule_pb2.Schedule]: ...
+
+    async def put(self, schedule: schedule_pb2.Schedule) -> None: ...
+
+    async def remove(self, schedule_id: str) -> None: ...
 
 
 class Work(Protocol):
@@ -71,6 +82,14 @@ class Results(Protocol):
 
     async def job(self, job_id: str) -> job_pb2.Job:
         """A job of any age. Raises NotFoundError."""
+        ...
+
+    async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:
+        """Whose answers an import holds, and of which tasks. Raises NotFoundError."""
+        ...
+
+    async def result(self, job_id: str) -> metric_pb2.JobResult:
+        """What a job has measured so far. Raises NotFoundError."""
         ...
 
 

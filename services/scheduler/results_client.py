@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 
 from services import rpc
-from touchstone.v1 import job_pb2, results_service_pb2, results_service_pb2_grpc
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, results_service_pb2_grpc
 
 _SEAL_S = 30.0
 _ASK_S = 10.0
@@ -20,6 +20,7 @@ class ResultsClient:
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
         request = results_service_pb2.SealJobRequest(job=job, results_sequence=sequence)
+        request.job.spec.ClearField("webhook_url")
         try:
             return await self._stub.SealJob(request, timeout=_SEAL_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
@@ -37,5 +38,19 @@ class ResultsClient:
         request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
         try:
             return (await self._stub.GetJob(request, timeout=_ASK_S, metadata=self._metadata)).job
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+
+    async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:
+        request = results_service_pb2.GetImportRequest(import_id=import_id)
+        try:
+            return await self._stub.GetImport(request, timeout=_ASK_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+
+    async def result(self, job_id: str) -> metric_pb2.JobResult:
+        request = results_service_pb2.GetJobResultRequest(job_id=job_id)
+        try:
+            return (await self._stub.GetJobResult(request, timeout=_ASK_S, metadata=self._metadata)).result
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error

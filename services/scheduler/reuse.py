@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable
 from typing import Literal
 
 from services.errors import ConflictError, InvalidRequestError
-from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 _FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
 _RERUN = frozenset(item_result_pb2.Outcome.values()) - {
@@ -19,12 +20,26 @@ _LIMITS: tuple[Literal["max_tokens", "context_length"], ...] = ("max_tokens", "c
 
 
 def is_rescore(spec: job_pb2.JobSpec) -> bool:
-    """No call is made: every answer comes from the store, whether or not the endpoint is there."""
+    """Another job's answers are scored again."""
     return bool(spec.reuse.job_id) and not spec.reuse.rerun
+
+
+def is_import(spec: job_pb2.JobSpec) -> bool:
+    """Answers that another tool collected are scored."""
+    return bool(spec.reuse.import_id)
+
+
+def calls_nobody(spec: job_pb2.JobSpec) -> bool:
+    """Every answer comes from the store, whether or not there is such an endpoint."""
+    return is_rescore(spec) or is_import(spec)
 
 
 def check_form(reuse: job_pb2.Reuse) -> None:
     """What can be told without the other job. Raises InvalidRequestError."""
+    if reuse.import_id and (reuse.job_id or reuse.rerun or reuse.any_job):
+        raise InvalidRequestError("Take imported answers or answers of jobs, not both.", "spec.reuse.import_id")
+    if reuse.import_id and not _is_uuid(reuse.import_id):
+        raise InvalidRequestError("import_id is the id that ImportAnswers gave.", "spec.reuse.import_id")
     if reuse.any_job and reuse.job_id:
         raise InvalidRequestError("Take answers of one job or of any job, not both.", "spec.reuse.any_job")
     if reuse.rerun and not reuse.job_id:
@@ -36,11 +51,63 @@ def check_form(reuse: job_pb2.Reuse) -> None:
         )
 
 
+def check_import(spec: job_pb2.JobSpec, found: results_service_pb2.GetImportResponse) -> None:
+    """The job is about what the import holds. Raises InvalidRequestError."""
+    run, work = found.run, spec.suite
+    repeats = max((task.repeats for task in found.tasks), default=1)
+    for field, asked, holds in (
+        ("endpoint", spec.endpoint, run.tool),
+        ("model", spec.model, run.model),
+        ("mode", suite_pb2.Mode.Name(_mode(spec)), suite_pb2.Mode.Name(run.mode)),
+        ("suite.suite", work.suite, run.suite),
+        ("suite.repeats", str(max(1, work.repeats)), str(repeats)),
+        ("suite.limit", str(work.limit), "0"),
+    ):
+        if asked != holds:
+            raise InvalidRequestError(f"{field} is {asked!r}; it is {holds!r} for this import.", f"spec.{field}")
+    if absent := sorted(set(work.tasks) - {task.task for task in found.tasks}):
+        raise InvalidRequestError(f"The import has no answers for {', '.join(absent)}.", "spec.suite.tasks")
+
+
+def check_kept(job_id: str, texts_dropped: str) -> None:
+    """Raises ConflictError when the texts of a source's answers were dropped, at an ISO 8601 time."""
+    if texts_dropped:
+        raise ConflictError(
+            f"The texts of job {job_id}'s answers were dropped on {texts_dropped[:10]}, as the store was full, so they "
+            "can neither be scored again nor completed. Its numbers stay. Start a new job."
+        )
+
+
+def check_rerun(reuse: job_pb2.Reuse, source: job_pb2.Job, result: metric_pb2.JobResult) -> None:
+    """Some item of a finished source would be asked for again: one that ended so, or one without a final answer.
+
+    Raises InvalidRequestError.
+    """
+    asked = [_outcome(outcome) for outcome in dict.fromkeys(reuse.rerun) if outcome in _RERUN]
+    if not asked or source.state not in _FINISHED:
+        return
+    ended = {_outcome(outcome): getattr(result.outcomes, _outcome(outcome)) for outcome in sorted(_RERUN)}
+    missing = sum(plan.items * max(1, plan.repeats) for plan in source.plan) - sum(t.items for t in result.tasks)
+    if missing > 0 or ended["infrastructure_error"] or any(ended[name] for name in asked):
+        return
+    others = ", ".join(f"{name} ({count:,})" for name, count in ended.items() if count)
+    raise InvalidRequestError(
+        f"No item of job {source.job_id} ended as {' or '.join(asked)}, so there is nothing to run again. "
+        + (f"What did: {others}." if others else "All its items were answered."),
+        "spec.reuse.rerun",
+    )
+
+
 def check_source(spec: job_pb2.JobSpec, source: job_pb2.Job) -> None:
     """`spec`, with its defaults filled in, may take the answers of `source`.
 
     Raises ConflictError for a source without a final set of answers, InvalidRequestError for what differs.
     """
+    if is_import(source.spec):
+        raise ConflictError(
+            f"Job {source.job_id} was imported, so its answers cannot be taken by another job. To score them by the "
+            "present scorer, import the log again: touchstone import --again."
+        )
     if source.state not in _FINISHED:
         raise ConflictError(f"Job {source.job_id} is not finished. Wait for it, or cancel it first.")
     if not source.plan:
@@ -98,6 +165,13 @@ def _sampling(spec: job_pb2.JobSpec, reuse: job_pb2.Reuse) -> bytes:
     return data
 
 
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
 def _outcome(outcome: int) -> str:
     return item_result_pb2.Outcome.Name(outcome).removeprefix("OUTCOME_").lower()
 
@@ -114,11 +188,11 @@ def begin(job: job_pb2.Job, source: job_pb2.Job) -> None:
 
 
 def too_few_stored(spec: job_pb2.JobSpec, unanswered: int, planned: int, share: float) -> str:
-    """Why a re-score fails when more than `share` of its items have no answer to score."""
-    return (
-        f"{unanswered:,} of {planned:,} items have no stored answer, more than {share:.0%}. "
-        f"Retry job {spec.reuse.job_id}, or run its failed items again, then score that."
-    )
+    """Why a job that calls nobody fails when more than `share` of its items have no answer to score."""
+    remedy = f"Retry job {spec.reuse.job_id}, or run its failed items again, then score that."
+    if is_import(spec):
+        remedy = "Import the other answers too, or fewer tasks."
+    return f"{unanswered:,} of {planned:,} items have no stored answer, more than {share:.0%}. {remedy}"
 
 
 def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], asked: job_pb2.Receipt) -> None:

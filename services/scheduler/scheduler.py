@@ -7,15 +7,16 @@ import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from services.bus import PLAN_ENDPOINT, PLAN_UNIT, ResultHeaders
+from services.bus import PLAN_ENDPOINT, PLAN_UNIT, ResultHeaders, of_job
 from services.errors import ConflictError, DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler import queue
 from services.scheduler.board import Board
+from services.scheduler.ending import heed_cancel
 from services.scheduler.fleet import Capacity
 from services.scheduler.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
 from services.scheduler.plan import Layout
 from services.scheduler.ports import Results
-from services.scheduler.reuse import is_rescore, too_few_stored
+from services.scheduler.reuse import calls_nobody, too_few_stored
 from services.scheduler.route import route
 from services.scheduler.upkeep import Upkeep
 from touchstone.v1 import unit_pb2
@@ -26,6 +27,7 @@ _ON_THE_WAY_S = 0.5
 """From an item's release until its result is counted here, beside waiting for a slot and the call itself."""
 _MOST_AHEAD = 6
 """Times the calls at once."""
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 5.0
 
 
 class Scheduler:
@@ -66,6 +68,8 @@ class Scheduler:
         self._upkeep.heard_of(job)
         if job.ledger.record(unit, headers, sequence):
             self._board.wake.set()
+            if done := job.ledger.task_done(unit):
+                log.info("job %s: %s", job.id, done, extra=of_job(job.id))
         self._board.touch(job)
 
     def on_other(self, sequence: int) -> None:
@@ -88,12 +92,12 @@ class Scheduler:
 
     async def _start_retry(self, job: Job, attempt: int, plan: unit_pb2.Plan, sequence: int) -> None:
         stored: dict[str, set[int]] | None = None
+        pause = _FIRST_PAUSE_S
         while stored is None and job.state == PLANNING:
             try:
                 stored = await self._results.stored(job.id, sequence)
             except (UnavailableError, DeadlineError) as error:
-                log.warning("job %s waits for the results service: %s", job.id, error.message)
-                await asyncio.sleep(1)
+                pause = await _wait_for_results(job, error, pause)
             except TouchstoneError as error:
                 await self._refused(job, error)
                 return
@@ -154,6 +158,7 @@ class Scheduler:
 
     async def _pump(self) -> None:
         while True:
+            heed_cancel()
             await self._board.wake.wait()
             self._board.wake.clear()
             await self._admit()
@@ -180,6 +185,7 @@ class Scheduler:
                 unit = unit_pb2.Unit(
                     job_id=job.id, attempt=job.message.attempt, unit=PLAN_UNIT, spec=spec, owner=job.message.owner
                 )
+                unit.spec.ClearField("webhook_url")
                 await board.work.release(PLAN_ENDPOINT, spec.priority, unit)
                 job.plan_released = job.message.attempt
 
@@ -222,6 +228,7 @@ class Scheduler:
             owner=job.message.owner,
             begun=ledger.begun(unit),
         )
+        message.spec.ClearField("webhook_url")
         ledger.released.add(unit)
         self._board.fleet.sent(route(job.message.spec), job.message.spec.model)
         await self._board.work.release(route(job.message.spec), job.message.spec.priority, message)
@@ -241,14 +248,12 @@ class Scheduler:
 
     async def _seal(self, job: Job) -> None:
         """Asks results until it has stored everything. Results may be down for long: nothing is lost meanwhile."""
-        pause = 0.2
+        pause = _FIRST_PAUSE_S
         while job.state == FINALIZING:
             try:
                 sealed = await self._results.seal(self._board.view(job), job.finalizing_sequence)
             except (UnavailableError, DeadlineError) as error:
-                log.warning("job %s waits for the results service: %s", job.id, error.message)
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 5.0)
+                pause = await _wait_for_results(job, error, pause)
                 continue
             except TouchstoneError as error:
                 await self._refused(job, error)
@@ -272,12 +277,20 @@ class Scheduler:
                 f"{unanswered:,} of {planned:,} items have no answer after all retries, more than {share:.0%}. "
                 "The others are kept; a retry runs what is missing."
             )
-            if is_rescore(job.message.spec):
+            if calls_nobody(job.message.spec):
                 reason = too_few_stored(job.message.spec, unanswered, planned, share)
             await self._board.fail(job, reason)
             return
         job.complete(incomplete=unanswered > 0, now=self._board.now())
         await self._board.finish(job, "scheduler", "completed")
+
+
+async def _wait_for_results(job: Job, error: TouchstoneError, pause: float) -> float:
+    """Sleeps; returns the next pause. A long silence is one line of the job's log."""
+    extra = of_job(job.id) if pause == _FIRST_PAUSE_S else None
+    log.warning("job %s: waits for the results service: %s", job.id, error.message, extra=extra)
+    await asyncio.sleep(pause)
+    return min(pause * 2, _MOST_PAUSE_S)
 
 
 def _active(job: Job, capacity: Capacity, ahead: int, now: float) -> queue.Active:

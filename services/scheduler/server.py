@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
+from contextlib import aclosing
+from functools import partial
 
 import nats.errors
 import nats.js.errors
-from nats.aio.msg import Msg
 
 from services import bus, rpc
-from services.scheduler.board import Board
-from services.scheduler.desk import Desk
-from services.scheduler.fleet import Fleet
+from services.errors import UnavailableError
+from services.scheduler.ending import end
+from services.scheduler.job_logs import list_job_logs
+from services.scheduler.leadership import Process, lead
 from services.scheduler.lease import Lease
-from services.scheduler.nats_store import JobStore
-from services.scheduler.nats_work import WorkStream, tail_results
-from services.scheduler.ports import LeadershipLostError
+from services.scheduler.reads import Reads
 from services.scheduler.results_client import ResultsClient
-from services.scheduler.scheduler import Scheduler
 from services.scheduler.servicer import Leader, Servicer
 from services.scheduler.settings import Settings
-from touchstone.v1 import evaluator_pb2, scheduler_service_pb2, scheduler_service_pb2_grpc, unit_pb2
+from services.scheduler.webhooks.http_caller import HttpCaller
+from touchstone.v1 import scheduler_service_pb2, scheduler_service_pb2_grpc
 
 log = logging.getLogger(__name__)
 
@@ -39,117 +40,68 @@ class Clock:
         return time.monotonic() + self._offset
 
 
-async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    """Runs until `stop` is set."""
+async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], float] | None = None) -> None:
+    """Runs until `stop` is set. `clock` gives seconds since 1970, by which schedules come due as well; the system's
+    clocks unless given."""
     connection = await bus.open_bus(settings.bus, f"scheduler {settings.name}")
-    clock = Clock()
     lease = Lease(connection, settings.name)
     leader: list[Leader] = []
+    tls = rpc.Tls.from_env()
+    results_channel = rpc.channel(settings.results, tls)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
-    servicer = Servicer(lambda: leader[0] if leader else None, lambda: lease.holder, clock)
-    service = (scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server, servicer, _SERVICE)
-    results_channel = rpc.channel(settings.results)
-    results = ResultsClient(results_channel, settings.rpc.service_token)
-    async with rpc.serve(settings.listen, authenticate, [service]) as server:
-        leading = asyncio.create_task(_lead_for_ever(settings, connection, lease, results, clock, leader, server))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        await server.set_ready(False)
-        leading.cancel()
-        await asyncio.wait({leading})
-        await lease.give_up()
+    secrets = [settings.rpc.service_token, *settings.bus.secrets]
+    async with (
+        aclosing(HttpCaller(settings.webhooks)) as caller,
+        bus.job_logs(connection.publish_log, f"scheduler {settings.name}", secrets),
+    ):
+        process = Process(
+            settings=settings,
+            connection=connection,
+            lease=lease,
+            results=ResultsClient(results_channel, settings.rpc.service_token),
+            caller=caller,
+            reads=Reads(own=settings.reads == "own"),
+            clock=clock or Clock(),
+            wall=clock or time.time,
+        )
+        servicer = Servicer(
+            lambda: leader[0] if leader else None,
+            lambda: lease.holder,
+            process.clock,
+            process.reads,
+            partial(list_job_logs, connection),
+        )
+        service = (scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server, servicer, _SERVICE)
+        async with rpc.serve(settings.listen, authenticate, [service], tls=tls) as server:
+            leading = asyncio.create_task(_lead_for_ever(process, leader, server))
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await server.set_ready(False)
+            await end([leading])
+            await lease.give_up()
     await results_channel.close()
     await connection.close()
     if not leading.cancelled() and (error := leading.exception()):
         raise error
 
 
-async def _lead_for_ever(
-    settings: Settings,
-    connection: bus.Bus,
-    lease: Lease,
-    results: ResultsClient,
-    clock: Clock,
-    leader: list[Leader],
-    server: rpc.Server,
-) -> None:
+async def _lead_for_ever(process: Process, leader: list[Leader], server: rpc.Server) -> None:
+    async def leads(one: Leader) -> None:
+        leader[:] = [one]
+        await server.set_ready(True)
+
     while True:
-        epoch = await lease.acquire()
-        log.info("%s leads, epoch %d", settings.name, epoch)
+        epoch = await process.lease.acquire()
+        log.info("%s leads, epoch %d", process.settings.name, epoch)
         try:
-            await _lead(settings, connection, lease, epoch, results, clock, leader, server)
-        except* (LeadershipLostError, nats.errors.Error, nats.js.errors.Error) as group:
+            await lead(process, epoch, leads)
+        except* (UnavailableError, nats.errors.Error, nats.js.errors.Error) as group:
             log.warning("leadership ended: %s", "; ".join(_leaves(group)))
         finally:
             leader.clear()
             await server.set_ready(False)
         await asyncio.sleep(0.2)
-
-
-async def _lead(
-    settings: Settings,
-    connection: bus.Bus,
-    lease: Lease,
-    epoch: int,
-    results: ResultsClient,
-    clock: Clock,
-    leader: list[Leader],
-    server: rpc.Server,
-) -> None:
-    store = JobStore(connection, epoch)
-    work = WorkStream(connection, lease)
-    fleet = Fleet(settings.limits.absent_after_s)
-    board = Board(store, work, fleet, settings.limits, clock, store.event_id)
-    scheduler = Scheduler(board, results)
-
-    async def heard(msg: Msg) -> None:
-        if bus.is_marker(msg.headers):
-            return
-        if fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), clock()):
-            board.wake.set()
-
-    announcements = await connection.kv_watch(bus.EVALUATORS, "*", heard)
-    try:
-        async for _, msg in connection.kv_all(bus.EVALUATORS):
-            # Heard when the server stored it: an old entry is known, but not live.
-            fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), msg.metadata.timestamp.timestamp())
-        jobs = await store.load()
-        released = await work.released()
-        position = await work.results_position()
-        after = scheduler.restore(jobs, released, position)
-        for job_id in {job_id for job_id, _ in released} - {job.id for job in jobs if job.live}:
-            await work.withdraw(job_id)
-        replayed = asyncio.Event()
-
-        async def on_result(job_id: str, unit: int, headers: bus.ResultHeaders, sequence: int) -> None:
-            if headers.kind == bus.KIND_ITEMS:
-                scheduler.on_items(job_id, unit, headers, sequence)
-            elif headers.kind in (bus.KIND_PLAN, bus.KIND_FAULT) and scheduler.awaits(job_id, headers.attempt):
-                body = (await connection.js.get_msg(bus.RESULTS, seq=sequence, direct=True)).data or b""
-                if headers.kind == bus.KIND_PLAN:
-                    await scheduler.on_plan(job_id, headers.attempt, unit_pb2.Plan.FromString(body), sequence)
-                else:
-                    await scheduler.on_fault(job_id, headers.attempt, unit_pb2.Fault.FromString(body), sequence)
-            else:
-                scheduler.on_other(sequence)
-
-        async def pump() -> None:
-            # Releasing before the replay is through would run done units again.
-            await replayed.wait()
-            leader[:] = [Leader(Desk(board, results), fleet)]
-            await server.set_ready(True)
-            board.wake.set()
-            await scheduler.run()
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(lease.keep())
-            group.create_task(store.relay())
-            group.create_task(tail_results(connection, after, on_result, replayed.set))
-            group.create_task(pump())
-    finally:
-        if connection.connected:
-            await announcements.unsubscribe()
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[str]:

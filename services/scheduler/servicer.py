@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
-from services.errors import InvalidRequestError, UnavailableError
+from services.errors import UnavailableError
 from services.scheduler.desk import Desk
 from services.scheduler.fleet import Fleet
-from touchstone.v1 import endpoint_pb2, job_pb2, scheduler_service_pb2_grpc
+from services.scheduler.paging import paged
+from services.scheduler.reads import Reads
+from services.scheduler.timetable import Timetable
+from services.scheduler.webhooks.desk import WebhookDesk
+from touchstone.v1 import endpoint_pb2, job_pb2, schedule_pb2, scheduler_service_pb2_grpc, webhook_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +26,27 @@ class Leader:
 
     desk: Desk
     fleet: Fleet
+    timetable: Timetable
+    webhooks: WebhookDesk
+
+
+Logs = Callable[[pb.ListJobLogsRequest], Awaitable[pb.ListJobLogsResponse]]
 
 
 class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
-    """`leader` gives who answers, None on a standby; `holder` the name of the process that leads."""
+    """`leader` gives who answers, None on a standby; `holder` the name of the process that leads; `logs` what services
+    logged about a job."""
 
     def __init__(
-        self, leader: Callable[[], Leader | None], holder: Callable[[], str], now: Callable[[], float]
+        self,
+        leader: Callable[[], Leader | None],
+        holder: Callable[[], str],
+        now: Callable[[], float],
+        reads: Reads,
+        logs: Logs,
     ) -> None:
         self._leader, self._holder, self._now = leader, holder, now
+        self._reads, self._logs = reads, logs
 
     def _lead(self) -> Leader:
         leader = self._leader()
@@ -51,14 +65,16 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return self._lead().fleet
 
     async def CreateJob(self, request: pb.CreateJobRequest, context: Any) -> pb.CreateJobResponse:
-        job = await self._desk.create(rpc.identity(), request.request_id, request.spec)
-        return pb.CreateJobResponse(job=job)
+        caller, leader = rpc.identity(), self._lead()
+        job = await leader.desk.create(caller, request.request_id, request.spec)
+        secret = await leader.webhooks.job_secret(caller.user) if job.spec.webhook_url else ""
+        return pb.CreateJobResponse(job=job, webhook_secret=secret)
 
     async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:
-        return pb.GetJobResponse(job=self._desk.get(request.job_id))
+        return pb.GetJobResponse(job=self._reads.job(rpc.identity(), self._desk.get(request.job_id)))
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Any) -> pb.ListJobsResponse:
-        jobs = self._desk.list(request.owner)
+        jobs = self._reads.jobs(rpc.identity(), self._desk.list(request.owner, request.project_id))
         page, token = paged(jobs, request.page_size, request.page_token, 100, 500, _newest_first)
         return pb.ListJobsResponse(jobs=page, next_page_token=token)
 
@@ -69,11 +85,61 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return pb.RetryJobResponse(job=await self._desk.retry(rpc.identity(), request.job_id))
 
     async def WatchJob(self, request: pb.WatchJobRequest, context: Any) -> AsyncIterator[pb.WatchJobResponse]:
+        caller = rpc.identity()
         async for job in self._desk.watch(request.job_id):
-            yield pb.WatchJobResponse(job=job)
+            yield pb.WatchJobResponse(job=self._reads.job(caller, job))
+
+    async def ListJobLogs(self, request: pb.ListJobLogsRequest, context: Any) -> pb.ListJobLogsResponse:
+        await self._desk.require_visible(rpc.identity(), request.job_id)
+        return await self._logs(request)
 
     async def GetQueue(self, request: pb.GetQueueRequest, context: Any) -> pb.GetQueueResponse:
-        return pb.GetQueueResponse(queue=self._desk.queue())
+        return pb.GetQueueResponse(queue=self._reads.queue(rpc.identity(), self._desk.queue()))
+
+    # -- schedules ---------------------------------------------------------------------------------------------
+
+    async def CreateSchedule(self, request: pb.CreateScheduleRequest, context: Any) -> pb.CreateScheduleResponse:
+        schedule = await self._lead().timetable.create(
+            rpc.identity(), request.request_id, request.cron, request.time_zone, request.spec, request.label
+        )
+        return pb.CreateScheduleResponse(schedule=schedule)
+
+    async def ListSchedules(self, request: pb.ListSchedulesRequest, context: Any) -> pb.ListSchedulesResponse:
+        found = self._lead().timetable.list(rpc.identity(), request.owner)
+        page, token = paged(found, request.page_size, request.page_token, 100, 500, _oldest_schedule_first)
+        return pb.ListSchedulesResponse(schedules=page, next_page_token=token)
+
+    async def DeleteSchedule(self, request: pb.DeleteScheduleRequest, context: Any) -> pb.DeleteScheduleResponse:
+        await self._lead().timetable.delete(rpc.identity(), request.schedule_id)
+        return pb.DeleteScheduleResponse()
+
+    # -- webhooks ----------------------------------------------------------------------------------------------
+
+    async def CreateWebhook(self, request: pb.CreateWebhookRequest, context: Any) -> pb.CreateWebhookResponse:
+        made = await self._lead().webhooks.create(rpc.identity(), request.url, request.events, request.project_id)
+        return pb.CreateWebhookResponse(webhook=made.webhook, secret=made.secret)
+
+    async def ListWebhooks(self, request: pb.ListWebhooksRequest, context: Any) -> pb.ListWebhooksResponse:
+        found = await self._lead().webhooks.all_of(rpc.identity())
+        page, token = paged(found, request.page_size, request.page_token, 100, 500, _oldest_webhook_first)
+        return pb.ListWebhooksResponse(webhooks=page, next_page_token=token)
+
+    async def DeleteWebhook(self, request: pb.DeleteWebhookRequest, context: Any) -> pb.DeleteWebhookResponse:
+        await self._lead().webhooks.delete(rpc.identity(), request.webhook_id)
+        return pb.DeleteWebhookResponse()
+
+    async def ListDeadDeliveries(
+        self, request: pb.ListDeadDeliveriesRequest, context: Any
+    ) -> pb.ListDeadDeliveriesResponse:
+        found = await self._lead().webhooks.dead(rpc.identity())
+        page, token = paged(found, request.page_size, request.page_token, 100, 500, _newest_delivery_first)
+        return pb.ListDeadDeliveriesResponse(deliveries=page, next_page_token=token)
+
+    async def RedeliverWebhook(self, request: pb.RedeliverWebhookRequest, context: Any) -> pb.RedeliverWebhookResponse:
+        delivery = await self._lead().webhooks.redeliver(rpc.identity(), request.delivery_id)
+        return pb.RedeliverWebhookResponse(delivery=delivery)
+
+    # -- what there is -----------------------------------------------------------------------------------------
 
     async def ListEvaluators(self, request: pb.ListEvaluatorsRequest, context: Any) -> pb.ListEvaluatorsResponse:
         found = self._fleet.evaluators(self._now())
@@ -98,8 +164,24 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
 
 
 def _newest_first(job: job_pb2.Job) -> str:
-    # Increasing while the list goes back in time.
-    return f"{10**20 - job.created_at.ToNanoseconds():020d}.{job.job_id[::-1]}"
+    return f"{_back(job.created_at)}.{job.job_id[::-1]}"
+
+
+def _newest_delivery_first(delivery: webhook_pb2.Delivery) -> str:
+    return f"{_back(delivery.last_try_at)}.{delivery.delivery_id}"
+
+
+def _oldest_schedule_first(schedule: schedule_pb2.Schedule) -> str:
+    return f"{schedule.created_at.ToNanoseconds():020d}.{schedule.schedule_id}"
+
+
+def _oldest_webhook_first(webhook: webhook_pb2.Webhook) -> str:
+    return f"{webhook.created_at.ToNanoseconds():020d}.{webhook.webhook_id}"
+
+
+def _back(moment: Timestamp) -> str:
+    """Increasing while a list goes back in time."""
+    return f"{10**20 - moment.ToNanoseconds():020d}"
 
 
 def _without_models(endpoint: endpoint_pb2.Endpoint) -> endpoint_pb2.Endpoint:
@@ -107,19 +189,3 @@ def _without_models(endpoint: endpoint_pb2.Endpoint) -> endpoint_pb2.Endpoint:
     copy.CopyFrom(endpoint)
     del copy.models[:]
     return copy
-
-
-def paged(
-    found: Sequence[T], size: int, token: str, default: int, most: int, key: Callable[[T], str]
-) -> tuple[list[T], str]:
-    """One page of a list sorted by `key`, and the token of the next. Raises InvalidRequestError."""
-    if not 0 <= size <= most:
-        raise InvalidRequestError(f"page_size may be 0 to {most}.", "page_size")
-    try:
-        after = base64.urlsafe_b64decode(token.encode()).decode()
-    except (binascii.Error, ValueError) as error:
-        raise InvalidRequestError("page_token is not one that this service gave.", "page_token") from error
-    rest = [entry for entry in found if key(entry) > after] if token else list(found)
-    page = rest[: size or default]
-    more = len(rest) > len(page)
-    return page, base64.urlsafe_b64encode(key(page[-1]).encode()).decode() if more else ""

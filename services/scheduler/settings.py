@@ -7,6 +7,7 @@ import socket
 from dataclasses import dataclass
 
 from services import bus, rpc
+from services.errors import InvalidRequestError
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class Limits:
     keep_finished_s: float = 24 * 3600
     absent_after_s: float = 10.0
     """An evaluator that has not announced itself for so long is gone."""
+    schedules_per_owner: int = 20
+    schedule_period_s: float = 60.0
+    """Least time between two jobs of a schedule."""
 
     @classmethod
     def from_env(cls) -> Limits:
@@ -41,12 +45,64 @@ class Limits:
             ageing_s=number("AGEING_S", cls.ageing_s),
             error_share=number("ERROR_SHARE", cls.error_share),
             absent_after_s=number("ABSENT_AFTER_S", cls.absent_after_s),
+            schedules_per_owner=int(number("SCHEDULES_PER_USER", cls.schedules_per_owner)),
+            schedule_period_s=number("SCHEDULE_PERIOD_S", cls.schedule_period_s),
         )
+
+
+@dataclass(frozen=True)
+class WebhookSettings:
+    """How calls of webhooks are made. `tries` calls at most, spread over about `span_s`.
+
+    Addresses of private networks are called only where `private` says so, those of this machine also with `loopback`.
+    """
+
+    per_owner: int = 20
+    tries: int = 8
+    span_s: float = 3600.0
+    connect_s: float = 5.0
+    total_s: float = 15.0
+    at_once_per_host: int = 4
+    private: bool = False
+    loopback: bool = False
+
+    @classmethod
+    def from_env(cls, *, local: bool) -> WebhookSettings:
+        """`local`: nobody but this machine's user is served. Raises InvalidRequestError."""
+        return cls(
+            per_owner=int(_least("WEBHOOKS_PER_USER", cls.per_owner, 0)),
+            tries=int(_least("WEBHOOK_TRIES", cls.tries, 1)),
+            span_s=_least("WEBHOOK_SPAN_S", cls.span_s, 0),
+            total_s=_least("WEBHOOK_TIMEOUT_S", cls.total_s, 0.1),
+            private=_word("WEBHOOKS_PRIVATE", "0", ("0", "1")) == "1",
+            loopback=local,
+        )
+
+
+def _least(name: str, default: float, least: float) -> float:
+    text = os.environ.get(f"TOUCHSTONE_{name}", "")
+    try:
+        value = float(text or default)
+    except ValueError:
+        value = float("nan")
+    if not value >= least:
+        raise InvalidRequestError(f"TOUCHSTONE_{name} is {text!r}; it must be a number of at least {least:g}.")
+    return value
+
+
+def _word(name: str, default: str, known: tuple[str, ...]) -> str:
+    text = os.environ.get(f"TOUCHSTONE_{name}") or default
+    if text not in known:
+        raise InvalidRequestError(f"TOUCHSTONE_{name} is {text!r}; it may be {' or '.join(known)}.")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`name` identifies this process: a restart under the same name takes its own lease over at once."""
+    """`name` identifies this process: a restart under the same name takes its own lease over at once.
+
+    `reads` is "open", or "own" where users may read their own jobs only.
+    """
 
     name: str
     listen: str
@@ -54,14 +110,20 @@ class Settings:
     bus: bus.Settings
     rpc: rpc.Settings
     limits: Limits
+    webhooks: WebhookSettings = WebhookSettings()
+    reads: str = "open"
 
     @classmethod
     def from_env(cls) -> Settings:
+        """Raises InvalidRequestError when variables contradict each other or hold what they may not."""
+        auth = rpc.Settings.from_env()
         return cls(
             name=os.environ.get("TOUCHSTONE_SCHEDULER_NAME", f"{socket.gethostname()}-{os.getpid()}"),
-            listen=os.environ.get("TOUCHSTONE_SCHEDULER_LISTEN", "127.0.0.1:50051"),
-            results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:50052"),
+            listen=os.environ.get("TOUCHSTONE_SCHEDULER_LISTEN", "127.0.0.1:8051"),
+            results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
             bus=bus.Settings.from_env(),
-            rpc=rpc.Settings.from_env(),
+            rpc=auth,
             limits=Limits.from_env(),
+            webhooks=WebhookSettings.from_env(local=auth.auth == "local"),
+            reads=_word("READS", "open", ("open", "own")),
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from services.scheduler.fleet import Fleet
 from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job
-from services.scheduler.reuse import is_rescore
+from services.scheduler.reuse import calls_nobody
 from services.scheduler.route import route
 
 
@@ -15,7 +15,7 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None
     progress = job.message.progress
     spec = job.message.spec
     served = fleet.capacity(route(spec), now).evaluators > 0
-    needed = "an evaluator" if is_rescore(spec) else f"an evaluator that serves {spec.endpoint}"
+    needed = "an evaluator" if calls_nobody(spec) else f"an evaluator that serves {spec.endpoint}"
     progress.queue_position = waiting.index(job.id) + 1 if job.id in waiting else 0
     if job.state == PENDING:
         place = progress.queue_position

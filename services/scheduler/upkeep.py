@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from services.bus import PLAN_UNIT
+from services.bus import PLAN_UNIT, of_job
+from services.errors import OVER_LIMIT
 from services.scheduler.board import Board
+from services.scheduler.ending import heed_cancel
 from services.scheduler.job import PLANNING, RUNNING, Job, seconds
 from services.scheduler.ports import Change
-from services.scheduler.reuse import is_rescore, too_few_stored
+from services.scheduler.reuse import calls_nobody, too_few_stored
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ class Upkeep:
 
     async def run(self) -> None:
         while True:
+            heed_cancel()
             now = self._board.now()
             for job in list(self._board.jobs.values()):
                 if job.live:
@@ -62,15 +65,15 @@ class Upkeep:
         share = self._board.limits.error_share
         if job.over_time(now):
             reason = (
-                f"Stopped after {_span(job.message.progress.time_limit_s)} with {done:,} of {total:,} items done. "
-                "The rest can run as a second attempt."
+                f"{OVER_LIMIT} Stopped after {_span(job.message.progress.time_limit_s)} with {done:,} of {total:,} "
+                "items done. The rest can run as a second attempt."
             )
         elif failed > share * total:
             reason = (
                 f"{failed:,} of {done:,} items failed, more than {share:.0%} of the job. "
                 "What was answered is kept; a retry runs the rest."
             )
-            if is_rescore(job.message.spec):
+            if calls_nobody(job.message.spec):
                 reason = too_few_stored(job.message.spec, failed, total, share)
         else:
             return
@@ -118,7 +121,7 @@ class Upkeep:
                 continue
             for unit in sorted(job.ledger.released):
                 if (job.id, unit) not in offered:
-                    log.warning("job %s: unit %d was lost, releasing it again", job.id, unit)
+                    log.warning("job %s: unit %d was lost, releasing it again", job.id, unit, extra=of_job(job.id))
                     job.ledger.take_back(unit)
         self._board.wake.set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from services.bus import IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from services.scheduler import reuse
 from services.scheduler.fleet import Fleet
@@ -23,12 +24,20 @@ _MOST_REPEATS = 64
 _MOST_OPEN_SHOTS = 100
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{0,64}")
 _OPEN_TASK = re.compile(r"[a-zA-Z0-9_.-]{1,100}")
-_LOGLIKELIHOOD_KINDS = frozenset({"openai", "vllm", "engine"})
-"""Protocols that have log-likelihoods of given texts; whether a server gives them right is proved when a job asks."""
+
+
+def check_request_id(request_id: str) -> None:
+    """Raises InvalidRequestError."""
+    if not _REQUEST_ID.fullmatch(request_id):
+        raise InvalidRequestError("request_id may have up to 64 printable ASCII characters.", "request_id")
+
+
+def usual_priority(spec: job_pb2.JobSpec) -> job_pb2.Priority:
+    """What a job gets that asks for none: high for suites, which somebody waits for, normal for batches."""
+    return job_pb2.PRIORITY_HIGH if spec.WhichOneof("work") == "suite" else job_pb2.PRIORITY_NORMAL
 
 
 def validate(
-    request_id: str,
     spec: job_pb2.JobSpec,
     fleet: Fleet,
     job_time_s: int,
@@ -39,8 +48,6 @@ def validate(
 
     Raises InvalidRequestError, UnsupportedError, or ConflictError for a source that has no answers to take.
     """
-    if not _REQUEST_ID.fullmatch(request_id):
-        raise InvalidRequestError("request_id may have up to 64 printable ASCII characters.", "request_id")
     full = job_pb2.JobSpec()
     full.CopyFrom(spec)
     if not full.model or len(full.model) > 300 or not full.model.isprintable():
@@ -60,6 +67,10 @@ def validate(
         raise InvalidRequestError(f"time_limit_s may be 0 to {job_time_s}.", "spec.time_limit_s")
     full.time_limit_s = full.time_limit_s or job_time_s
     full.mode = full.mode or suite_pb2.MODE_GENERATE
+    if full.mode not in suite_pb2.Mode.values():
+        raise InvalidRequestError("mode may be generate or loglikelihood.", "spec.mode")
+    if full.project_id < 0:
+        raise InvalidRequestError("project_id may be 0 (none) or more.", "spec.project_id")
     if full.mode == suite_pb2.MODE_LOGLIKELIHOOD and not full.reuse.job_id:
         _nothing_is_sampled(full)
     work = full.WhichOneof("work")
@@ -67,15 +78,28 @@ def validate(
         raise InvalidRequestError("Say what to run: set suite.", "spec.work")
     if work != "suite":
         raise UnsupportedError(f"This installation runs suites; {work} jobs are not available in it.")
-    full.priority = full.priority or job_pb2.PRIORITY_HIGH
+    full.priority = full.priority or usual_priority(full)
+    if full.priority not in job_pb2.Priority.values():
+        raise InvalidRequestError("priority may be low, normal or high.", "spec.priority")
     reuse.check_form(full.reuse)
     if source is not None:
         reuse.check_source(full, source)
-    # A re-score calls nobody: its endpoint may be gone, and its answers are there whatever the endpoint can do now.
-    if not reuse.is_rescore(full):
+    if reuse.is_import(full):
+        _imported(full)
+    # Of what calls nobody the endpoint may be gone, and the answers are there whatever it can do now.
+    if not reuse.calls_nobody(full):
         _endpoint(full, fleet, now)
     _suite(full, fleet, now)
     return full
+
+
+def _imported(spec: job_pb2.JobSpec) -> None:
+    """Other tools' answers never pass for those of an endpoint here."""
+    if spec.endpoint not in IMPORTED_ENDPOINTS:
+        raise InvalidRequestError(
+            f"endpoint of imported answers is the tool that collected them: {' or '.join(IMPORTED_ENDPOINTS)}.",
+            "spec.endpoint",
+        )
 
 
 def _nothing_is_sampled(spec: job_pb2.JobSpec) -> None:
@@ -94,11 +118,10 @@ def _endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
     except NotFoundError as error:
         raise InvalidRequestError(error.message, "spec.endpoint") from error
     model = next((known for known in endpoint.models if known.model == spec.model), endpoint_pb2.Model())
-    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD and (
-        endpoint.kind not in _LOGLIKELIHOOD_KINDS
-        or (model.capabilities.HasField("loglikelihood") and not model.capabilities.loglikelihood)
-    ):
-        who = spec.endpoint if endpoint.kind not in _LOGLIKELIHOOD_KINDS else f"{model.model} at {spec.endpoint}"
+    own = model.capabilities.HasField("loglikelihood")
+    known = model.capabilities if own else endpoint.capabilities
+    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD and known.HasField("loglikelihood") and not known.loglikelihood:
+        who = f"{model.model} at {spec.endpoint}" if own else spec.endpoint
         raise InvalidRequestError(
             f"{who} does not give log-likelihoods of given texts. Choose mode generate, or an endpoint that gives "
             "them, such as vLLM.",

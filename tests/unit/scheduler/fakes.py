@@ -13,14 +13,18 @@ from services.scheduler.desk import Desk
 from services.scheduler.fleet import Fleet
 from services.scheduler.job import Job
 from services.scheduler.ports import Change, LeadershipLostError
+from services.scheduler.reads import Reads
 from services.scheduler.scheduler import Scheduler
 from services.scheduler.settings import Limits
+from services.scheduler.timetable import Timetable
 from touchstone.v1 import (
     endpoint_pb2,
     evaluator_pb2,
     job_pb2,
     job_record_pb2,
+    metric_pb2,
     results_service_pb2,
+    schedule_pb2,
     suite_pb2,
     token_pb2,
     unit_pb2,
@@ -69,6 +73,25 @@ class FakeStore:
         return [Job.load(job_record_pb2.JobRecord.FromString(data)) for data in self.records.values()]
 
 
+class FakeSchedules:
+    """Keeps serialised schedules, as the bucket does; `crash` makes the next write one that never comes back."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, bytes] = {}
+        self.crash = False
+
+    async def load(self) -> list[schedule_pb2.Schedule]:
+        return [schedule_pb2.Schedule.FromString(data) for data in self.records.values()]
+
+    async def put(self, schedule: schedule_pb2.Schedule) -> None:
+        if self.crash:
+            raise LeadershipLostError("crashed")
+        self.records[schedule.schedule_id] = schedule.SerializeToString()
+
+    async def remove(self, schedule_id: str) -> None:
+        del self.records[schedule_id]
+
+
 class FakeWork:
     """WORK and the end of RESULTS."""
 
@@ -107,6 +130,8 @@ class FakeResults:
         self.sealed: list[str] = []
         self.old: dict[str, job_pb2.Job] = {}
         """Jobs that the scheduler has forgotten."""
+        self.results: dict[str, metric_pb2.JobResult] = {}
+        self.imports: dict[str, results_service_pb2.GetImportResponse] = {}
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
         if self.down:
@@ -118,6 +143,18 @@ class FakeResults:
         if self.down:
             raise UnavailableError("results is down")
         return self.have
+
+    async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:
+        if self.down:
+            raise UnavailableError("results is down")
+        if import_id not in self.imports:
+            raise NotFoundError(f"There is no import {import_id}.")
+        return self.imports[import_id]
+
+    async def result(self, job_id: str) -> metric_pb2.JobResult:
+        if self.down:
+            raise UnavailableError("results is down")
+        return self.results.get(job_id, metric_pb2.JobResult(job_id=job_id))
 
     async def job(self, job_id: str) -> job_pb2.Job:
         if job_id not in self.old:
@@ -168,10 +205,13 @@ def plan(items: int = 100, unit_size: int = 10, tasks: Sequence[str] = ("one", "
 class World:
     """A scheduler over fakes, with a clock that the test moves."""
 
-    def __init__(self, limits: Limits | None = None, store: FakeStore | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, store: FakeStore | None = None, reads: Reads | None = None
+    ) -> None:
         self.time = 1_000.0
-        self.limits = limits or Limits()
+        self.limits, self.reads = limits or Limits(), reads or Reads()
         self.store, self.work, self.results = store or FakeStore(), FakeWork(), FakeResults()
+        self.schedules = FakeSchedules()
         self.lead()
 
     def lead(self) -> None:
@@ -180,7 +220,8 @@ class World:
         self._events = 0
         self.board = Board(self.store, self.work, self.fleet, self.limits, lambda: self.time, self._event_id)
         self.scheduler = Scheduler(self.board, self.results)
-        self.desk = Desk(self.board, self.results)
+        self.desk = Desk(self.board, self.results, self.reads)
+        self.timetable = Timetable(self.board, self.desk, self.schedules, self.reads, lambda: self.time)
         self.runner: asyncio.Task[None] | None = None
 
     def _event_id(self) -> str:
@@ -196,6 +237,13 @@ class World:
         if self.runner is not None:
             self.runner.cancel()
             await asyncio.wait({self.runner})
+
+    def running_timetable(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self.timetable.run())
+
+    async def end(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        await asyncio.wait({task})
 
     async def settle(self) -> None:
         """Lets everything that is ready happen."""

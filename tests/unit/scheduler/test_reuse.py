@@ -9,7 +9,7 @@ import pytest
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
 from services.scheduler.reuse import is_rescore
 from tests.unit.scheduler.fakes import ALICE, World, evaluator, plan, spec
-from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, unit_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, suite_pb2, unit_pb2
 
 TRUNCATED = item_result_pb2.OUTCOME_OUTPUT_TRUNCATED
 
@@ -246,3 +246,44 @@ async def test_answers_of_any_job_need_a_digest(world: World) -> None:
     announced.endpoints[0].models[0].digest = "sha256:a"
     world.fleet.hear(announced, world.time)
     await create(world, wanted)
+
+
+async def test_a_job_whose_texts_were_dropped_is_no_source(world: World) -> None:
+    source = await finished(world)
+    world.results.results[source] = metric_pb2.JobResult(texts_dropped="2026-11-19T08:00:00Z")
+    for rerun in ((), (TRUNCATED,)):
+        with pytest.raises(ConflictError, match=r"dropped on 2026-11-19.*Start a new job"):
+            await create(world, taking(world, source, *rerun))
+    world.results.down = True
+    assert world.state(await create(world, taking(world, source))) == "planning"
+
+
+async def test_a_rerun_of_outcomes_that_no_item_has_is_refused_with_what_there_is(world: World) -> None:
+    """It would be a run of its own, with another configuration and not one call."""
+    source = await finished(world)
+    counts = metric_pb2.OutcomeCounts(answered=193, unparsed=7)
+    measured = metric_pb2.JobResult(tasks=[metric_pb2.TaskResult(items=100)] * 2, outcomes=counts)
+    world.results.results[source] = measured
+    refused = item_result_pb2.OUTCOME_REFUSED
+    with pytest.raises(InvalidRequestError) as said:
+        await create(world, taking(world, source, refused, TRUNCATED))
+    assert said.value.field == "spec.reuse.rerun"
+    assert said.value.message == (
+        f"No item of job {source} ended as refused or output_truncated, so there is nothing to run again. "
+        "What did: unparsed (7)."
+    )
+    await create(world, taking(world, source, item_result_pb2.OUTCOME_UNPARSED))
+    measured.outcomes.Clear()
+    with pytest.raises(InvalidRequestError, match="All its items were answered"):
+        await create(world, taking(world, source, refused))
+    measured.tasks[0].items = 99
+    await create(world, taking(world, source, refused))
+    measured.tasks[0].items, measured.outcomes.infrastructure_error = 100, 1
+    await create(world, taking(world, source, refused))
+
+
+async def test_while_results_is_silent_a_rerun_may_be_queued(world: World) -> None:
+    source = await finished(world)
+    world.results.results[source] = metric_pb2.JobResult(tasks=[metric_pb2.TaskResult(items=200)])
+    world.results.down = True
+    assert world.state(await create(world, taking(world, source, TRUNCATED))) == "planning"

@@ -246,7 +246,10 @@ async def test_the_time_limit_fails_the_job_and_frees_its_slot() -> None:
     world.fleet.hear(evaluator(), world.time)
     await asyncio.sleep(0.6)
     assert world.state(job) == "failed"
-    assert "Stopped after 1 minute with 0 of 200 items done" in world.desk.get(job).reason
+    assert world.desk.get(job).reason == (
+        "Job execution failed: Resource limits exceeded. Stopped after 1 minute with 0 of 200 items done. "
+        "The rest can run as a second attempt."
+    )
     assert world.state(following) == "planning"
     await world.stop()
 

@@ -1,0 +1,119 @@
+"""One leadership: everything is read back, then jobs run until the lease is lost or the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from nats.aio.msg import Msg
+
+from services import bus
+from services.scheduler.board import Board
+from services.scheduler.desk import Desk
+from services.scheduler.fleet import Fleet
+from services.scheduler.lease import Lease
+from services.scheduler.nats_schedules import ScheduleStore
+from services.scheduler.nats_store import JobStore
+from services.scheduler.nats_work import WorkStream, tail_results
+from services.scheduler.ports import Results
+from services.scheduler.reads import Reads
+from services.scheduler.scheduler import Scheduler
+from services.scheduler.servicer import Leader
+from services.scheduler.settings import Settings
+from services.scheduler.timetable import Timetable
+from services.scheduler.webhooks.address import AddressRule
+from services.scheduler.webhooks.courier import Courier
+from services.scheduler.webhooks.desk import WebhookDesk
+from services.scheduler.webhooks.fanout import Fanout
+from services.scheduler.webhooks.nats_audit import follow_audit
+from services.scheduler.webhooks.nats_webhooks import DeliveryBucket, HookBucket
+from services.scheduler.webhooks.ports import Caller
+from touchstone.v1 import evaluator_pb2, unit_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What a scheduler process has through all of its leaderships. `clock` never goes back within the process, `wall`
+    is the time of day."""
+
+    settings: Settings
+    connection: bus.Bus
+    lease: Lease
+    results: Results
+    caller: Caller
+    reads: Reads
+    clock: Callable[[], float]
+    wall: Callable[[], float]
+
+
+async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable[None]]) -> None:
+    """Leads until cancelled; calls `leads` once requests can be answered. Raises LeadershipLostError."""
+    connection, settings, clock = process.connection, process.settings, process.clock
+    store = JobStore(connection, epoch)
+    work = WorkStream(connection, process.lease)
+    fleet = Fleet(settings.limits.absent_after_s)
+    board = Board(store, work, fleet, settings.limits, clock, store.event_id)
+    scheduler = Scheduler(board, process.results)
+    urls = AddressRule(settings.webhooks.private, settings.webhooks.loopback)
+    desk = Desk(board, process.results, process.reads, urls)
+    timetable = Timetable(board, desk, ScheduleStore(connection, epoch), process.reads, process.wall)
+    hooks, deliveries = HookBucket(connection), DeliveryBucket(connection)
+    courier = Courier(hooks, deliveries, process.caller, settings.webhooks, process.wall)
+    webhooks = WebhookDesk(hooks, deliveries, courier, settings.webhooks, process.wall)
+    fanout = Fanout(hooks, deliveries, courier, process.wall)
+
+    async def heard(msg: Msg) -> None:
+        if bus.is_marker(msg.headers):
+            return
+        if fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), clock()):
+            board.wake.set()
+
+    announcements = await connection.kv_watch(bus.EVALUATORS, "*", heard)
+    try:
+        async for _, msg in connection.kv_all(bus.EVALUATORS):
+            # Heard when the server stored it: an old entry is known, but not live.
+            fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), msg.metadata.timestamp.timestamp())
+        jobs = await store.load()
+        await timetable.load()
+        released = await work.released()
+        position = await work.results_position()
+        after = scheduler.restore(jobs, released, position)
+        for job_id in {job_id for job_id, _ in released} - {job.id for job in jobs if job.live}:
+            await work.withdraw(job_id)
+        replayed = asyncio.Event()
+
+        async def on_result(job_id: str, unit: int, headers: bus.ResultHeaders, sequence: int) -> None:
+            if headers.kind == bus.KIND_ITEMS:
+                scheduler.on_items(job_id, unit, headers, sequence)
+            elif headers.kind in (bus.KIND_PLAN, bus.KIND_FAULT) and scheduler.awaits(job_id, headers.attempt):
+                body = (await connection.js.get_msg(bus.RESULTS, seq=sequence, direct=True)).data or b""
+                if headers.kind == bus.KIND_PLAN:
+                    await scheduler.on_plan(job_id, headers.attempt, unit_pb2.Plan.FromString(body), sequence)
+                else:
+                    await scheduler.on_fault(job_id, headers.attempt, unit_pb2.Fault.FromString(body), sequence)
+            else:
+                scheduler.on_other(sequence)
+
+        async def pump() -> None:
+            # Releasing before the replay is through would run done units again.
+            await replayed.wait()
+            await leads(Leader(desk, fleet, timetable, webhooks))
+            board.wake.set()
+            async with asyncio.TaskGroup() as running:
+                running.create_task(scheduler.run())
+                running.create_task(timetable.run())
+
+        # Before any job can end: what the trail tells from here on, someone may be told of.
+        await connection.webhooks_consumer()
+        await courier.resume()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(process.lease.keep())
+            group.create_task(store.relay())
+            group.create_task(tail_results(connection, after, on_result, replayed.set))
+            group.create_task(pump())
+            group.create_task(follow_audit(connection, fanout.take))
+    finally:
+        await courier.close()
+        if connection.connected:
+            await announcements.unsubscribe()

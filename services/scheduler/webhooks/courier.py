@@ -1,0 +1,117 @@
+"""Makes the calls that are due, one task each, and keeps what becomes of them. At least once.
+
+The record is removed after the receiver has said yes, so a crash at any moment repeats a call and loses none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from services.errors import UnavailableError
+from services.scheduler.ending import end
+from services.scheduler.job import seconds
+from services.scheduler.settings import WebhookSettings
+from services.scheduler.webhooks import message, outcome
+from services.scheduler.webhooks.address import host_of
+from services.scheduler.webhooks.ports import Caller, Deliveries, Hooks
+from touchstone.v1 import webhook_pb2
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Courier:
+    """Deliveries under one leadership. `wall` gives seconds since 1970; what could not be stored is stored `again_s`
+    later."""
+
+    def __init__(
+        self,
+        hooks: Hooks,
+        deliveries: Deliveries,
+        caller: Caller,
+        settings: WebhookSettings,
+        wall: Callable[[], float],
+        *,
+        again_s: float = 1.0,
+    ) -> None:
+        self._hooks, self._deliveries, self._caller = hooks, deliveries, caller
+        self._settings, self._wall, self._again_s = settings, wall, again_s
+        self._dice = random.Random()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def resume(self) -> None:
+        """Goes on with what an earlier leadership left."""
+        async for delivery, revision in self._deliveries.all():
+            if delivery.HasField("next_try_at"):
+                self.take(delivery, revision)
+
+    def take(self, delivery: webhook_pb2.Delivery, revision: int) -> None:
+        """Calls when it is due; does nothing for one that is in hand."""
+        if delivery.delivery_id in self._tasks:
+            return
+        task = asyncio.create_task(self._deliver(delivery, revision))
+        self._tasks[delivery.delivery_id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(delivery.delivery_id, None))
+
+    async def close(self) -> None:
+        """Ends every call; what is not done is done by the next leadership."""
+        await end(self._tasks.values())
+
+    async def _deliver(self, delivery: webhook_pb2.Delivery, revision: int) -> None:
+        now: webhook_pb2.Delivery | None = delivery
+        current: int | None = revision
+        while now is not None and current is not None and now.HasField("next_try_at"):
+            await asyncio.sleep(max(0.0, seconds(now.next_try_at) - self._wall()))
+            try:
+                now, current = await self._try(now, current)
+            except UnavailableError as error:
+                log.warning("delivery %s waits: %s", delivery.delivery_id, error.message)
+                await asyncio.sleep(self._again_s)
+            except Exception:
+                log.exception("delivery %s cannot be made", delivery.delivery_id)
+                return
+
+    async def _try(
+        self, delivery: webhook_pb2.Delivery, revision: int
+    ) -> tuple[webhook_pb2.Delivery | None, int | None]:
+        """One call, and what is left to do with its revision; (None, None) when nothing is."""
+        secret = await self._secret(delivery)
+        if not secret:
+            # Its webhook was deleted meanwhile.
+            await self._until_stored(lambda: self._deliveries.remove(delivery, revision))
+            return None, None
+        host = self._hosts.setdefault(host_of(delivery.url), asyncio.Semaphore(self._settings.at_once_per_host))
+        async with host:
+            headers = message.headers(delivery, secret, self._wall())
+            answer = await self._caller.post(delivery.url, headers, delivery.body.encode())
+        if answer.delivered:
+            await self._until_stored(lambda: self._deliveries.remove(delivery, revision))
+            return None, None
+        left = outcome.after(delivery, answer, self._settings, self._wall(), self._dice)
+        if not left.HasField("next_try_at"):
+            log.warning(
+                "delivery %s about job %s was given up after %d tries: %s",
+                left.delivery_id, left.job_id, left.tries, left.problem,
+            )  # fmt: skip
+        return left, await self._until_stored(lambda: self._deliveries.replace(left, revision))
+
+    async def _secret(self, delivery: webhook_pb2.Delivery) -> str:
+        if not delivery.webhook_id:
+            return message.job_secret(await self._hooks.installation_key(), delivery.owner)
+        record = await self._hooks.get(delivery.owner, delivery.webhook_id)
+        return record.secret if record is not None else ""
+
+    async def _until_stored(self, write: Callable[[], Awaitable[T]]) -> T:
+        """What a call has come to is stored before anything else happens: it must not be made again for nothing."""
+        while True:
+            with suppress(UnavailableError):
+                return await write()
+            await asyncio.sleep(self._again_s)

@@ -1,0 +1,90 @@
+"""The buckets WEBHOOKS (`hook.<owner>.<id>`, `key`) and DELIVERIES (`<id>`)."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import AsyncIterator
+
+from services import bus
+from services.scheduler.nats_trouble import silent
+from touchstone.v1 import webhook_pb2
+
+_KEY = "key"
+
+
+class HookBucket:
+    """Registered webhooks, read anew each time: they are asked for when a job ends, which is seldom."""
+
+    def __init__(self, connection: bus.Bus) -> None:
+        self._bus = connection
+
+    async def add(self, record: webhook_pb2.WebhookRecord) -> None:
+        with silent():
+            await self._bus.kv_put(bus.WEBHOOKS, _hook_key(record.webhook), record.SerializeToString())
+
+    async def remove(self, webhook: webhook_pb2.Webhook) -> None:
+        with silent():
+            await self._bus.kv_delete(bus.WEBHOOKS, _hook_key(webhook))
+
+    async def get(self, owner: str, webhook_id: str) -> webhook_pb2.WebhookRecord | None:
+        key = _hook_key(webhook_pb2.Webhook(owner=owner, webhook_id=webhook_id))
+        with silent():
+            found = await self._bus.kv_get(bus.WEBHOOKS, key)
+        return webhook_pb2.WebhookRecord.FromString(found.data) if found and found.data else None
+
+    async def of(self, owner: str) -> list[webhook_pb2.Webhook]:
+        pattern = f"hook.{_hash(owner)}.*" if owner else "hook.>"
+        with silent():
+            return [
+                webhook_pb2.WebhookRecord.FromString(msg.data).webhook
+                async for _, msg in self._bus.kv_all(bus.WEBHOOKS, pattern)
+            ]
+
+    async def installation_key(self) -> bytes:
+        with silent():
+            while True:
+                found = await self._bus.kv_get(bus.WEBHOOKS, _KEY)
+                if found and found.data:
+                    return found.data
+                await self._bus.kv_update(bus.WEBHOOKS, _KEY, secrets.token_bytes(32), expected=0)
+
+
+class DeliveryBucket:
+    """Calls that are not done, and for two weeks those that were given up."""
+
+    def __init__(self, connection: bus.Bus) -> None:
+        self._bus = connection
+
+    async def add(self, delivery: webhook_pb2.Delivery) -> int | None:
+        return await self.replace(delivery, 0)
+
+    async def replace(self, delivery: webhook_pb2.Delivery, revision: int) -> int | None:
+        with silent():
+            return await self._bus.kv_update(
+                bus.DELIVERIES, delivery.delivery_id, delivery.SerializeToString(), revision
+            )
+
+    async def remove(self, delivery: webhook_pb2.Delivery, revision: int) -> None:
+        with silent():
+            await self._bus.kv_remove(bus.DELIVERIES, delivery.delivery_id, revision)
+
+    async def get(self, delivery_id: str) -> tuple[webhook_pb2.Delivery, int] | None:
+        with silent():
+            found = await self._bus.kv_get(bus.DELIVERIES, delivery_id)
+        if found is None or not found.data:
+            return None
+        return webhook_pb2.Delivery.FromString(found.data), int(found.seq or 0)
+
+    async def all(self) -> AsyncIterator[tuple[webhook_pb2.Delivery, int]]:
+        with silent():
+            async for _, msg in self._bus.kv_all(bus.DELIVERIES):
+                yield webhook_pb2.Delivery.FromString(msg.data), msg.metadata.sequence.stream
+
+
+def _hook_key(webhook: webhook_pb2.Webhook) -> str:
+    return f"hook.{_hash(webhook.owner)}.{webhook.webhook_id}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

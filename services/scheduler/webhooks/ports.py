@@ -1,0 +1,54 @@
+"""What webhooks need of the world. Each has an adapter and a fake in the tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+from services.scheduler.webhooks.outcome import Answer
+from touchstone.v1 import webhook_pb2
+
+
+class Hooks(Protocol):
+    """Registered webhooks. Raises UnavailableError while they cannot be read or written."""
+
+    async def add(self, record: webhook_pb2.WebhookRecord) -> None: ...
+
+    async def remove(self, webhook: webhook_pb2.Webhook) -> None: ...
+
+    async def get(self, owner: str, webhook_id: str) -> webhook_pb2.WebhookRecord | None: ...
+
+    async def of(self, owner: str) -> list[webhook_pb2.Webhook]:
+        """Those of one owner, or of all for an empty one."""
+        ...
+
+    async def installation_key(self) -> bytes:
+        """Made at the first call, and the same ever after."""
+        ...
+
+
+class Deliveries(Protocol):
+    """Calls that are not done. Every write names the revision that it replaces; None says that another wrote since.
+
+    Raises UnavailableError while they cannot be read or written.
+    """
+
+    async def add(self, delivery: webhook_pb2.Delivery) -> int | None:
+        """The first revision; None for one that is there already, or was a moment ago."""
+        ...
+
+    async def replace(self, delivery: webhook_pb2.Delivery, revision: int) -> int | None: ...
+
+    async def remove(self, delivery: webhook_pb2.Delivery, revision: int) -> None: ...
+
+    async def get(self, delivery_id: str) -> tuple[webhook_pb2.Delivery, int] | None: ...
+
+    def all(self) -> AsyncIterator[tuple[webhook_pb2.Delivery, int]]: ...
+
+
+class Caller(Protocol):
+    """HTTP to receivers."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Never raises: what goes wrong is in the answer."""
+        ...

@@ -1,0 +1,131 @@
+"""The ports of webhooks in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+
+from services.errors import UnavailableError
+from services.scheduler.settings import WebhookSettings
+from services.scheduler.webhooks.courier import Courier
+from services.scheduler.webhooks.desk import WebhookDesk
+from services.scheduler.webhooks.fanout import Fanout
+from services.scheduler.webhooks.outcome import Answer
+from touchstone.v1 import job_pb2, webhook_pb2
+
+
+class FakeHooks:
+    def __init__(self) -> None:
+        self.records: dict[str, webhook_pb2.WebhookRecord] = {}
+
+    async def add(self, record: webhook_pb2.WebhookRecord) -> None:
+        self.records[record.webhook.webhook_id] = record
+
+    async def remove(self, webhook: webhook_pb2.Webhook) -> None:
+        self.records.pop(webhook.webhook_id, None)
+
+    async def get(self, owner: str, webhook_id: str) -> webhook_pb2.WebhookRecord | None:
+        found = self.records.get(webhook_id)
+        return found if found is not None and found.webhook.owner == owner else None
+
+    async def of(self, owner: str) -> list[webhook_pb2.Webhook]:
+        return [record.webhook for record in self.records.values() if owner in ("", record.webhook.owner)]
+
+    async def installation_key(self) -> bytes:
+        return b"k" * 32
+
+
+class FakeDeliveries:
+    """`down` makes it silent."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, tuple[bytes, int]] = {}
+        self.down = False
+        self._revision = 0
+
+    async def add(self, delivery: webhook_pb2.Delivery) -> int | None:
+        return await self.replace(delivery, 0)
+
+    async def replace(self, delivery: webhook_pb2.Delivery, revision: int) -> int | None:
+        await self._answer()
+        if self.records.get(delivery.delivery_id, (b"", 0))[1] != revision:
+            return None
+        self._revision += 1
+        self.records[delivery.delivery_id] = delivery.SerializeToString(), self._revision
+        return self._revision
+
+    async def remove(self, delivery: webhook_pb2.Delivery, revision: int) -> None:
+        await self._answer()
+        if self.records.get(delivery.delivery_id, (b"", 0))[1] == revision:
+            del self.records[delivery.delivery_id]
+
+    async def get(self, delivery_id: str) -> tuple[webhook_pb2.Delivery, int] | None:
+        if delivery_id not in self.records:
+            return None
+        data, revision = self.records[delivery_id]
+        return webhook_pb2.Delivery.FromString(data), revision
+
+    async def all(self) -> AsyncIterator[tuple[webhook_pb2.Delivery, int]]:
+        for data, revision in list(self.records.values()):
+            yield webhook_pb2.Delivery.FromString(data), revision
+
+    async def _answer(self) -> None:
+        await asyncio.sleep(0)
+        if self.down:
+            raise UnavailableError("down")
+
+
+@dataclass
+class FakeCaller:
+    """Answers with what `answer` says of a URL and the number of calls to it so far."""
+
+    answer: Callable[[str, int], Answer] = lambda url, number: Answer(200)
+    calls: list[tuple[str, Mapping[str, str], bytes]] = field(default_factory=list)
+    hanging: asyncio.Event = field(default_factory=asyncio.Event)
+    """Calls of URLs with "slow" in them end when it is set."""
+    under_way: int = 0
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        self.calls.append((url, headers, body))
+        number = sum(called == url for called, _, _ in self.calls)
+        if "slow" in url:
+            self.under_way += 1
+            await self.hanging.wait()
+            self.under_way -= 1
+        await asyncio.sleep(0)
+        return self.answer(url, number)
+
+
+class Calls:
+    """Webhooks over fakes, with a clock that stands unless the test moves it. Waits take no time."""
+
+    def __init__(self, **settings: float) -> None:
+        self.time = 1_000_000.0
+        self.hooks, self.deliveries, self.caller = FakeHooks(), FakeDeliveries(), FakeCaller()
+        self.settings = WebhookSettings(**{"span_s": 0.0, **settings})  # type: ignore[arg-type]
+        self.lead()
+
+    def lead(self) -> None:
+        """A new leadership over the same records."""
+        self.courier = Courier(self.hooks, self.deliveries, self.caller, self.settings, self.now, again_s=0.01)
+        self.fanout = Fanout(self.hooks, self.deliveries, self.courier, self.now)
+        self.desk = WebhookDesk(self.hooks, self.deliveries, self.courier, self.settings, self.now)
+
+    def now(self) -> float:
+        return self.time
+
+    async def settle(self) -> None:
+        for _ in range(200):
+            await asyncio.sleep(0)
+
+
+def ended(action: str = "completed", *, event_id: str = "1", url: str = "", project_id: int = 0) -> job_pb2.JobEvent:
+    """A job's end."""
+    job = job_pb2.Job(job_id="j1", owner="alice", reason="It broke." if action == "failed" else "")
+    job.spec.CopyFrom(
+        job_pb2.JobSpec(model="m", project_id=project_id, suite=job_pb2.SuiteWork(suite="demo"), webhook_url=url)
+    )
+    job.created_at.FromJsonString("2026-11-20T10:00:00.5Z")
+    job.finished_at.FromJsonString("2026-11-20T10:01:00Z")
+    return job_pb2.JobEvent(event_id=event_id, action=action, job=job)
