@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -68,8 +68,19 @@ class Catalogue:
         """What `select` takes, with its item-set hash. Reads the data; blocking."""
         return self._selection(task, limit, seed)
 
-    def plan(self, work: job_pb2.SuiteWork, mode: suite_pb2.Mode, unit_size: int) -> list[job_pb2.TaskPlan]:
-        """The tasks of a job with their items counted and hashed. Reads the data; blocking.
+    def chosen(self, task: Task, rows: Sequence[int]) -> Selection:
+        """The rows of these numbers, in increasing order, as far as the data has them. Reads the data; blocking."""
+        return _hashed(task, [row for row in rows if row < task.size()])
+
+    def plan(
+        self,
+        work: job_pb2.SuiteWork,
+        mode: suite_pb2.Mode,
+        unit_size: int,
+        rows: Mapping[str, Sequence[int]] | None = None,
+    ) -> list[job_pb2.TaskPlan]:
+        """The tasks of a job with their items counted and hashed. Reads the data; blocking. `rows` are, by task, the
+        numbers of those to take in place of a limit's.
 
         Left out, where other tasks remain: tasks that do not run in this mode or with so many examples, and tasks
         marked optional whose data is absent. The job then is a subset. Raises TaskNotFoundError, InvalidRequestError
@@ -82,7 +93,10 @@ class Catalogue:
         for name, optional in self._planned(work, mode):
             task = self.task(work.suite, name, mode, work.shots)
             try:
-                plans.append(_task_plan(task, self.selection(task, work.limit, work.seed), work, unit_size))
+                selection = (
+                    self.selection(task, work.limit, work.seed) if rows is None else self.chosen(task, rows[name])
+                )
+                plans.append(_task_plan(task, selection, work, unit_size))
             except DataMissingError as error:
                 if not optional:
                     raise
@@ -135,7 +149,10 @@ def select(task: Task, limit: int, seed: int) -> Sequence[int]:
 
 
 def _selection(task: Task, limit: int, seed: int) -> Selection:
-    indexes = select(task, limit, seed)
+    return _hashed(task, select(task, limit, seed))
+
+
+def _hashed(task: Task, indexes: Sequence[int]) -> Selection:
     digest = hashlib.sha256()
     for item_hash in task.hashes(indexes):
         digest.update(item_hash.encode())

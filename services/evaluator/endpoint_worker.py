@@ -26,6 +26,7 @@ from services.evaluator.tasks.base import Item, Response, Task
 from services.evaluator.units import result
 from services.evaluator.units.hand import FaultError, Hand, Held, JobKey, Stop
 from services.evaluator.units.load import Loader
+from services.evaluator.units.notices import Seldom
 from services.evaluator.units.packer import Packer
 from services.evaluator.units.puller import Puller
 from services.evaluator.units.storing import TRANSIENT
@@ -37,6 +38,7 @@ _JOBS_REMEMBERED = 256
 _FLUSH_S = 5.0
 _ON_THE_WAY_S = 0.15
 _MOST_AHEAD = 4
+_LONG_LOADING_S = 1.0
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class _Trouble:
 
     outage: Outage
     budget: Budget = field(default_factory=Budget)
+    failing: Seldom = field(default_factory=Seldom)
+    loading: Seldom = field(default_factory=Seldom)
 
 
 @dataclass(slots=True, eq=False)
@@ -269,7 +273,7 @@ class EndpointWorker:
         if isinstance(error, FaultError):
             self._hand.fail(held, error)
         elif error is not None:
-            log.error("item %d of %s failed", item.index, held.unit.task, exc_info=error)
+            log.error("item %d of %s failed", item.index, held.unit.task, exc_info=error, extra=held.logged)
             self._hand.fail(
                 held,
                 FaultError(
@@ -287,7 +291,7 @@ class EndpointWorker:
         sent = math.inf
         try:
             if self._loading is not None:
-                await self._loading.ready(unit.held.unit.spec.model)
+                await self._loaded(self._loading, unit)
             sent = time.monotonic()
             response = await self._ask(call)
         except ProviderError as error:
@@ -301,6 +305,14 @@ class EndpointWorker:
         unit.packer.add(
             result.answered(unit.task, call.item, call.position, call.repeat, response, tries.calls, identity)
         )
+
+    async def _loaded(self, loading: LoadingProvider, unit: _Unit) -> None:
+        """Waits until the unit's model can be called."""
+        model, began = unit.held.unit.spec.model, time.monotonic()
+        await loading.ready(model)
+        waited_s = time.monotonic() - began
+        if waited_s >= _LONG_LOADING_S and unit.trouble.loading.due(time.monotonic()):
+            log.info("%s: %s was loaded in %.0f s", self.endpoint.name, model, waited_s, extra=unit.held.logged)
 
     async def _ask(self, call: _Call) -> Response:
         spec, task = call.unit.held.unit.spec, call.unit.task
@@ -322,6 +334,9 @@ class EndpointWorker:
         now = time.monotonic()
         unit, tries = call.unit, call.tries
         outage, budget = unit.trouble.outage, unit.trouble.budget
+        if failed := unit.trouble.failing.due(now):
+            what = f"{failed} calls have failed, the last one with" if failed > 1 else "a call has failed:"
+            log.warning("%s: %s %s", self.endpoint.name, what, error.message, extra=unit.held.logged)
         if error.rate_limited:
             self.pace.refused(sent, now)
         if error.fatal or outage.failure(error, sent, now):

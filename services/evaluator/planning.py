@@ -6,16 +6,20 @@ import asyncio
 import difflib
 import hashlib
 import json
+import logging
+import time
 from collections.abc import Mapping, Sequence
 
 from nats.aio.msg import Msg
 
 import services
-from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus
-from services.errors import InvalidRequestError, TouchstoneError
+from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus, of_job
+from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.identity import asked_with, named
+from services.evaluator.imports import plan as imports
+from services.evaluator.imports.store import ImportStore
 from services.evaluator.providers import model_size
 from services.evaluator.providers.base import ProviderError, no_loglikelihood
 from services.evaluator.settings import Settings
@@ -24,6 +28,8 @@ from services.evaluator.units.load import Loader
 from services.evaluator.units.puller import Puller
 from services.evaluator.units.storing import until_stored
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
+
+log = logging.getLogger(__name__)
 
 _UNIT_S = 0.4
 
@@ -50,6 +56,7 @@ class Planner:
         catalogue: Catalogue,
         loader: Loader,
         listings: Mapping[str, EndpointListing],
+        stored: ImportStore,
         settings: Settings,
     ) -> None:
         self._bus = bus
@@ -57,6 +64,7 @@ class Planner:
         self._catalogue = catalogue
         self._loader = loader
         self._listings = listings
+        self._stored = stored
         self._settings = settings
         self._room = asyncio.Event()
         self._room.set()
@@ -75,8 +83,10 @@ class Planner:
 
     async def _run(self, held: Held) -> None:
         held.started = True
-        plan = await self.plan(held.unit.spec)
         job_id, attempt = held.job
+        began = time.monotonic()
+        plan = await self.plan(held.unit.spec)
+        _log(job_id, plan, time.monotonic() - began)
         await until_stored(lambda: self._bus.publish_plan(job_id, attempt, plan), f"the plan of job {job_id}")
 
     async def plan(self, spec: job_pb2.JobSpec) -> unit_pb2.Plan:
@@ -85,6 +95,8 @@ class Planner:
         rescore = bool(spec.reuse.job_id) and not spec.reuse.rerun
         if spec.WhichOneof("work") != "suite":
             return unit_pb2.Plan(error="This version of Touchstone runs suites only. Name one.")
+        if spec.reuse.import_id:
+            return await self._plan_import(spec)
         receipt = job_pb2.Receipt(software=services.__version__, source_job=spec.reuse.job_id)
         try:
             size = self._settings.unit_size
@@ -102,6 +114,16 @@ class Planner:
             return unit_pb2.Plan(error=self._loader.data_error(spec.suite, error))
         if not rescore:
             receipt.configuration = configuration(spec, receipt, tasks)
+        return unit_pb2.Plan(tasks=tasks, receipt=receipt)
+
+    async def _plan_import(self, spec: job_pb2.JobSpec) -> unit_pb2.Plan:
+        try:
+            tasks, receipt = await imports.plan(spec, self._stored, self._catalogue, self._settings.unit_size)
+        except (InvalidRequestError, NotFoundError) as error:
+            return unit_pb2.Plan(error=error.message)
+        except TouchstoneError as error:
+            return unit_pb2.Plan(error=self._loader.data_error(spec.suite, error))
+        receipt.configuration = configuration(spec, receipt, tasks)
         return unit_pb2.Plan(tasks=tasks, receipt=receipt)
 
     def _asked(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> job_pb2.Receipt:
@@ -161,6 +183,15 @@ class Planner:
         size = model.parameters_b or model_size.parameters_b(model.model)
         model_size.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
         return model
+
+
+def _log(job_id: str, plan: unit_pb2.Plan, took_s: float) -> None:
+    if plan.error:
+        log.warning("job %s: cannot run: %s", job_id, plan.error, extra=of_job(job_id))
+        return
+    items = sum(task.items for task in plan.tasks)
+    planned = f"{len(plan.tasks)} task{'' if len(plan.tasks) == 1 else 's'} of {items:,} items"
+    log.info("job %s: planned %s, data read in %.1f s", job_id, planned, took_s, extra=of_job(job_id))
 
 
 def configuration(spec: job_pb2.JobSpec, receipt: job_pb2.Receipt, tasks: Sequence[job_pb2.TaskPlan]) -> str:

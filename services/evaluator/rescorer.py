@@ -1,4 +1,4 @@
-"""Runs units of re-scores: stored answers, the present scorer, no call. Every evaluator does, whatever it serves."""
+"""Runs units of re-scores and imports: stored answers, the present scorer, no call. Every evaluator does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import asyncio
 from nats.aio.msg import Msg
 
 from services.bus import STORED_ENDPOINT, Bus
+from services.evaluator.imports import answers
+from services.evaluator.imports.store import ImportStore
 from services.evaluator.responses import KnownAnswers
 from services.evaluator.settings import Settings
 from services.evaluator.tasks.base import Item
@@ -23,11 +25,20 @@ _UNITS_AT_ONCE = 4
 class Rescorer:
     """Pulls units of the reserved endpoint, a few at a time."""
 
-    def __init__(self, bus: Bus, hand: Hand, loader: Loader, answers: KnownAnswers, settings: Settings) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        hand: Hand,
+        loader: Loader,
+        known: KnownAnswers,
+        imports: ImportStore,
+        settings: Settings,
+    ) -> None:
         self._bus = bus
         self._hand = hand
         self._loader = loader
-        self._answers = answers
+        self._known = known
+        self._imports = imports
         self._settings = settings
         self._in_hand = 0
         self._room = asyncio.Event()
@@ -55,7 +66,10 @@ class Rescorer:
         unit = held.unit
         loaded = await self._loader.load(unit)
         held.started = True
-        known = await self._answers.of(held, loaded, _no_identity)
+        known = await self._known.of(held, loaded, _no_identity)
+        if import_id := unit.spec.reuse.import_id:
+            taken = await answers.results(self._imports, import_id, unit.task, loaded)
+            known.results = taken | known.results
 
         packer = Packer.of(held, len(loaded.items), self._bus, self._settings.name)
         for position, repeat, item in loaded.items:

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 import grpc
 
 from services import rpc
+from services.bus import of_job
 from services.errors import DeadlineError, TouchstoneError, UnavailableError
 from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.identity import Identity, named, setup
@@ -52,8 +53,8 @@ class ResponseStore(Protocol):
 
     async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]: ...
 
-    async def by_identity(self, identities: Sequence[str]) -> list[ItemResult]:
-        """Of several with one identity the newest."""
+    async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
+        """Of several with one identity the newest; where reads are closed, of the owner's own."""
         ...
 
 
@@ -70,9 +71,9 @@ class ResultsStore:
 
         return await self._all(positions, request, lambda found: found.position)
 
-    async def by_identity(self, identities: Sequence[str]) -> list[ItemResult]:
+    async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
         def request(left: Sequence[str]) -> FindResponsesRequest:
-            return FindResponsesRequest(identities=left)
+            return FindResponsesRequest(identities=left, owner=owner)
 
         return await self._all(identities, request, lambda found: found.identity)
 
@@ -150,7 +151,7 @@ class KnownAnswers:
         if unit.spec.reuse.job_id:
             await self._of_source(unit.spec.reuse, unit.task, loaded, known)
         elif unit.spec.reuse.any_job and unit.model_digest:
-            await self._of_any(loaded, identify, known)
+            await self._of_any(unit.owner, loaded, identify, known)
         return known
 
     async def _own(self, unit: unit_pb2.Unit, loaded: Loaded) -> dict[int, ItemResult]:
@@ -161,7 +162,8 @@ class KnownAnswers:
             return store.of_job(unit.job_id, unit.task, list(items))
 
         # A job that takes answers would otherwise find its own ones among those of others, and count them as reused.
-        takes = unit.spec.reuse.job_id or unit.spec.reuse.any_job
+        reuse = unit.spec.reuse
+        takes = reuse.job_id or reuse.any_job or reuse.import_id
         found = list(await (self._patiently(ask) if takes else self._at_a_glance(unit.job_id, ask)))
         for stored in found:
             result.with_prompt(stored, items[stored.position])
@@ -176,7 +178,9 @@ class KnownAnswers:
             async with asyncio.timeout(_GLANCE_S):
                 return await ask(self._store)
         except (TouchstoneError, TimeoutError) as error:
-            log.warning("answers of job %s are asked for again: the store is silent (%s)", job_id, error)
+            log.warning(
+                "job %s: answers are asked for again: the store is silent (%s)", job_id, error, extra=of_job(job_id)
+            )
             return []
 
     async def _of_source(self, reuse: job_pb2.Reuse, task: str, loaded: Loaded, known: Known) -> None:
@@ -192,12 +196,12 @@ class KnownAnswers:
             else:
                 known.results[stored.position] = result.reused(loaded.task, item, stored.position, repeat, stored)
 
-    async def _of_any(self, loaded: Loaded, identify: Identify, known: Known) -> None:
+    async def _of_any(self, owner: str, loaded: Loaded, identify: Identify, known: Known) -> None:
         places: defaultdict[str, list[tuple[int, int, Item]]] = defaultdict(list)
         for place, repeat, item in loaded.items:
             if place not in known.results:
                 places[identify(item, repeat)].append((place, repeat, item))
-        for stored in await self._patiently(lambda store: store.by_identity(list(places))):
+        for stored in await self._patiently(lambda store: store.by_identity(list(places), owner)):
             if result.is_whole(stored):
                 for place, repeat, item in places[stored.identity]:
                     known.results[place] = result.reused(loaded.task, item, place, repeat, stored)

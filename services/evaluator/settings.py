@@ -49,7 +49,7 @@ class Settings:
             )
         return cls(
             name=_name(os.environ.get("TOUCHSTONE_EVALUATOR_NAME") or _default_name()),
-            listen=os.environ.get("TOUCHSTONE_EVALUATOR_LISTEN", "127.0.0.1:50053"),
+            listen=os.environ.get("TOUCHSTONE_EVALUATOR_LISTEN", "127.0.0.1:8053"),
             endpoints_file=Path(file) if file else None,
             data_dir=Path(data).resolve() if data else None,
             ack_wait_s=_number("TOUCHSTONE_ACK_WAIT_S", 10.0, least=1.0),
@@ -57,7 +57,7 @@ class Settings:
             unit_size=int(_number("TOUCHSTONE_UNIT_SIZE", 32, least=1)),
             first_outage_s=_number("TOUCHSTONE_FIRST_OUTAGE_S", 40.0, least=1.0),
             outage_s=_number("TOUCHSTONE_OUTAGE_S", 300.0, least=1.0),
-            results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:50052"),
+            results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
             service_token=rpc.Settings.from_env().service_token,
             lm_eval=_switch("TOUCHSTONE_LM_EVAL"),
         )

@@ -14,6 +14,7 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.listing import EndpointListing
+from services.evaluator.imports.store import ImportStore, NoImports
 from services.evaluator.planning import Planner
 from services.evaluator.providers.base import Provider
 from services.evaluator.rescorer import Rescorer
@@ -31,7 +32,7 @@ _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 class Worker:
     """One evaluator over its endpoints. `make_provider` is how tests bring providers of their own; `store` is where
-    answers are that were given before."""
+    answers are that were given before, `imports` where those of other tools are."""
 
     def __init__(
         self,
@@ -41,11 +42,13 @@ class Worker:
         endpoints: Sequence[Endpoint],
         make_provider: Callable[[Endpoint], Provider],
         store: ResponseStore | None = None,
+        imports: ImportStore | None = None,
     ) -> None:
         self._settings = settings
         self._bus = bus
         self._hand = Hand(bus)
-        loader = Loader(catalogue)
+        imports = imports or NoImports()
+        loader = Loader(catalogue, imports)
         known: dict[str, EndpointListing] = {}
         answers = KnownAnswers(store, known)
         self._workers = [
@@ -56,8 +59,8 @@ class Worker:
             EndpointListing(worker.endpoint, worker.provider, worker.pace, self._changed) for worker in self._workers
         ]
         known.update((listing.endpoint.name, listing) for listing in self._listings)
-        self._planner = Planner(bus, self._hand, catalogue, loader, known, settings)
-        self._rescorer = Rescorer(bus, self._hand, loader, answers, settings)
+        self._planner = Planner(bus, self._hand, catalogue, loader, known, imports, settings)
+        self._rescorer = Rescorer(bus, self._hand, loader, answers, imports, settings)
         pairs = list(zip(self._workers, self._listings, strict=True))
         self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs)
 

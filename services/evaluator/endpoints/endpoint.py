@@ -3,7 +3,7 @@
 The file is TOML, one `[[endpoint]]` table per endpoint:
 
     [[endpoint]]
-    name = "vllm-a"                      # [a-z0-9-]{1,40}, unique; "plan" and "stored" are reserved
+    name = "vllm-a"                      # [a-z0-9-]{1,40}, unique; reserved: plan, stored, lm_eval, inspect
     kind = "vllm"                        # ollama, openai, vllm, grok, gemini, anthropic, http, engine
     base_url = "http://10.0.0.7:8000/v1" # ollama, openai, grok, gemini and anthropic have a usual one
     api_key_env = "VLLM_KEY"             # variable that holds the key; keys are never written here

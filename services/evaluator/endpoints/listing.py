@@ -13,6 +13,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.identity import setup_hash
 from services.evaluator.pacing.pace import Pace
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError
+from services.evaluator.providers.capabilities import of_protocol
 from touchstone.v1 import endpoint_pb2
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class EndpointListing:
             listing_ms=self._listing_ms,
             baseline=endpoint.kind == "baseline",
             resident_model=self._provider.resident_model if isinstance(self._provider, LoadingProvider) else "",
+            capabilities=of_protocol(endpoint),
         )
         if self.known:
             announced.refreshed_at.CopyFrom(self._refreshed_at)

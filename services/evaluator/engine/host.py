@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from services.errors import OVER_LIMIT
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine import memory
 from services.evaluator.engine.crashes import MOST_IN_A_ROW, Crashes
@@ -74,7 +75,8 @@ class EngineHost:
             self._used = True
             process = await EngineProcess.start(self._endpoint.name, self._options, model)
         except EngineError as error:
-            raise self._failure(error.message, given_up=False, final=error.final) from error
+            over_limit = isinstance(error, memory.NoRoomError)
+            raise self._failure(error.message, given_up=False, final=error.final, over_limit=over_limit) from error
         try:
             await self._until_healthy(process)
         except EngineError as error:
@@ -136,13 +138,20 @@ class EngineHost:
         message = f"The engine for {process.model} {process.ended.result()}."
         return self._failure(message, given_up=engine.gave_up, detail=process.tail())
 
-    def _failure(self, message: str, *, given_up: bool, detail: str = "", final: bool = False) -> ProviderError:
+    def _failure(
+        self, message: str, *, given_up: bool, detail: str = "", final: bool = False, over_limit: bool = False
+    ) -> ProviderError:
         said = next((line.strip() for line in reversed(detail.splitlines()) if line.strip()), "")
         if said:
             message = f"{message} Its log ends with: {said[:_SAID]}"
         if given_up:
             message = f"{message.rstrip('.')}. It was started {MOST_IN_A_ROW} times. Mend that, then retry the job."
         fatal = final or given_up
+        limit = f"{OVER_LIMIT} " if over_limit else ""
         return ProviderError(
-            f"{self._endpoint.name}: {message}", retryable=not fatal, fatal=fatal, unreachable=True, detail=detail
+            f"{limit}{self._endpoint.name}: {message}",
+            retryable=not fatal,
+            fatal=fatal,
+            unreachable=True,
+            detail=detail,
         )

@@ -17,6 +17,11 @@ SETTLE_S = 5.0
 """The memory of an engine that has just ended comes back a moment later."""
 _AGAIN_S = 0.25
 
+
+class NoRoomError(EngineError):
+    """The model needs more memory than is free."""
+
+
 FreeGb = Callable[[EngineOptions], Awaitable[float]]
 """Free memory of the options' device, in units of 10^9 bytes. Raises EngineError when it cannot be told."""
 
@@ -26,7 +31,7 @@ async def free_gb(options: EngineOptions) -> float:
 
 
 async def require(options: EngineOptions, model: EngineModel, free: FreeGb = free_gb, settle_s: float = 0.0) -> None:
-    """Raises EngineError when less is free than the model needs, and is no more within `settle_s`.
+    """Raises NoRoomError when less is free than the model needs, and is no more within `settle_s`.
 
     Does nothing where its need is not known.
     """
@@ -36,7 +41,7 @@ async def require(options: EngineOptions, model: EngineModel, free: FreeGb = fre
     while (now := await free(options)) < model.memory_gb:
         if time.monotonic() >= until:
             where = "GPU memory" if options.device == "gpu" else "memory"
-            raise EngineError(
+            raise NoRoomError(
                 f"{model.name} needs {model.memory_gb:g} GB of {where} and {now:.1f} GB are free. "
                 "End what uses it, or choose a smaller model.",
                 final=True,

@@ -65,8 +65,8 @@ _FAMILIES: tuple[tuple[tuple[str, ...], re.Pattern[str], Capabilities], ...] = (
 )
 
 
-def capabilities(endpoint: Endpoint, model: str, listed: Capabilities | None = None) -> Capabilities:
-    """What the model takes: configured before listed before known here. An absent field is not known."""
+def of_protocol(endpoint: Endpoint) -> Capabilities:
+    """What holds for every model of the endpoint, unless its listing or the endpoints file says otherwise."""
     found = Capabilities()
     if endpoint.kind in _NO_LOGLIKELIHOOD:
         found.loglikelihood = False
@@ -74,6 +74,12 @@ def capabilities(endpoint: Endpoint, model: str, listed: Capabilities | None = N
         found.loglikelihood = True
     if endpoint.kind == "anthropic":
         found.seed = False
+    return found
+
+
+def capabilities(endpoint: Endpoint, model: str, listed: Capabilities | None = None) -> Capabilities:
+    """What the model takes: configured before listed before known here. An absent field is not known."""
+    found = of_protocol(endpoint)
     name = model.lower()
     known = (row for kinds, pattern, row in _FAMILIES if endpoint.kind in kinds and pattern.search(name))
     found.MergeFrom(next(known, Capabilities()))

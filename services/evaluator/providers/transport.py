@@ -183,7 +183,8 @@ class Transport:
                     return await self._follow(response, stream, started)
                 raw = await self._read(response)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._translate(error) from error
+            # The answer keeps its error and, by the traceback, the error the answer with all that has come of it.
+            raise self._translate(error) from error.with_traceback(None)
         latency_ms = (time.monotonic() - started) * 1000
         if 300 <= status < 400:
             raise ProviderError(
@@ -246,7 +247,7 @@ class Transport:
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         chunks: list[bytes] = []
         size = 0
-        async for chunk in response.content.iter_any():
+        while chunk := await response.content.readany():
             size += len(chunk)
             if size > MAX_BODY_BYTES:
                 response.close()

@@ -21,8 +21,9 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
-from services.bus import Bus, JobHeaders, unit_token
+from services.bus import Bus, JobHeaders, of_job, unit_token
 from services.evaluator.units.gate import Gate
+from services.evaluator.units.notices import Firsts
 from services.evaluator.units.storing import TRANSIENT, until_stored
 from touchstone.v1 import job_pb2, unit_pb2
 
@@ -85,6 +86,11 @@ class Held:
     def label(self) -> str:
         return f"unit {unit_token(self.unit.unit)} of job {self.unit.job_id}"
 
+    @property
+    def logged(self) -> dict[str, str]:
+        """`extra` of a line in its job's log."""
+        return of_job(self.unit.job_id)
+
     def outlives(self, headers: JobHeaders | None) -> bool:
         """Whether its job, as these headers tell, is finished, unknown, or at another attempt."""
         return headers is None or headers.state in _FINISHED or headers.attempt > self.unit.attempt
@@ -109,6 +115,7 @@ class Hand:
         self._faults: OrderedDict[JobKey, asyncio.Task[int]] = OrderedDict()
         self._stored: OrderedDict[UnitKey, None] = OrderedDict()
         self._known: dict[JobKey, float] = {}
+        self._firsts = Firsts()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -133,7 +140,7 @@ class Hand:
     def fail(self, held: Held, fault: FaultError) -> None:
         """Fails the unit's job: the first fault is published, all of the job's units end here."""
         if held.job not in self._faults:
-            log.error("job %s fails: %s", held.unit.job_id, fault.reason)
+            log.error("job %s: fails: %s", held.unit.job_id, fault.reason, extra=held.logged)
             message = unit_pb2.Fault(reason=fault.reason, detail=fault.detail[:4000])
 
             async def publish() -> int:
@@ -201,7 +208,8 @@ class Hand:
         try:
             await self._to_its_end(held, run)
         except TRANSIENT as error:
-            log.warning("%s: NATS failed (%s); it will come again", held.label, str(error) or type(error).__name__)
+            why = str(error) or type(error).__name__
+            log.warning("%s: NATS failed (%s); it will come again", held.label, why, extra=held.logged)
         finally:
             del self._held[held.key]
             ended(held)
@@ -246,7 +254,7 @@ class Hand:
         except TRANSIENT:
             raise
         except Exception as error:
-            log.exception("%s ended by an unexpected error", held.label)
+            log.exception("%s ended by an unexpected error", held.label, extra=held.logged)
             return FaultError(
                 f"The evaluator failed on {held.label} with {type(error).__name__}. Its log has the details."
             )
@@ -255,14 +263,17 @@ class Hand:
     async def _guarded(self, held: Held, run: Run) -> None:
         way: AbstractAsyncContextManager[None] = self._gate.shared()
         if held.delivery >= ALONE_FROM_DELIVERY:
-            log.warning("%s comes for the %d. time and runs alone", held.label, held.delivery)
+            log.warning("%s comes for the %d. time and runs alone", held.label, held.delivery, extra=held.logged)
             way = self._gate.alone()
         async with way:
+            if held.unit.task and self._firsts.is_first(held.job, held.unit.task):
+                log.info("%s: begins here with %s", held.unit.task, held.label, extra=held.logged)
             await run(held)
 
     async def _stop(self, held: Held) -> None:
         why = held.stopped.result()
         if why is Stop.DRAINING:
+            log.info("%s is given back: this evaluator stops", held.label, extra=held.logged)
             await self._give_back(held)
             return
         if why is Stop.JOB_FAULTY:
@@ -316,5 +327,6 @@ class Hand:
                 await held.msg.ack_sync(timeout=2)
                 return
             except TRANSIENT as error:
-                log.warning("%s: not acknowledged (%s)", held.label, str(error) or type(error).__name__)
+                why = str(error) or type(error).__name__
+                log.warning("%s: not acknowledged (%s)", held.label, why, extra=held.logged)
                 await asyncio.sleep(0.2 * 2**tries)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.bus import of_job
 from services.errors import TouchstoneError
 from services.evaluator.catalogue import Catalogue, Selection
+from services.evaluator.imports.store import ImportStore
 from services.evaluator.tasks.base import Item, Task
 from services.evaluator.units.hand import FaultError
 from touchstone.v1 import job_pb2, suite_pb2, unit_pb2
 
+log = logging.getLogger(__name__)
+
 _REMEMBERED = 64
-_Key = tuple[Task, int, int]
+_Key = tuple[Task, int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,9 @@ class Loaded:
 class Loader:
     """Loads units in threads; each selection is read and hashed once, however many units ask for it at a time."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, imports: ImportStore) -> None:
         self._catalogue = catalogue
+        self._imports = imports
         self._reading: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._selections: dict[_Key, Selection] = {}
 
@@ -39,7 +46,7 @@ class Loader:
         mode = unit.spec.mode or suite_pb2.MODE_GENERATE
         try:
             task = self._catalogue.task(work.suite, unit.task, mode, work.shots)
-            selection = await self._selection(task, work.limit, work.seed)
+            selection = await self._selection(task, unit)
             if unit.item_set and unit.item_set != selection.item_set:
                 raise FaultError(
                     f"Failed to load {self.title(work.suite)} dataset: the rows of {unit.task} differ from those that "
@@ -49,12 +56,23 @@ class Loader:
         except TouchstoneError as error:
             raise FaultError(self.data_error(work, error)) from error
 
-    async def _selection(self, task: Task, limit: int, seed: int) -> Selection:
-        key = (task, limit, seed)
+    async def _selection(self, task: Task, unit: unit_pb2.Unit) -> Selection:
+        limit, seed = unit.spec.suite.limit, unit.spec.suite.seed
+        import_id = unit.spec.reuse.import_id
+        key = (task, limit, seed, import_id)
         if key not in self._selections:
             async with self._reading[key]:
                 if key not in self._selections:
-                    self._selections[key] = await asyncio.to_thread(self._catalogue.selection, task, limit, seed)
+                    began = time.monotonic()
+                    if import_id:
+                        rows = await self._imports.rows(import_id, unit.task)
+                        read = await asyncio.to_thread(self._catalogue.chosen, task, rows.items)
+                    else:
+                        read = await asyncio.to_thread(self._catalogue.selection, task, limit, seed)
+                    self._selections[key] = read
+                    took_s = time.monotonic() - began
+                    extra = of_job(unit.job_id)
+                    log.info("%s: %d items read in %.1f s", unit.task, len(read.indexes), took_s, extra=extra)
             self._reading.pop(key, None)
             while len(self._selections) > _REMEMBERED:
                 self._selections.pop(next(iter(self._selections)))

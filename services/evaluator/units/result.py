@@ -70,6 +70,17 @@ def reused(
     return result
 
 
+def imported(
+    task: Task, item: Item, position: int, repeat: int, response: Response, prompt: str, prompt_hash: str
+) -> item_result_pb2.ItemResult:
+    """The result of an answer that another tool collected, by the present scorer, with the prompt that it sent."""
+    result = answered(task, item, position, repeat, response, 0)
+    result.reused = True
+    result.prompt = _cut("prompt", prompt, PROMPT_BYTES, [])
+    result.prompt_hash = prompt_hash
+    return result
+
+
 def is_whole(stored: item_result_pb2.ItemResult) -> bool:
     """Whether the whole response was stored, so that it can be scored again. One of the very length of a cut one
     counts as cut."""

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine import memory, model_files
 from services.evaluator.engine.crashes import Crashes
+from services.evaluator.engine.host import EngineHost
 from services.evaluator.engine.options import EngineModel, EngineOptions
 from services.evaluator.engine.process import EngineError
+from services.evaluator.providers.base import Provider, ProviderError
 
 LARGE = 3 * 2**20
 
@@ -100,6 +103,14 @@ def test_a_hub_id_is_found_in_the_cache_on_this_machine(tmp_path: Path) -> None:
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 
+
+class Unmade:
+    """No server starts here, so no provider is made."""
+
+    def __call__(self, endpoint: Endpoint) -> Provider:
+        raise AssertionError(endpoint.name)
+
+
 MODEL = EngineModel("large", "/srv/large", memory_gb=18)
 OPTIONS = EngineOptions(("x",), (MODEL,))
 
@@ -114,6 +125,19 @@ async def test_too_little_free_memory_refuses_the_start_with_both_figures() -> N
         "large needs 18 GB of GPU memory and 12.3 GB are free. End what uses it, or choose a smaller model."
     )
     assert caught.value.final
+
+
+async def test_a_job_whose_model_does_not_fit_fails_by_the_documented_sentence_with_both_figures() -> None:
+    options = EngineOptions(("x",), (replace(MODEL, memory_gb=10**7),), device="cpu")
+    host = EngineHost(Endpoint("engine-a", "engine", engine=options), options, Unmade())
+    with pytest.raises(ProviderError) as caught:
+        async with host.residency.lease("large"):
+            pass
+    assert caught.value.message.startswith(
+        "Job execution failed: Resource limits exceeded. engine-a: large needs 1e+07 GB of memory and "
+    )
+    assert caught.value.fatal
+    await host.residency.close()
 
 
 async def test_memory_that_comes_back_in_a_moment_is_waited_for() -> None:

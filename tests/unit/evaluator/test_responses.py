@@ -83,7 +83,7 @@ class FakeStore:
     async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]:
         return self._find(job_id, list(positions), lambda found: found.position in positions)
 
-    async def by_identity(self, identities: Sequence[str]) -> list[ItemResult]:
+    async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
         return self._find("", list(identities), lambda found: found.identity in identities)
 
     def _find(self, job_id: str, wanted: list[Any], fits: Any) -> list[ItemResult]:

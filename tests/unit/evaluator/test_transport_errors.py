@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
@@ -110,6 +112,31 @@ async def test_a_body_shorter_than_announced_is_retryable() -> None:
         error = await failure(client)
     assert error.message == "stub cut an answer short. Look at its log or status page, then retry."
     assert error.retryable
+
+
+async def test_a_broken_answer_is_not_kept_until_garbage_is_collected() -> None:
+    piece = b"x" * 500_000
+
+    async def broken(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000000"})
+        await response.prepare(request)
+        await response.write(piece)
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    async with calling(broken) as client:
+        await failure(client)
+        gc.disable()
+        tracemalloc.start()
+        try:
+            for _ in range(4):
+                assert (await failure(client)).message.startswith("stub cut an answer short.")
+            await asyncio.sleep(0.05)
+            assert tracemalloc.get_traced_memory()[0] < len(piece)
+        finally:
+            tracemalloc.stop()
+            gc.enable()
 
 
 async def test_redirects_are_not_followed() -> None:

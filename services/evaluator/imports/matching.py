@@ -1,0 +1,132 @@
+"""Whether an imported answer is one to our item, and what it says. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from services.evaluator.tasks.base import Continuation, Item, Response
+from services.evaluator.units.result import prompt_text
+from touchstone.v1.results_service_pb2 import ImportedAnswer
+
+_BETWEEN = "\x1e"
+_SHOWN_CHARACTERS = 60
+_FILTERED = "content_filter"
+_LETTER = re.compile("[A-Z]")
+_DEEPEST = 20
+"""Levels of a row that are looked through."""
+
+
+def prompts_number(prompt: str, continuations: Sequence[str]) -> int:
+    """As GetImportResponse.prompts says."""
+    whole = _BETWEEN.join([prompt, *continuations])
+    return int.from_bytes(hashlib.sha256(whole.encode("utf-8", "replace")).digest()[:8], "big")
+
+
+def prompts_of(item: Item) -> int:
+    """The number of the prompt that we would send."""
+    return prompts_number(prompt_text(item), item.choices)
+
+
+def asked_as_we_do(item: Item, answer: ImportedAnswer) -> bool:
+    """The tool sent the very prompt, and the very continuations, that we would send."""
+    same = [continuation.text for continuation in answer.continuations] == list(item.choices)
+    return same and answer.prompt == prompt_text(item)
+
+
+def prompt_hash(answer: ImportedAnswer) -> str:
+    """Of a prompt that is not ours."""
+    return f"{prompts_number(answer.prompt, [c.text for c in answer.continuations]):016x}"
+
+
+def disagreement(item: Item, answer: ImportedAnswer) -> str:
+    """Why the answer does not belong to the item, as a sentence; "" when it does.
+
+    Every text of our row must be in the tool's: under the same name, where it has that, else somewhere in its row, its
+    prompt or its continuations. White space does not count.
+    """
+    if asked_as_we_do(item, answer):
+        return ""
+    row = _row(answer.row)
+    texts = [*_texts(row), answer.prompt, *(continuation.text for continuation in answer.continuations)]
+    said = _BETWEEN.join(map(_plain, texts))
+    for name, text in item.fields.items():
+        ours = _plain(text)
+        theirs = row.get(name)
+        if isinstance(theirs, str | int | float):
+            if _plain(str(theirs)) != ours:
+                return f"The log's row is another one: its {name} is “{_short(str(theirs))}”, not “{_short(text)}”."
+        elif ours not in said:
+            return f"The log's row is another one: “{_short(text)}” ({name}) is not in it."
+    if not any(map(_plain, item.fields.values())):
+        return "Its row cannot be told from others, and its prompt differs."
+    return "" if _in_order(item, _plain(answer.prompt)) else "The log's options stand in another order than ours."
+
+
+def response(item: Item, answer: ImportedAnswer) -> Response:
+    """The answer as our scorers read it. Raises ValueError when its continuations are not our item's choices."""
+    return Response(
+        answer.response,
+        finish_reason=answer.finish_reason,
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        latency_ms=answer.latency_ms,
+        refused=answer.finish_reason == _FILTERED,
+        continuations=_ordered(item.choices, answer) if item.choices else (),
+    )
+
+
+def _ordered(choices: Sequence[str], answer: ImportedAnswer) -> tuple[Continuation, ...]:
+    """By their texts where these tell them apart, else one after the other."""
+    given = [Continuation(c.text, c.loglikelihood, c.tokens, c.greedy) for c in answer.continuations]
+    if len(given) != len(choices):
+        raise ValueError(f"The log has {len(given)} continuations, the item {len(choices)} choices.")
+    by_text = {_plain(continuation.text): continuation for continuation in given}
+    wanted = [_plain(choice) for choice in choices]
+    if len(set(wanted)) == len(by_text) == len(given) and set(wanted) == set(by_text):
+        return tuple(by_text[text] for text in wanted)
+    return tuple(given)
+
+
+def _in_order(item: Item, prompt: str) -> bool:
+    """Options that a prompt lists stand there in our order: else the answer's letter would mean another one."""
+    options = [_plain(text) for name, text in item.fields.items() if _LETTER.fullmatch(name)]
+    if item.choices or not all(option in prompt for option in options):
+        return True
+    others = [_plain(text) for name, text in item.fields.items() if not _LETTER.fullmatch(name)]
+    # After the last of the question's texts: examples before it have options, too.
+    place = max((prompt.rfind(text) + len(text) for text in others if text in prompt), default=0)
+    for option in options:
+        found = prompt.find(option, place)
+        if found < 0:
+            return False
+        place = found + len(option)
+    return True
+
+
+def _row(text: str) -> dict[str, Any]:
+    try:
+        row = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str | int | float):
+        yield str(value)
+    elif isinstance(value, dict | list) and depth < _DEEPEST:
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part, depth + 1)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _short(text: str) -> str:
+    plain = _plain(text)
+    return plain if len(plain) <= _SHOWN_CHARACTERS else f"{plain[:_SHOWN_CHARACTERS]}…"

@@ -1,0 +1,83 @@
+"""What a job over imported answers comes to: the rows of the log, and whose prompts they were asked with."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+
+import services
+from services.errors import InvalidRequestError
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.imports.matching import prompts_of
+from services.evaluator.imports.store import ImportedRows, ImportStore
+from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1.results_service_pb2 import ImportedRun
+
+log = logging.getLogger(__name__)
+
+_HASH_DIGITS = 16
+
+
+async def plan(
+    spec: job_pb2.JobSpec, store: ImportStore, catalogue: Catalogue, unit_size: int
+) -> tuple[list[job_pb2.TaskPlan], job_pb2.Receipt]:
+    """The tasks that the import has rows of, each with those rows alone, and who answered.
+
+    Raises InvalidRequestError and DataError as `Catalogue.plan`, and what the store raises.
+    """
+    found = await store.run(spec.reuse.import_id)
+    wanted = set(spec.suite.tasks)
+    rows = {
+        task.task: await store.rows(spec.reuse.import_id, task.task)
+        for task in found.tasks
+        if not wanted or task.task in wanted
+    }
+    mode = spec.mode or suite_pb2.MODE_GENERATE
+    work = job_pb2.SuiteWork()
+    work.CopyFrom(spec.suite)
+    work.tasks[:] = sorted(rows)
+    items = {task: there.items for task, there in rows.items()}
+    tasks = await asyncio.to_thread(catalogue.plan, work, mode, unit_size, items)
+    if not any(task.items for task in tasks):
+        raise InvalidRequestError(
+            f"No row of the import is in the data of {spec.suite.suite} here. Give evaluators the data that the log is "
+            "about.",
+            "reuse.import_id",
+        )
+    await asyncio.to_thread(_tell_prompts, spec, found.run, rows, tasks, catalogue)
+    return tasks, _receipt(spec, found.run)
+
+
+def _receipt(spec: job_pb2.JobSpec, run: ImportedRun) -> job_pb2.Receipt:
+    return job_pb2.Receipt(
+        endpoint_kind=run.tool,
+        server=f"{run.tool} {run.tool_version}".rstrip(),
+        software=services.__version__,
+        parameters=run.parameters,
+        template=run.template,
+    )
+
+
+def _tell_prompts(
+    spec: job_pb2.JobSpec,
+    run: ImportedRun,
+    rows: Mapping[str, ImportedRows],
+    plans: list[job_pb2.TaskPlan],
+    catalogue: Catalogue,
+) -> None:
+    """Keeps our prompt's hash where every item was asked as we ask it: only then does the run compare with ours."""
+    for planned in plans:
+        there = rows[planned.task]
+        task = catalogue.task(spec.suite.suite, planned.task, spec.mode, spec.suite.shots)
+        selection = catalogue.chosen(task, there.items)
+        theirs = dict(zip(there.items, there.prompts, strict=True))
+        if all(prompts_of(item) == theirs[item.index] for item in task.items(selection.indexes)):
+            continue
+        own = (
+            run.prompt_hashes.get(planned.task, "")
+            or hashlib.sha256(f"{run.tool}:{run.digest}:{planned.task}".encode()).hexdigest()
+        )
+        planned.prompt_hash = own[:_HASH_DIGITS]
+        log.info("%s: the prompts are those of %s, not ours", planned.task, run.tool)

@@ -1,0 +1,124 @@
+"""Where imported answers are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import grpc
+
+from services import rpc
+from services.errors import DeadlineError, NotFoundError, UnavailableError
+from services.evaluator.units.storing import heed_cancel
+from touchstone.v1 import results_service_pb2_grpc
+from touchstone.v1.results_service_pb2 import (
+    FindResponsesRequest,
+    GetImportRequest,
+    GetImportResponse,
+    ImportedAnswer,
+)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_ASK_S = 5.0
+_PAUSE_S = 1.0
+_MOST_ASKED = 1000
+_UNKNOWN = (
+    "The job takes imported answers, and its evaluator does not know where the results service is. "
+    "Set TOUCHSTONE_RESULTS where the evaluator runs."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRows:
+    """Row numbers that an import has answers for, in increasing order, and the number of each one's prompt, as
+    GetImportResponse.prompts tells."""
+
+    items: Sequence[int]
+    prompts: Sequence[int]
+
+
+class ImportStore(Protocol):
+    """Raises NotFoundError for an import that is not there any more."""
+
+    async def run(self, import_id: str) -> GetImportResponse:
+        """The run and its tasks, without rows."""
+        ...
+
+    async def rows(self, import_id: str, task: str) -> ImportedRows: ...
+
+    async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
+        """Answers number `repeat` to these items; what is not stored is left out."""
+        ...
+
+
+class NoImports:
+    """Of an evaluator that does not know where the results service is."""
+
+    async def run(self, import_id: str) -> GetImportResponse:
+        raise NotFoundError(_UNKNOWN)
+
+    async def rows(self, import_id: str, task: str) -> ImportedRows:
+        raise NotFoundError(_UNKNOWN)
+
+    async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
+        raise NotFoundError(_UNKNOWN)
+
+
+class ImportsOfResults:
+    """Those of the results service over gRPC, which is waited for while it is silent."""
+
+    def __init__(self, channel: grpc.aio.Channel, service_token: str) -> None:
+        self._stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._metadata = rpc.metadata(service_token)
+
+    async def run(self, import_id: str) -> GetImportResponse:
+        return await self._get(GetImportRequest(import_id=import_id))
+
+    async def rows(self, import_id: str, task: str) -> ImportedRows:
+        items: list[int] = []
+        prompts: list[int] = []
+        while True:
+            page = await self._get(GetImportRequest(import_id=import_id, task=task, after=items[-1] if items else None))
+            if not page.items:
+                return ImportedRows(items, prompts)
+            items += page.items
+            prompts += page.prompts
+
+    async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
+        found: list[ImportedAnswer] = []
+        for start in range(0, len(items), _MOST_ASKED):
+            left = set(items[start : start + _MOST_ASKED])
+            while left:
+                request = FindResponsesRequest(import_id=import_id, task=task, items=sorted(left), repeat=repeat)
+                page = await self._find(request)
+                if not page:
+                    break
+                found += page
+                left -= {answer.item for answer in page}
+        return found
+
+    async def _get(self, request: GetImportRequest) -> GetImportResponse:
+        return await _patiently(lambda: self._stub.GetImport(request, timeout=_ASK_S, metadata=self._metadata))
+
+    async def _find(self, request: FindResponsesRequest) -> Sequence[ImportedAnswer]:
+        found = await _patiently(lambda: self._stub.FindResponses(request, timeout=_ASK_S, metadata=self._metadata))
+        return found.answers
+
+
+async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    while True:
+        heed_cancel()
+        try:
+            return await ask()
+        except grpc.aio.AioRpcError as failure:
+            error = rpc.from_rpc_error(failure)
+            if not isinstance(error, UnavailableError | DeadlineError):
+                raise error from failure
+            log.warning("imported answers are waited for: %s", error.message)
+            await asyncio.sleep(_PAUSE_S)
