@@ -22,15 +22,18 @@ from services.rpc.client import channel, metadata
 from services.rpc.process import run
 from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve
 from services.rpc.status import from_rpc_error, to_status
+from services.rpc.tls import PLAIN, Tls
 
 __all__ = [
     "LOCAL",
     "MAX_MESSAGE_BYTES",
+    "PLAIN",
     "Authenticator",
     "Identity",
     "IdentityInterceptor",
     "Server",
     "Settings",
+    "Tls",
     "TokenLookup",
     "channel",
     "from_rpc_error",

@@ -8,6 +8,7 @@ import grpc
 
 from services.rpc.caller import Identity
 from services.rpc.server import MAX_MESSAGE_BYTES
+from services.rpc.tls import PLAIN, Tls
 
 _SERVICE_CONFIG = {
     "loadBalancingConfig": [{"round_robin": {}}],
@@ -23,11 +24,21 @@ _SERVICE_CONFIG = {
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
         },
-        # Done twice, these would answer that the job cannot be cancelled or retried any more.
+        # Done twice, these would do more, or say that the job cannot be cancelled or the thing is not there any more.
         {
             "name": [
-                {"service": "touchstone.v1.SchedulerService", "method": "CancelJob"},
-                {"service": "touchstone.v1.SchedulerService", "method": "RetryJob"},
+                *(
+                    {"service": "touchstone.v1.SchedulerService", "method": method}
+                    for method in (
+                        "CancelJob",
+                        "RetryJob",
+                        "DeleteSchedule",
+                        "CreateWebhook",
+                        "DeleteWebhook",
+                        "RedeliverWebhook",
+                    )
+                ),
+                {"service": "touchstone.v1.ResultsService", "method": "ImportAnswers"},
             ],
             "waitForReady": True,
         },
@@ -35,19 +46,20 @@ _SERVICE_CONFIG = {
 }
 
 
-def channel(address: str) -> grpc.aio.Channel:
+def channel(address: str, tls: Tls = PLAIN) -> grpc.aio.Channel:
     """A channel that reconnects and retries UNAVAILABLE. `address` may list several servers: a:1,b:2."""
     target = f"ipv4:{address}" if "," in address else address
-    return grpc.aio.insecure_channel(
-        target,
-        options=[
-            ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-            ("grpc.max_reconnect_backoff_ms", 1000),
-            ("grpc.initial_reconnect_backoff_ms", 100),
-        ],
-    )
+    options = [
+        ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+    ]
+    credentials = tls.channel_credentials()
+    if credentials is None:
+        return grpc.aio.insecure_channel(target, options=options)
+    return grpc.aio.secure_channel(target, credentials, options=options)
 
 
 def metadata(service_token: str, caller: Identity | None = None) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 from services import errors
 from services.rpc.caller import Authenticator, Identity, is_loopback, use_identity
 from services.rpc.status import code_of, to_status
+from services.rpc.tls import PLAIN, Tls
 from touchstone.v1 import token_pb2
 
 log = logging.getLogger(__name__)
@@ -37,15 +38,12 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or handler_call_details.method.startswith(_PUBLIC_SERVICES):
             return handler
         metadata = {k: v for k, v in handler_call_details.invocation_metadata or () if isinstance(v, str)}
+        codec = (handler.request_deserializer, handler.response_serializer)
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(
-                self._stream(handler.unary_stream, metadata),
-                handler.request_deserializer,
-                handler.response_serializer,
-            )
-        return grpc.unary_unary_rpc_method_handler(
-            self._unary(handler.unary_unary, metadata), handler.request_deserializer, handler.response_serializer
-        )
+            return grpc.unary_stream_rpc_method_handler(self._stream(handler.unary_stream, metadata), *codec)
+        if handler.request_streaming:
+            return grpc.stream_unary_rpc_method_handler(self._unary(handler.stream_unary, metadata), *codec)
+        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary, metadata), *codec)
 
     def _unary(self, behaviour: Any, metadata: dict[str, str]) -> Any:
         async def call(request: Any, context: Any) -> Any:
@@ -96,6 +94,8 @@ class Server:
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),
             ("grpc.keepalive_time_ms", 30_000),
+            # A watch may be silent for long: its caller may ask more often than every five minutes whether we live.
+            ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ]
         self.grpc = grpc.aio.server(interceptors=[IdentityInterceptor(authenticate)], options=options)
         self._health = health.aio.HealthServicer()
@@ -120,26 +120,34 @@ async def serve(
     authenticate: Authenticator,
     services: Sequence[tuple[Callable[[Any, Any], None], Any, str]] = (),
     *,
+    tls: Tls = PLAIN,
     grace_s: float = 5,
 ) -> AsyncIterator[Server]:
-    """Serves on `host:port` inside the context; health says NOT_SERVING until `set_ready(True)`."""
+    """Serves on `host:port` inside the context; health says NOT_SERVING until `set_ready(True)`.
+
+    With a certificate in `tls`, health and reflection are behind it as all else is.
+    """
     if authenticate.local and not is_loopback(address):
         raise errors.InvalidRequestError(
             f"Local mode asks nobody for a token, so it listens on loopback only, not on {address}. "
             "Set TOUCHSTONE_AUTH=token."
         )
+    credentials = tls.server_credentials()
     server = Server(authenticate)
     for register, servicer, name in services:
         server.add(register, servicer, name)
     names = [name for *_, name in services] + [health.SERVICE_NAME, reflection.SERVICE_NAME]
     reflection.enable_server_reflection(names, server.grpc)
     try:
-        server.grpc.add_insecure_port(address)
+        if credentials is None:
+            server.grpc.add_insecure_port(address)
+        else:
+            server.grpc.add_secure_port(address, credentials)
     except RuntimeError as error:
         raise errors.UnavailableError(f"{address} is in use. Stop what listens there or set another port.") from error
     await server.set_ready(False)
     await server.grpc.start()
-    log.info("serving on %s", address)
+    log.info("serving on %s%s", address, "" if credentials is None else " with TLS")
     try:
         yield server
     finally:

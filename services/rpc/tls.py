@@ -1,0 +1,111 @@
+"""Optional TLS of gRPC: who the servers are, who the channels trust, and client certificates on either side."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from services import errors
+
+SYSTEM = "system"
+"""As TOUCHSTONE_TLS_CA: the roots that gRPC ships, for certificates of a public authority."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Paths of PEM files; empty where TLS is off.
+
+    Servers show `cert` and, with `client_ca`, let nobody in without a certificate from there. Channels trust `ca` and
+    show `client_cert` where they have one. Files are read when a server or channel is made.
+    """
+
+    cert: str = ""
+    key: str = ""
+    client_ca: str = ""
+    ca: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> Tls:
+        """Raises InvalidRequestError when one is set without another that it needs."""
+        made = cls(
+            cert=environ.get("TOUCHSTONE_TLS_CERT", ""),
+            key=environ.get("TOUCHSTONE_TLS_KEY", ""),
+            client_ca=environ.get("TOUCHSTONE_TLS_CLIENT_CA", ""),
+            ca=environ.get("TOUCHSTONE_TLS_CA", ""),
+            client_cert=environ.get("TOUCHSTONE_TLS_CLIENT_CERT", ""),
+            client_key=environ.get("TOUCHSTONE_TLS_CLIENT_KEY", ""),
+        )
+        needs = (
+            (made.cert, made.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY"),
+            (made.key, made.cert, "TOUCHSTONE_TLS_KEY", "TOUCHSTONE_TLS_CERT"),
+            # Services call each other: what one of them shows and asks for, the others have to trust and show.
+            (made.cert, made.ca, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_CA"),
+            (made.client_ca, made.cert, "TOUCHSTONE_TLS_CLIENT_CA", "TOUCHSTONE_TLS_CERT"),
+            (made.client_ca, made.client_cert, "TOUCHSTONE_TLS_CLIENT_CA", "TOUCHSTONE_TLS_CLIENT_CERT"),
+            (made.client_cert, made.client_key, "TOUCHSTONE_TLS_CLIENT_CERT", "TOUCHSTONE_TLS_CLIENT_KEY"),
+            (made.client_key, made.client_cert, "TOUCHSTONE_TLS_CLIENT_KEY", "TOUCHSTONE_TLS_CLIENT_CERT"),
+            (made.client_cert, made.ca, "TOUCHSTONE_TLS_CLIENT_CERT", "TOUCHSTONE_TLS_CA"),
+        )
+        for one, other, name, missing in needs:
+            if one and not other:
+                raise errors.InvalidRequestError(f"{name} is set and {missing} is not. Set both, or neither.")
+        return made
+
+    def server_credentials(self) -> grpc.ServerCredentials | None:
+        """None without a certificate. Raises InvalidRequestError for files that are not what they should be."""
+        if not self.cert:
+            return None
+        pair = _pair(self.cert, self.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY")
+        clients = _authority(self.client_ca, "TOUCHSTONE_TLS_CLIENT_CA") if self.client_ca else None
+        return grpc.ssl_server_credentials([pair], clients, require_client_auth=clients is not None)
+
+    def channel_credentials(self) -> grpc.ChannelCredentials | None:
+        """None without a CA. Raises InvalidRequestError for files that are not what they should be."""
+        if not self.ca:
+            return None
+        roots = None if self.ca == SYSTEM else _authority(self.ca, "TOUCHSTONE_TLS_CA")
+        if not self.client_cert:
+            return grpc.ssl_channel_credentials(roots)
+        pair = _pair(self.client_cert, self.client_key, "TOUCHSTONE_TLS_CLIENT_CERT", "TOUCHSTONE_TLS_CLIENT_KEY")
+        return grpc.ssl_channel_credentials(roots, *pair)
+
+
+PLAIN = Tls()
+"""No TLS."""
+
+
+def _pair(cert: str, key: str, cert_name: str, key_name: str) -> tuple[bytes, bytes]:
+    """Key and certificate. gRPC would say of a wrong pair that the port is in use, so Python's ssl looks first."""
+    pair = _read(key, key_name), _read(cert, cert_name)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+    except ssl.SSLError as error:
+        raise errors.InvalidRequestError(
+            f"{cert_name} ({cert}) and {key_name} ({key}) are not a certificate and its unencrypted key in PEM."
+        ) from error
+    return pair
+
+
+def _authority(path: str, name: str) -> bytes:
+    text = _read(path, name)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise errors.InvalidRequestError(f"{name} ({path}) holds no certificates in PEM.") from error
+    return text
+
+
+def _read(path: str, name: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise errors.InvalidRequestError(
+            f"{name} names {path}, which cannot be read: {error.strerror}. Name a PEM file."
+        ) from error
