@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TypeVar
 
 import grpc
@@ -56,19 +57,25 @@ class Backend:
         except grpc.aio.AioRpcError as error:
             raise _translated(error, request) from error
 
-    async def watch(self, job_id: str, caller: rpc.Identity) -> AsyncIterator[job_pb2.Job]:
-        """The job now and at each change, until it is finished. Raises like `ask`."""
-        request = scheduler_service_pb2.WatchJobRequest(job_id=job_id)
-        call = self.scheduler.WatchJob(
-            request, metadata=rpc.metadata(self._service_token, caller), wait_for_ready=False
-        )
+    async def stream(
+        self, method: grpc.aio.UnaryStreamMultiCallable[Q, R], request: Q, caller: rpc.Identity
+    ) -> AsyncGenerator[R]:
+        """The answers of one streaming call, without a deadline: the reader sets the pace. Raises like `ask`."""
+        call = method(request, metadata=rpc.metadata(self._service_token, caller), wait_for_ready=False)
         try:
             async for response in call:
-                yield response.job
+                yield response
         except grpc.aio.AioRpcError as error:
             raise _translated(error, request) from error
         finally:
             call.cancel()
+
+    async def watch(self, job_id: str, caller: rpc.Identity) -> AsyncGenerator[job_pb2.Job]:
+        """The job now and at each change, until it is finished. Raises like `ask`."""
+        request = scheduler_service_pb2.WatchJobRequest(job_id=job_id)
+        async with aclosing(self.stream(self.scheduler.WatchJob, request, caller)) as updates:
+            async for response in updates:
+                yield response.job
 
     async def health(self) -> dict[str, bool]:
         """Whether each service says that it is serving."""

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from services import rpc
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway.backend import Backend
-from touchstone.v1 import endpoint_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import endpoint_pb2, job_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class Catalogue:
         supported = ", ".join(suite.suite for suite in suites) or "none yet; start an evaluator"
         raise InvalidRequestError(f"Invalid benchmark suite. Supported: {supported}", "suite")
 
-    async def endpoint(self, provider: str) -> endpoint_pb2.Endpoint:
+    async def endpoint(self, provider: str, field: str = "config.provider") -> endpoint_pb2.Endpoint:
         """The endpoint of this name, else the only one of this kind. Raises InvalidRequestError naming the choices."""
         endpoints = await self.endpoints()
         for known in endpoints:
@@ -104,10 +104,40 @@ class Catalogue:
         if of_kind:
             names = ", ".join(known.endpoint for known in of_kind)
             raise InvalidRequestError(
-                f"Several endpoints are of kind {provider}: {names}. Name one of them as provider.", "config.provider"
+                f"Several endpoints are of kind {provider}: {names}. Name one of them as provider.", field
             )
         names = ", ".join(known.endpoint for known in endpoints) or "none yet; start an evaluator"
-        raise InvalidRequestError(f"Unknown provider {provider!r}. Endpoints here: {names}.", "config.provider")
+        raise InvalidRequestError(f"Unknown provider {provider!r}. Endpoints here: {names}.", field)
+
+    async def require_endpoint(self, name: str) -> None:
+        """Raises InvalidRequestError for a name that no endpoint ever had; while none is known, any may be."""
+        known = [endpoint.endpoint for endpoint in await self.endpoints()]
+        if known and name not in known:
+            raise InvalidRequestError(
+                f"Unknown endpoint {name[:80]!r}. Endpoints here: {', '.join(known)}.", "endpoint"
+            )
+
+    async def trouble(self, job: job_pb2.Job) -> str:
+        """What keeps a running job's endpoint from answering now, in its own words; empty when nothing is known to."""
+        if job.state != job_pb2.Job.STATE_RUNNING:
+            return ""
+        try:
+            endpoints = await self.endpoints()
+        except TouchstoneError:
+            return ""
+        known = next((endpoint for endpoint in endpoints if endpoint.endpoint == job.spec.endpoint), None)
+        if known is None or known.state == endpoint_pb2.Endpoint.STATE_REACHABLE:
+            return ""
+        return known.detail
+
+    async def require_suite(self, name: str) -> None:
+        """Raises InvalidRequestError for a suite that is not installed; while nobody knows what is, any may be."""
+        try:
+            known = await self.suites()
+        except TouchstoneError:
+            return
+        if name and known:
+            await self.suite(name)
 
     async def _ask_queue(self) -> queue_pb2.Queue:
         request = scheduler_service_pb2.GetQueueRequest()

@@ -25,6 +25,7 @@ class Context:
     access: LocalAccess | TokenAccess
     window: SlidingWindow
     streams: Streams
+    waits: Streams
     templates: Environment
 
 

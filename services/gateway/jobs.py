@@ -31,6 +31,11 @@ def states(status: str) -> list[job_pb2.Job.State]:
     return [state for state, word in STATUS.items() if word == status and state != job_pb2.Job.STATE_UNSPECIFIED]
 
 
+def short_id(job_id: str) -> str:
+    """Its last eight characters: the first ones are a time, which jobs of one minute share."""
+    return job_id[-8:]
+
+
 def is_finished(job: job_pb2.Job) -> bool:
     return job.state in (job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED)
 

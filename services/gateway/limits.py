@@ -48,10 +48,12 @@ class SlidingWindow:
 
 
 class Streams:
-    """Open event streams per user, and the word to end them all."""
+    """Answers under way that go on, per user, and the word to end them all. `what` they are is said when there are
+    too many."""
 
-    def __init__(self, per_user: int) -> None:
+    def __init__(self, per_user: int, what: str = "live pages and event streams") -> None:
         self._per_user = per_user
+        self._what = what
         self._open: Counter[str] = Counter()
         self.stopping = asyncio.Event()
 
@@ -64,7 +66,7 @@ class Streams:
         """Holds one stream of the user. Raises LimitReachedError when all are taken."""
         if self._open[user] >= self._per_user:
             raise LimitReachedError(
-                f"{self._per_user} live pages are open, the most one user may have. Close one, then reload.", 10
+                f"{self._per_user} {self._what} are open, the most one user may have. Close one, then try again.", 10
             )
         self._open[user] += 1
         try:

@@ -27,6 +27,7 @@ class Parameter:
     high: float
     hint: str
     kinds: tuple[str, ...]
+    about: str
 
     def problem(self, value: object, name: str) -> str:
         """What is wrong with the value, as one sentence; empty when nothing is. A bool is no number."""
@@ -53,13 +54,47 @@ _CHAT = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "anthropic", "h
 _OPEN_WEIGHTS = ("ollama", "vllm", "engine")
 _SEEDED = tuple(kind for kind in _CHAT if kind != "anthropic")
 PARAMETERS: tuple[Parameter, ...] = (
-    Parameter("temperature", "temperature", "Temperature", False, 0, 2, "0.0–2.0", _CHAT),
-    Parameter("top_p", "top_p", "Top P", False, 0, 1, "0.0–1.0", _CHAT),
-    Parameter("top_k", "top_k", "Top K", True, 0, 100, "0–100", (*_OPEN_WEIGHTS, "gemini", "anthropic")),
-    Parameter("repeat_penalty", "repeat_penalty", "Repeat penalty", False, 0, 2, "0.0–2.0", _OPEN_WEIGHTS),
-    Parameter("num_predict", "max_tokens", "Num predict", True, 1, INT32_MAX, "tokens", _CHAT),
-    Parameter("num_ctx", "context_length", "Num context", True, 1, INT32_MAX, "tokens", ("ollama",)),
-    Parameter("seed", "seed", "Seed", True, -INT64_MAX - 1, INT64_MAX, "optional", (*_SEEDED, "baseline")),
+    Parameter("temperature", "temperature", "Temperature", False, 0, 2, "0.0–2.0", _CHAT, "Sampling temperature."),
+    Parameter("top_p", "top_p", "Top P", False, 0, 1, "0.0–1.0", _CHAT, "Top-p sampling."),
+    Parameter(
+        "top_k", "top_k", "Top K", True, 0, 100, "0–100", (*_OPEN_WEIGHTS, "gemini", "anthropic"), "Top-k sampling."
+    ),
+    Parameter(
+        "repeat_penalty",
+        "repeat_penalty",
+        "Repeat penalty",
+        False,
+        0,
+        2,
+        "0.0–2.0",
+        _OPEN_WEIGHTS,
+        "Penalty on repeated tokens.",
+    ),
+    Parameter(
+        "num_predict",
+        "max_tokens",
+        "Num predict",
+        True,
+        1,
+        INT32_MAX,
+        "tokens",
+        _CHAT,
+        "Most tokens to generate per item: what other APIs call max_tokens.",
+    ),
+    Parameter(
+        "num_ctx",
+        "context_length",
+        "Num context",
+        True,
+        1,
+        INT32_MAX,
+        "tokens",
+        ("ollama",),
+        "Context window in tokens.",
+    ),
+    Parameter(
+        "seed", "seed", "Seed", True, -INT64_MAX - 1, INT64_MAX, "optional", (*_SEEDED, "baseline"), "Random seed."
+    ),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 
@@ -89,6 +124,28 @@ def custom_problems(values: Mapping[str, object], path: str) -> list[tuple[str, 
         for name in values
         if name in RESERVED
     ]
+
+
+def parameter_schema() -> dict[str, Any]:
+    """What `parameter_problems` accepts, in JSON Schema."""
+    members = {
+        one.name: {
+            "type": "integer" if one.integer else "number",
+            "minimum": one.low,
+            "maximum": one.high,
+            "description": one.about,
+        }
+        for one in PARAMETERS
+    }
+    return {"title": "Sampling", "type": "object", "properties": members, "additionalProperties": False}
+
+
+CUSTOM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "Merged into the provider's request as it is.",
+    "propertyNames": {"not": {"enum": list(RESERVED)}},
+}
+"""What `custom_problems` accepts, in JSON Schema."""
 
 
 def sampling(values: Mapping[str, Any], custom: Mapping[str, Any] | None = None) -> job_pb2.Sampling:

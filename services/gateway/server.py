@@ -34,9 +34,9 @@ class _Server(uvicorn.Server):
 
 def build(settings: Settings, access: LocalAccess | TokenAccess, service_token: str) -> Context:
     """The gateway's parts. Channels connect by themselves when they are used."""
-    backend = Backend(
-        rpc.channel(settings.scheduler), rpc.channel(settings.results), service_token, settings.call_timeout_s
-    )
+    tls = rpc.Tls.from_env()
+    scheduler, results = rpc.channel(settings.scheduler, tls), rpc.channel(settings.results, tls)
+    backend = Backend(scheduler, results, service_token, settings.call_timeout_s)
     return Context(
         settings=settings,
         backend=backend,
@@ -44,6 +44,7 @@ def build(settings: Settings, access: LocalAccess | TokenAccess, service_token: 
         access=access,
         window=SlidingWindow(settings.requests_per_minute),
         streams=Streams(settings.streams_per_user),
+        waits=Streams(settings.waits_per_user, "waiting reads"),
         templates=environment(),
     )
 
@@ -83,8 +84,9 @@ async def serve(context: Context, stop: asyncio.Event, listener: socket.socket |
         host, port = listener.getsockname()[:2]
         log.info("serving on http://%s:%s", f"[{host}]" if ":" in host else host, port)
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        # Event streams never end by themselves: without this the server would wait for them.
+        # They do not end by themselves, or not soon: without this the server would wait for them.
         context.streams.stop()
+        context.waits.stop()
         server.should_exit = True
         await serving
     finally:

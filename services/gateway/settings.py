@@ -19,10 +19,11 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8080
-    scheduler: str = "127.0.0.1:50051"
-    results: str = "127.0.0.1:50052"
+    scheduler: str = "127.0.0.1:8051"
+    results: str = "127.0.0.1:8052"
     requests_per_minute: int = 100
     streams_per_user: int = 8
+    waits_per_user: int = 32
     stream_max_age_s: float = 900
     heartbeat_s: float = 15
     call_timeout_s: float = 3
@@ -34,10 +35,13 @@ class Settings:
         return cls(
             host=env.get("TOUCHSTONE_HTTP_HOST", "127.0.0.1"),
             port=_integer("TOUCHSTONE_HTTP_PORT", 8080, 0, 65535),
-            scheduler=env.get("TOUCHSTONE_SCHEDULER", "127.0.0.1:50051"),
-            results=env.get("TOUCHSTONE_RESULTS", "127.0.0.1:50052"),
+            scheduler=env.get("TOUCHSTONE_SCHEDULER", "127.0.0.1:8051"),
+            results=env.get("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
             requests_per_minute=_integer("TOUCHSTONE_REQUESTS_PER_MINUTE", 100, 1, 1_000_000),
             streams_per_user=_integer("TOUCHSTONE_STREAMS_PER_USER", 8, 1, 10_000),
+            waits_per_user=_integer("TOUCHSTONE_WAITS_PER_USER", 32, 1, 10_000),
+            call_timeout_s=_integer("TOUCHSTONE_CALL_TIMEOUT_S", 3, 1, 600),
+            stream_max_age_s=_integer("TOUCHSTONE_STREAM_MAX_AGE_S", 900, 1, 86_400),
         )
 
     def require_loopback(self) -> None:

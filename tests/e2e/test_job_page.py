@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.conftest import Visitor
-from tests.gateway.fake_services import spec
+from tests.gateway.fake_world import spec
 from touchstone.v1 import job_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -8,9 +8,9 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.e2e.conftest import Visitor, visit
-from tests.gateway.fake_services import busy_world
+from tests.gateway.fake_world import busy_world
 from tests.gateway.gateway_server import running
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, results_service_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -135,3 +135,45 @@ async def test_on_a_phone_the_sidebar_is_a_drawer(visitor: Visitor) -> None:
     await expect(side).to_be_visible()
     await side.get_by_role("link", name="History").click()
     await expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
+async def test_history_filters_are_in_the_address_and_back_returns(browser: Browser) -> None:
+    async with running(busy_world()) as gateway, visit(browser, gateway) as visitor:
+        page = await visitor.page()
+        await page.goto("/jobs")
+        rows = page.locator(".list tbody tr")
+        every = await rows.count()
+        await page.locator("#status").select_option("completed")
+        await expect(page).to_have_url(re.compile("status=completed"))
+        await expect(page.locator(".tag.live")).to_have_count(0)
+        await page.locator("#query").press_sequentially("GEMMA", delay=40)
+        await expect(page).to_have_url(re.compile("query=GEMMA"))
+        await expect(rows).to_have_count(2)
+        await expect(rows.first.locator("td.score")).to_contain_text("73.4")
+        await expect(page.locator("#query")).to_be_focused()
+        await page.reload()
+        await expect(rows).to_have_count(2)
+        await page.goto("/jobs")
+        await expect(rows).to_have_count(every)
+        await page.go_back()
+        await expect(page.locator("#query")).to_have_value("GEMMA")
+        await expect(rows).to_have_count(2)
+
+
+async def test_the_item_set_of_the_board_is_in_the_address(browser: Browser) -> None:
+    world = busy_world()
+    world.item_sets = [
+        results_service_pb2.ItemSet(
+            item_set="7f3ac1d9", items=2933, published_items=58379, subset=True, configurations=11
+        ),
+        results_service_pb2.ItemSet(item_set="aa00bb11", items=58379, published_items=58379, configurations=2),
+    ]
+    async with running(world) as gateway, visit(browser, gateway) as visitor:
+        page = await visitor.page()
+        await page.goto("/leaderboard?suite=glue")
+        await page.locator("#item_set").select_option("aa00bb11")
+        await expect(page).to_have_url(re.compile("item_set=aa00bb11"))
+        await expect(page.locator(".set")).to_have_text("aa00bb")
+        assert world.asked[-1].item_set == "aa00bb11"
+        await page.go_back()
+        await expect(page.locator(".set")).to_have_text("7f3ac1")

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Sequence
 
-from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
 
 GB = 1024**3
 
@@ -87,6 +87,14 @@ def endpoints() -> list[endpoint_pb2.Endpoint]:
     found[0].exclusive = True
     found[0].max_model_b = 40
     return found
+
+
+def evaluator() -> evaluator_pb2.Evaluator:
+    one = evaluator_pb2.Evaluator(
+        evaluator="evaluator-1", host="gpu-1", software="1.4.0", endpoints=endpoints(), suites=suites(), live=True
+    )
+    one.announced_at.GetCurrentTime()
+    return one
 
 
 def models() -> dict[str, list[endpoint_pb2.Model]]:

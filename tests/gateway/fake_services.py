@@ -7,16 +7,15 @@ states, watch streams, filters, pages), so that pages and REST are tested withou
 from __future__ import annotations
 
 import asyncio
-import time
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NotFoundError, PermissionDeniedError
-from tests.gateway import fake_data
+from services.scheduler import reuse
+from tests.gateway import fake_comparison, fake_data, fake_figures, fake_owned
+from tests.gateway.fake_world import World, start_of
 from touchstone.v1 import (
     item_result_pb2,
     job_pb2,
@@ -26,178 +25,10 @@ from touchstone.v1 import (
     results_service_pb2_grpc,
     scheduler_service_pb2,
     scheduler_service_pb2_grpc,
-    suite_pb2,
 )
 
 _LIVE = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING)
 PENDING_PER_OWNER, SLOTS = 10, 3
-
-
-@dataclass
-class World:
-    """All jobs and results. `advance` moves a job as the real services would."""
-
-    jobs: dict[str, job_pb2.Job] = field(default_factory=dict)
-    results: dict[str, metric_pb2.JobResult] = field(default_factory=dict)
-    requests: dict[str, str] = field(default_factory=dict)
-    boards: dict[str, list[metric_pb2.LeaderboardEntry]] = field(default_factory=dict)
-    forgotten: set[str] = field(default_factory=set)
-    specs: list[job_pb2.JobSpec] = field(default_factory=list)
-    callers: list[rpc.Identity] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def touch(self) -> None:
-        self.changed.set()
-        self.changed = asyncio.Event()
-
-    def add(self, spec: job_pb2.JobSpec, owner: str, *, age_s: float = 0) -> job_pb2.Job:
-        job = job_pb2.Job(job_id=str(uuid.uuid4()), owner=owner, spec=spec, attempt=1)
-        job.state = job_pb2.Job.STATE_PENDING
-        job.created_at.FromMilliseconds(int((time.time() - age_s) * 1000))
-        job.baseline = spec.endpoint == "baselines"
-        job.progress.current_step = "Waiting in the queue"
-        job.progress.time_limit_s = 3 * 3600
-        self.jobs[job.job_id] = job
-        self.specs.append(spec)
-        self._positions()
-        self.touch()
-        return job
-
-    def _positions(self) -> None:
-        for place, job in enumerate(self.waiting(), 1):
-            job.progress.queue_position = place
-
-    def waiting(self, owner: str = "") -> list[job_pb2.Job]:
-        found = [j for j in self.jobs.values() if j.state == job_pb2.Job.STATE_PENDING and owner in ("", j.owner)]
-        return sorted(found, key=lambda j: (-j.spec.priority, j.created_at.ToNanoseconds()))
-
-    def holding(self) -> list[job_pb2.Job]:
-        return [j for j in self.jobs.values() if j.state in (job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING)]
-
-    def start(self, job_id: str, *, ago_s: float = 0) -> job_pb2.Job:
-        """Plans the job and sets it RUNNING."""
-        job = self.jobs[job_id]
-        work = job.spec.suite
-        suite = next(s for s in fake_data.suites() if s.suite == work.suite)
-        for number, task in enumerate(suite.tasks):
-            if work.tasks and task.task not in work.tasks:
-                continue
-            count = min(task.published_items, work.limit) if work.limit else task.published_items
-            job.plan.add(
-                task=task.task,
-                title=task.title,
-                version="3",
-                scorer_version="2",
-                items=count,
-                published_items=task.published_items,
-                data=suite_pb2.DataSource(dataset="nyu-mll/glue", config=task.task, revision="c30699e8d1" * 4),
-                item_set=f"{number:02d}f3ac1",
-                metrics=task.metrics,
-                unit_size=40,
-                score_group=task.score_group,
-                prompt_hash="5d07aa91",
-            )
-            job.progress.tasks.add(task=task.task, items_total=count)
-        job.published_items = sum(t.published_items for t in suite.tasks)
-        job.progress.items_total = sum(t.items for t in job.plan)
-        job.subset = job.progress.items_total < job.published_items
-        job.item_set = "b91e04c7d2"
-        job.receipt.CopyFrom(
-            job_pb2.Receipt(
-                endpoint_kind="ollama",
-                server="Ollama 0.33.1",
-                model_digest="845dbdba0ea48" + "0" * 51,
-                software="1.4.0",
-                concurrency=4,
-                configuration="c0ffee" * 8,
-            )
-        )
-        job.state = job_pb2.Job.STATE_RUNNING
-        job.progress.queue_position = 0
-        for stamp in (job.started_at, job.attempt_started_at):
-            stamp.FromMilliseconds(int((time.time() - ago_s) * 1000))
-        job.progress.elapsed_s = ago_s
-        self._positions()
-        self.touch()
-        return job
-
-    def advance(self, job_id: str, items: int) -> job_pb2.Job:
-        """Finishes this many more items, in plan order, and says so in the live figures."""
-        job = self.jobs[job_id]
-        progress = job.progress
-        progress.items_done = min(progress.items_done + items, progress.items_total)
-        progress.units_total = -(-progress.items_total // 40)
-        progress.units_done = progress.items_done // 40
-        left = progress.items_done
-        running = []
-        for task in progress.tasks:
-            task.items_done = min(left, task.items_total)
-            left -= task.items_done
-            task.running = 0 < task.items_done < task.items_total
-            if task.running:
-                running.append(task.task)
-        progress.items_per_second, progress.tokens_per_second = 3.94, 47.3
-        remaining = (progress.items_total - progress.items_done) / 3.94
-        progress.eta_s, progress.eta_low_s, progress.eta_high_s = remaining, remaining * 0.82, remaining * 1.23
-        progress.elapsed_s = time.time() - job.attempt_started_at.ToMilliseconds() / 1000
-        rates = [3.7 + (n * 37 % 11) / 20 for n in range(60)]
-        del progress.rate_history[:]
-        progress.rate_history.extend(rates)
-        progress.current_step = f"{' and '.join(running) or 'last units'}, unit {progress.units_done}"
-        progress.items_failed = progress.items_done // 50
-        self.results[job_id] = self.measure(job)
-        self.touch()
-        return job
-
-    def measure(self, job: job_pb2.Job) -> metric_pb2.JobResult:
-        result = metric_pb2.JobResult(job_id=job.job_id, latency_p50_ms=410, latency_p95_ms=1210)
-        result.input_tokens, result.output_tokens = job.progress.items_done * 60, job.progress.items_done * 4
-        for plan, live in zip(job.plan, job.progress.tasks, strict=True):
-            if live.items_done:
-                names = [spec.metric for spec in plan.metrics] + [""]
-                mean = 0.55 + (len(plan.task) * 13 % 40) / 100
-                result.tasks.append(
-                    fake_data.task_result(plan.task, plan.title, names[0], names[1], mean, live.items_done, plan.items)
-                )
-        for task in result.tasks:
-            for name in ("answered", "unparsed"):
-                setattr(result.outcomes, name, getattr(result.outcomes, name) + getattr(task.outcomes, name))
-        result.outcomes.infrastructure_error = job.progress.items_failed
-        if job.progress.items_done:
-            result.accuracy_so_far.CopyFrom(fake_data.metric("accuracy", 0.669, job.progress.items_done))
-        return result
-
-    def finish(
-        self, job_id: str, state: job_pb2.Job.State = job_pb2.Job.STATE_COMPLETED, reason: str = ""
-    ) -> job_pb2.Job:
-        """Ends the job; a completed one has all its items and a score."""
-        job = self.jobs[job_id]
-        if state == job_pb2.Job.STATE_COMPLETED:
-            self.advance(job_id, job.progress.items_total)
-            result = self.results[job_id]
-            result.sealed = True
-            result.suite_score.CopyFrom(fake_data.suite_score(79.5))
-        job.state, job.reason = state, reason
-        job.finished_at.GetCurrentTime()
-        job.progress.current_step = ""
-        job.progress.ClearField("eta_s")
-        self._positions()
-        self.touch()
-        return job
-
-    async def play(self, job_id: str, items: int, every_s: float) -> None:
-        """Runs the job to its end in steps, as an evaluator would."""
-        if self.jobs[job_id].state == job_pb2.Job.STATE_PENDING:
-            self.start(job_id)
-        while self.jobs[job_id].state == job_pb2.Job.STATE_RUNNING:
-            await asyncio.sleep(every_s)
-            job = self.jobs[job_id]
-            if job.state != job_pb2.Job.STATE_RUNNING:
-                return
-            if job.progress.items_done + items >= job.progress.items_total:
-                self.finish(job_id)
-            else:
-                self.advance(job_id, items)
 
 
 class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
@@ -221,6 +52,9 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             raise InvalidRequestError("ollama has no model 'unknown-model'.", "spec.model")
         if len(self.world.waiting(caller.user)) >= PENDING_PER_OWNER:
             raise LimitReachedError("You have 10 waiting jobs, the most one user may have.", 300)
+        if request.spec.reuse.rerun:
+            source = request.spec.reuse.job_id
+            reuse.check_rerun(request.spec.reuse, self.world.jobs[source], self.world.results[source])
         job = self.world.add(request.spec, caller.user)
         if request.request_id:
             self.world.requests[request.request_id] = job.job_id
@@ -275,7 +109,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return scheduler_service_pb2.GetQueueResponse(queue=queue)
 
     async def ListEvaluators(self, request: Any, context: Any) -> Any:
-        return scheduler_service_pb2.ListEvaluatorsResponse()
+        return scheduler_service_pb2.ListEvaluatorsResponse(evaluators=[fake_data.evaluator()])
 
     async def ListEndpoints(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.ListEndpointsResponse(endpoints=fake_data.endpoints())
@@ -288,6 +122,33 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
 
     async def ListSuites(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.ListSuitesResponse(suites=fake_data.suites())
+
+    async def ListJobLogs(self, request: Any, context: Any) -> Any:
+        return fake_owned.list_job_logs(self.world, request)
+
+    async def CreateSchedule(self, request: Any, context: Any) -> Any:
+        return fake_owned.create_schedule(self.world, request)
+
+    async def ListSchedules(self, request: Any, context: Any) -> Any:
+        return fake_owned.list_schedules(self.world, request)
+
+    async def DeleteSchedule(self, request: Any, context: Any) -> Any:
+        return fake_owned.delete_schedule(self.world, request.schedule_id)
+
+    async def CreateWebhook(self, request: Any, context: Any) -> Any:
+        return fake_owned.create_webhook(self.world, request)
+
+    async def ListWebhooks(self, request: Any, context: Any) -> Any:
+        return fake_owned.list_webhooks(self.world)
+
+    async def DeleteWebhook(self, request: Any, context: Any) -> Any:
+        return fake_owned.delete_webhook(self.world, request.webhook_id)
+
+    async def ListDeadDeliveries(self, request: Any, context: Any) -> Any:
+        return scheduler_service_pb2.ListDeadDeliveriesResponse(deliveries=list(self.world.dead.values()))
+
+    async def RedeliverWebhook(self, request: Any, context: Any) -> Any:
+        return fake_owned.redeliver(self.world, request.delivery_id)
 
 
 class Results(results_service_pb2_grpc.ResultsServiceServicer):
@@ -305,19 +166,8 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         return results_service_pb2.ResultsServiceGetJobResponse(job=self._job(request.job_id))
 
     async def ListJobs(self, request: Any, context: Any) -> Any:
-        found = [
-            job
-            for job in self.world.jobs.values()
-            if request.model in ("", job.spec.model)
-            and request.suite in ("", job.spec.suite.suite)
-            and (not request.states or job.state in request.states)
-        ]
-        found.sort(key=lambda job: -job.created_at.ToNanoseconds())
-        first, size = int(request.page_token or 0), request.page_size or 20
-        after = str(first + size) if first + size < len(found) else ""
-        return results_service_pb2.ResultsServiceListJobsResponse(
-            jobs=found[first : first + size], next_page_token=after, total_size=len(found)
-        )
+        self.world.asked.append(request)
+        return fake_figures.list_jobs(self.world, request)
 
     async def GetJobResult(self, request: Any, context: Any) -> Any:
         self._job(request.job_id)
@@ -325,15 +175,18 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         return results_service_pb2.GetJobResultResponse(result=result)
 
     async def GetLeaderboard(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
         entries = self.world.boards.get(request.suite, [])
         answer = results_service_pb2.GetLeaderboardResponse(metrics=["accuracy", "f1", "matthews_correlation"])
-        if not entries:
+        answer.item_sets.extend(self.world.item_sets)
+        chosen = request.item_set or "7f3ac1d9"
+        if not entries or chosen not in ("7f3ac1d9", *(one.item_set for one in self.world.item_sets)):
             return answer
         ranked = [e for e in entries if e.rank]
         answer.entries.extend(e for e in entries if not e.rank or e.rank <= (request.limit or 10))
         answer.total_models = len(ranked)
         answer.last_updated.CopyFrom(max((e.completed_at for e in entries), key=lambda t: t.ToNanoseconds()))
-        answer.item_set, answer.subset, answer.items, answer.published_items = "7f3ac1d9", True, 2933, 58379
+        answer.item_set, answer.subset, answer.items, answer.published_items = chosen, True, 2933, 58379
         return answer
 
     def _items(self, job_id: str) -> list[results_service_pb2.StoredItem]:
@@ -342,6 +195,8 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         for plan, live in zip(job.plan, job.progress.tasks, strict=True):
             for index in range(live.items_done):
                 result = fake_data.item(plan, index)
+                if job_id in self.world.results and self.world.results[job_id].texts_dropped:
+                    result.prompt = result.response = result.reasoning = ""
                 stored.append(results_service_pb2.StoredItem(job_id=job_id, task=plan.task, attempt=1, result=result))
         return stored
 
@@ -361,10 +216,17 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
                 s for s in chosen if s.result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
             ],
         }
-        found = kinds[request.filter]
-        first, size = int(request.page_token or 0), request.page_size or 100
+        self.world.asked.append(request)
+        found = kinds.get(request.filter, [])
+        beside = self._items(request.baseline_job_id) if request.baseline_job_id else []
+        others = {(s.task, s.result.item): s for s in beside}
+        nothing = results_service_pb2.StoredItem()
+        first, size = start_of(request.page_token), request.page_size or 100
         return results_service_pb2.ListItemsResponse(
             items=found[first : first + size],
+            baselines=[others.get((s.task, s.result.item), nothing) for s in found[first : first + size]]
+            if request.baseline_job_id
+            else [],
             next_page_token=str(first + size) if first + size < len(found) else "",
             total_size=len(found),
             count_all=len(kinds[listing.FILTER_UNSPECIFIED]),
@@ -391,6 +253,39 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
     async def FindResponses(self, request: Any, context: Any) -> Any:
         return results_service_pb2.FindResponsesResponse()
 
+    async def GetOverview(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_figures.overview(self.world, request)
+
+    async def ListTrends(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_figures.trends(self.world, request)
+
+    async def ListConfigurations(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_figures.configurations(self.world)
+
+    async def NameConfiguration(self, request: Any, context: Any) -> Any:
+        return fake_figures.name_configuration(self.world, request)
+
+    async def MarkRun(self, request: Any, context: Any) -> Any:
+        return fake_figures.mark_run(self.world, request)
+
+    async def Compare(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_comparison.compare(self.world, request)
+
+    async def GetImport(self, request: Any, context: Any) -> Any:
+        return results_service_pb2.GetImportResponse()
+
+    async def ImportAnswers(self, requests: Any, context: Any) -> Any:
+        return results_service_pb2.ImportAnswersResponse()
+
+    async def Export(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        self.world.asked.append(request)
+        for piece in fake_figures.export(self.world, request):
+            yield piece
+
 
 @asynccontextmanager
 async def serve_scheduler(world: World, address: str, service_token: str = "") -> AsyncIterator[None]:
@@ -414,61 +309,3 @@ async def serve_results(world: World, address: str, service_token: str = "") -> 
 
 async def _nobody(digest: str) -> None:
     return None
-
-
-def spec(
-    model: str = "qwen2.5:7b", suite: str = "glue", *, endpoint: str = "ollama", limit: int = 0
-) -> job_pb2.JobSpec:
-    """A job's specification with ordinary settings."""
-    return job_pb2.JobSpec(
-        endpoint=endpoint,
-        model=model,
-        mode=suite_pb2.MODE_GENERATE,
-        priority=job_pb2.PRIORITY_HIGH,
-        sampling=job_pb2.Sampling(temperature=0.0, seed=42, max_tokens=256),
-        suite=job_pb2.SuiteWork(suite=suite, limit=limit),
-    )
-
-
-def busy_world() -> World:
-    """Jobs in every state and a full GLUE leaderboard: what the pages are looked at with."""
-    world = World()
-    ids = {}
-    for place, (model, endpoint, score, values, _, _) in enumerate(fake_data.SCORES):
-        job = world.add(
-            spec(model, endpoint="baselines" if endpoint == "baseline" else endpoint, limit=400), "m.keller"
-        )
-        job.created_at.FromSeconds(int(time.time()) - 90_000 + place * 3000)
-        world.start(job.job_id, ago_s=84_000 - place * 3000)
-        world.finish(job.job_id)
-        job.finished_at.FromSeconds(int(time.time()) - 82_500 + place * 3000)
-        world.results[job.job_id].suite_score.CopyFrom(fake_data.suite_score(score))
-        del world.results[job.job_id].tasks[:]
-        world.results[job.job_id].tasks.extend(fake_data.glue_tasks(values))
-        ids[model] = job.job_id
-    failed = world.add(spec("grok-4-fast", endpoint="grok", limit=400), "m.keller", age_s=3000)
-    world.start(failed.job_id, ago_s=2900)
-    world.advance(failed.job_id, 1700)
-    reason = "grok refused the key (invalid API key). Set XAI_API_KEY where the evaluator runs and restart it."
-    world.finish(failed.job_id, job_pb2.Job.STATE_FAILED, reason)
-    incomplete = world.add(spec("olmo2:13b", endpoint="vllm-a", limit=400), "m.keller", age_s=2000)
-    world.start(incomplete.job_id, ago_s=1900)
-    world.finish(incomplete.job_id)
-    incomplete.incomplete = True
-    result = world.results[incomplete.job_id]
-    result.suite_score.CopyFrom(fake_data.bounded_metric("score", 0.144, 0.019, 0.894, 2933))
-    result.tasks[1].metrics[0].CopyFrom(fake_data.bounded_metric("accuracy", 0.6, 0.41, 0.92, 400))
-    result.not_ranked_reason = "18 items have no answer"
-    ids["olmo2:13b"] = incomplete.job_id
-    cancelled = world.add(spec("mistral:7b", limit=100), "a.lind", age_s=1500)
-    world.start(cancelled.job_id, ago_s=1400)
-    world.advance(cancelled.job_id, 200)
-    world.finish(cancelled.job_id, job_pb2.Job.STATE_CANCELLED, "Stopped by a.lind.")
-    for model, done in (("qwen2.5:7b", 2100), ("qwen2.5:32b", 366)):
-        running = world.add(spec(model, limit=400), "m.keller", age_s=2300)
-        world.start(running.job_id, ago_s=2260)
-        world.advance(running.job_id, done)
-    for model in ("mistral:7b", "phi4-mini", "gemma3:12b", "gemma3:4b"):
-        world.add(spec(model, limit=400), "m.keller", age_s=60)
-    world.boards["glue"] = fake_data.leaderboard(ids)
-    return world

@@ -13,7 +13,8 @@ from deploy.local.ports import free_port
 from services.gateway.auth import LocalAccess, TokenAccess
 from services.gateway.server import build, listen, serve
 from services.gateway.settings import Settings
-from tests.gateway import fake_services
+from tests.gateway import fake_services, fake_world
+from tests.gateway.conformance import conforms
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Running:
 
     url: str
     client: httpx.AsyncClient
-    world: fake_services.World
+    world: fake_world.World
     settings: Settings
     service_token: str = ""
     stops: dict[str, AsyncExitStack] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    world: fake_services.World | None = None,
+    world: fake_world.World | None = None,
     *,
     access: LocalAccess | TokenAccess | None = None,
     service_token: str = "",
@@ -54,8 +55,9 @@ async def running(
     )
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=20) as client:
-        gateway = Running(url, client, world or fake_services.World(), settings, service_token)
+    hooks = {"response": [conforms]}
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=20, event_hooks=hooks) as client:
+        gateway = Running(url, client, world or fake_world.World(), settings, service_token)
         await gateway.start_service("scheduler")
         await gateway.start_service("results")
         context = build(settings, access or LocalAccess(), service_token)
@@ -63,6 +65,8 @@ async def running(
         try:
             yield gateway
         finally:
+            # Kept connections would hold the server up.
+            await client.aclose()
             gateway.shutdown.set()
             await gateway.serving
             for name in list(gateway.stops):

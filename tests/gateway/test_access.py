@@ -16,7 +16,7 @@ from services.gateway import tokens
 from services.gateway.auth import TokenAccess, TokenCache
 from services.gateway.sessions import Sessions
 from services.gateway.settings import Settings
-from tests.gateway.fake_services import spec
+from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running, running
 from tests.gateway.test_rest_run import DOCUMENT
 from tests.nats_server import NatsServer

@@ -7,7 +7,7 @@ import html
 import pytest
 
 from tests.gateway import fake_data
-from tests.gateway.fake_services import spec
+from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from touchstone.v1 import job_pb2
 
@@ -76,3 +76,19 @@ async def test_the_run_page_names_the_models_without_a_completed_run(gateway: Ru
     assert "No completed run of mistral:7b on GLUE to estimate from." in text
     done.attempt = 2
     assert "The last run of qwen2.5:7b on GLUE took several attempts" in await page(gateway, chosen)
+
+
+async def test_an_item_whose_texts_were_dropped_says_so_and_keeps_how_it_was_read(gateway: Running) -> None:
+    job = gateway.world.add(spec("m:1b", limit=5), "local")
+    gateway.world.start(job.job_id)
+    gateway.world.finish(job.job_id)
+    task = job.plan[0].task
+    before = await page(gateway, f"/jobs/{job.job_id}/items/{task}/0")
+    assert "dropped" not in before
+    gateway.world.results[job.job_id].texts_dropped = "2026-11-19T08:00:00Z"
+    after = await page(gateway, f"/jobs/{job.job_id}/items/{task}/0")
+    assert "The texts of this job's answers were dropped on 2026-11-19" in after
+    assert "(empty)" not in after
+    reading = before.partition("How it was read")[2].partition("</dl>")[0]
+    assert reading
+    assert reading == after.partition("How it was read")[2].partition("</dl>")[0]

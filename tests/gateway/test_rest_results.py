@@ -11,7 +11,7 @@ import pytest
 
 from services.gateway.settings import Settings
 from tests.gateway import fake_data
-from tests.gateway.fake_services import busy_world, spec
+from tests.gateway.fake_world import busy_world, spec
 from tests.gateway.gateway_server import Running, running
 from touchstone.v1 import job_pb2, metric_pb2
 

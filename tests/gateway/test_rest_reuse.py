@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.gateway import fake_data
-from tests.gateway.fake_services import spec
+from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
 
@@ -97,8 +97,8 @@ async def test_a_rerun_names_outcomes_and_changes_limits_only(gateway: Running) 
     source = finished(gateway)
     sent = {
         "outcomes": ["output_truncated", "infrastructure_error"],
-        "max_tokens": 2048,
-        "context_length": 8192,
+        "num_predict": 2048,
+        "num_ctx": 8192,
         "priority": "low",
     }
     answer = await gateway.client.post(f"{BASE}/rerun/{source.job_id}", json=sent)
@@ -122,7 +122,8 @@ async def test_a_rerun_names_outcomes_and_changes_limits_only(gateway: Running) 
         ({}, "outcomes is required."),
         ({"outcomes": []}, "outcomes must hold 1 to 5 entries."),
         ({"outcomes": ["answered"]}, "outcomes[0] must be one of unparsed, output_truncated"),
-        ({"outcomes": ["unparsed"], "max_tokens": 0}, "max_tokens must be from 1"),
+        ({"outcomes": ["unparsed"], "num_predict": 0}, "num_predict must be from 1"),
+        ({"outcomes": ["unparsed"], "max_tokens": 9}, "max_tokens is not known. Allowed: outcomes, num_predict"),
         ({"outcomes": ["unparsed"], "temperature": 1}, "temperature is not known."),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from tests.gateway.fake_services import spec
+from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from touchstone.v1 import job_pb2
 

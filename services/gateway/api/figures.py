@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
+from services.gateway.api.metrics import FIGURES, SOMETIMES, metric_body
+from services.gateway.api.schema import (
+    BOOLEAN,
+    COUNT,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    SHARE,
+    STRING,
+    Schema,
+    about,
+    array,
+    enum,
+    null,
+    shape,
+    table,
+)
 from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
 
 MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
+MODE = enum(*MODES)
+OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
+"""How an item may end."""
 _MODE_NAMES = {number: name for name, number in MODES.items()}
 
 
@@ -29,7 +48,23 @@ def asked(spec: job_pb2.JobSpec) -> dict[str, Any]:
         body["reuse"] = {"any_job": True}
     elif spec.reuse.job_id:
         body["reuse"] = {"job_id": spec.reuse.job_id, "rerun": [outcome_name(o) for o in spec.reuse.rerun]}
+    elif spec.reuse.import_id:
+        body["reuse"] = {"import_id": spec.reuse.import_id}
     return body
+
+
+ASKED: dict[str, Schema] = {
+    "mode": MODE,
+    "shots": about(COUNT, "Few-shot examples in a prompt."),
+    "repeats": about(COUNT, "Answers per item."),
+    "seed": about(INTEGER, "Of the sample and of sampled examples."),
+    "stream": BOOLEAN,
+    "reuse": shape(
+        {"any_job": BOOLEAN, "job_id": STRING, "rerun": array(enum(*OUTCOMES)), "import_id": STRING},
+        optional=("any_job", "job_id", "rerun", "import_id"),
+    ),
+}
+"""Members of `asked`; `reuse` stands only where stored answers are taken."""
 
 
 def outcome_name(outcome: item_result_pb2.Outcome) -> str:
@@ -50,11 +85,29 @@ def receipt(receipt: job_pb2.Receipt) -> dict[str, Any]:
         "template": receipt.template or None,
         "setup": receipt.setup or None,
         "source_job": receipt.source_job or None,
-        "capabilities": _capabilities(receipt.capabilities),
+        "capabilities": capabilities(receipt.capabilities),
     }
 
 
-def _capabilities(known: endpoint_pb2.Capabilities) -> dict[str, bool]:
+RECEIPT = shape(
+    {
+        "endpoint_kind": null(STRING),
+        "server": null(STRING),
+        "model_digest": null(STRING),
+        "software": null(STRING),
+        "concurrency": null(COUNT),
+        "configuration": about(null(STRING), "Hash of all that a leaderboard ranks."),
+        "parameters": about(null(OBJECT), "What requests carried beside the prompt."),
+        "template": null(STRING),
+        "setup": null(STRING),
+        "source_job": about(null(STRING), "Job whose answers were taken."),
+        "capabilities": table(BOOLEAN),
+    },
+    name="Receipt",
+)
+
+
+def capabilities(known: endpoint_pb2.Capabilities) -> dict[str, bool]:
     return {field.name: value for field, value in known.ListFields()}
 
 
@@ -73,6 +126,22 @@ def data(plan: job_pb2.TaskPlan) -> dict[str, Any]:
     }
 
 
+DATA = shape(
+    {
+        "dataset": STRING,
+        "config": STRING,
+        "split": STRING,
+        "revision": STRING,
+        "version": STRING,
+        "scorer_version": STRING,
+        "prompt_hash": STRING,
+        "items": COUNT,
+        "published_items": null(COUNT),
+    },
+    name="TaskData",
+)
+
+
 def outcomes(counts: metric_pb2.OutcomeCounts) -> dict[str, dict[str, float]]:
     """Count and share of each outcome; nothing while no item is stored."""
     found = {field.name: getattr(counts, field.name) for field in counts.DESCRIPTOR.fields}
@@ -80,7 +149,40 @@ def outcomes(counts: metric_pb2.OutcomeCounts) -> dict[str, dict[str, float]]:
     return {name: {"items": n, "share": n / total} for name, n in found.items()} if total else {}
 
 
-def measured(result: metric_pb2.JobResult, metric: Callable[[metric_pb2.Metric], dict[str, Any]]) -> dict[str, Any]:
+_ENDED = shape({"items": COUNT, "share": SHARE})
+OUTCOME_COUNTS = shape(dict.fromkeys(OUTCOMES, _ENDED), name="Outcomes", optional=OUTCOMES)
+_QUANTILES = shape({"p50": NUMBER, "p95": NUMBER})
+MEASURED: dict[str, Schema] = {
+    "outcomes": OUTCOME_COUNTS,
+    "averages": array(
+        shape(
+            {
+                "category": about(null(STRING), "null over all tasks."),
+                "metric": STRING,
+                "rule": about(enum("macro", "micro"), "macro: mean over tasks; micro: over all items together."),
+                "tasks": COUNT,
+                **FIGURES,
+            },
+            name="Average",
+            optional=SOMETIMES,
+        )
+    ),
+    "score_rule": null(STRING),
+    "reused": shape({"items": COUNT, "share": SHARE}),
+    "served_models": array(STRING),
+    "cost_usd": about(null(NUMBER), "Of answers that this job paid for; null where a price is not known."),
+    "tokens": shape({"input": COUNT, "output": COUNT, "reasoning": COUNT}),
+    "latency_ms": _QUANTILES,
+    "ttft_ms": about(null(_QUANTILES), "Time to the first token; null where answers were not streamed."),
+    "mark": about(null(enum("invalidated", "superseded")), "Why the run is out of rankings, if somebody took it out."),
+    "mark_reason": null(STRING),
+    "superseded_by": null(STRING),
+    "texts_dropped": about(null(STRING), "When the texts of its answers were given up for room, if they were."),
+}
+"""Members of `measured`."""
+
+
+def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
     """Figures over all items. Times are in milliseconds; `ttft` is null where answers were not streamed."""
     stored = sum(getattr(result.outcomes, field.name) for field in result.outcomes.DESCRIPTOR.fields)
     streamed = result.ttft_p50_ms > 0
@@ -92,7 +194,7 @@ def measured(result: metric_pb2.JobResult, metric: Callable[[metric_pb2.Metric],
                 "metric": average.metric.metric,
                 "rule": average.rule,
                 "tasks": average.tasks,
-                **metric(average.metric),
+                **metric_body(average.metric),
             }
             for average in result.averages
         ],
@@ -107,7 +209,23 @@ def measured(result: metric_pb2.JobResult, metric: Callable[[metric_pb2.Metric],
         },
         "latency_ms": {"p50": result.latency_p50_ms, "p95": result.latency_p95_ms},
         "ttft_ms": {"p50": result.ttft_p50_ms, "p95": result.ttft_p95_ms} if streamed else None,
+        "mark": result.mark or None,
+        "mark_reason": result.mark_reason or None,
+        "superseded_by": result.superseded_by or None,
+        "texts_dropped": result.texts_dropped or None,
     }
+
+
+TASK = shape(
+    {
+        "title": STRING,
+        "category": null(STRING),
+        "beside": about(BOOLEAN, "No part of the suite's score."),
+        "items": about(COUNT, "Answers stored."),
+        "outcomes": OUTCOME_COUNTS,
+    },
+    name="TaskItems",
+)
 
 
 def task(result: metric_pb2.TaskResult) -> dict[str, Any]:

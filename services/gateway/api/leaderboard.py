@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from starlette.requests import Request
-
 from services.errors import InvalidRequestError, NotFoundError
-from services.gateway import context, jobs
+from services.gateway import jobs
+from services.gateway.api import figures
+from services.gateway.api.checks import one_of, text
+from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.figures import MODES, mode_name
-from services.gateway.api.query import choice, count
-from services.gateway.api.results import interval, is_bounded
+from services.gateway.api.metrics import interval, is_bounded, mean_of
+from services.gateway.api.query import PROJECT, Parameter, limit
+from services.gateway.api.schema import (
+    BOOLEAN,
+    COUNT,
+    NUMBER,
+    STRING,
+    TIME,
+    UUID,
+    Schema,
+    about,
+    array,
+    enum,
+    null,
+    pair,
+    shape,
+)
 from services.gateway.catalogue import Catalogue
 from services.gateway.responses import JSONResponse
 from touchstone.v1 import metric_pb2, results_service_pb2, suite_pb2
@@ -19,23 +35,28 @@ from touchstone.v1 import metric_pb2, results_service_pb2, suite_pb2
 SUITE_SCORE = "score"
 
 
-async def leaderboard(request: Request) -> JSONResponse:
+async def leaderboard(call: Call) -> JSONResponse:
     """Baselines are ranked after the models, runs without a score stand apart. 400 for an unknown suite or metric."""
-    ctx, caller = context.of(request), context.identity(request)
-    query = request.query_params
-    suite, metric = query.get("suite") or "glue", query.get("metric") or "accuracy"
-    limit = count(query, "limit", 10)
-    mode = MODES[choice(query, "mode", tuple(MODES)) or "generate"]
-    item_set = query.get("item_set", "")
-    call = results_service_pb2.GetLeaderboardRequest(
-        suite=suite, metric=metric, limit=limit, mode=mode, item_set=item_set
+    query = call.query
+    suite, metric, most = query["suite"], query["metric"], query["limit"]
+    mode = MODES[query["mode"]]
+    request = results_service_pb2.GetLeaderboardRequest(
+        suite=suite,
+        metric=metric,
+        limit=most,
+        mode=mode,
+        item_set=query["item_set"],
+        endpoint=query["endpoint"],
+        project_id=query["project_id"],
     )
     try:
-        answer = await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, caller)
+        answer = await call.ask(call.ctx.backend.results.GetLeaderboard, request)
     except NotFoundError:
         answer = results_service_pb2.GetLeaderboardResponse()
     if not answer.entries:
-        await require_known(ctx.catalogue, suite, metric)
+        await require_known(call.ctx.catalogue, suite, metric)
+        if query["endpoint"]:
+            await call.ctx.catalogue.require_endpoint(query["endpoint"])
     elif answer.metrics and metric not in (SUITE_SCORE, *answer.metrics):
         raise unknown_metric(metric, answer.metrics)
     ranked: list[metric_pb2.LeaderboardEntry] = []
@@ -51,7 +72,7 @@ async def leaderboard(request: Request) -> JSONResponse:
     floors = sum(not entry.rank for entry in ranked)
     return JSONResponse(
         {
-            "leaderboard": rows[:limit],
+            "leaderboard": rows[:most],
             "total_models": answer.total_models + floors,
             "last_updated": jobs.iso(answer.last_updated),
             "suite": suite,
@@ -59,6 +80,10 @@ async def leaderboard(request: Request) -> JSONResponse:
             "mode": mode_name(mode),
             "subset": answer.subset,
             "item_set": answer.item_set,
+            "items": answer.items,
+            "published_items": answer.published_items or None,
+            "item_sets": [_item_set(one) for one in answer.item_sets],
+            "metrics": list(answer.metrics),
             "not_ranked": [{**_row(entry), "reason": entry.not_ranked_reason} for entry in unranked],
         }
     )
@@ -68,7 +93,7 @@ async def require_known(catalogue: Catalogue, suite: str, metric: str) -> suite_
     """The installed suite. Raises InvalidRequestError for an unknown suite, or a metric that no task of it has."""
     known = await catalogue.suite(suite)
     metrics = {spec.metric for task in known.tasks for spec in task.metrics}
-    if metric != SUITE_SCORE and metric not in metrics:
+    if metric != SUITE_SCORE and metric not in metrics and not known.open:
         raise unknown_metric(metric, sorted(metrics))
     return known
 
@@ -81,15 +106,130 @@ def unknown_metric(metric: str, known: Sequence[str]) -> InvalidRequestError:
 def _row(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any]:
     return {
         "model": entry.model,
-        "score": entry.score.mean if entry.score.HasField("mean") else None,
+        "score": mean_of(entry.score),
         "provider": entry.endpoint,
         "benchmark_count": entry.run_count,
         "ci95": interval(entry.score),
         **({"bounds": [entry.score.bound_low, entry.score.bound_high]} if is_bounded(entry.score) else {}),
+        "rank_range": [entry.rank_low, entry.rank_high] if entry.rank_low else None,
+        "trend": _trend(entry),
         "task_count": entry.task_count,
         "baseline": entry.baseline,
         "mode": mode_name(entry.mode),
+        "shots": entry.shots,
+        "repeats": max(1, entry.repeats),
         "configuration": entry.configuration,
+        "name": entry.name or None,
+        "alias": entry.alias or None,
         "job_id": entry.job_id,
+        "project_id": entry.project_id,
         "completed_at": jobs.iso(entry.completed_at),
+        "receipt": figures.receipt(entry.receipt),
     }
+
+
+def _trend(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any] | None:
+    """Against the configuration's run before; None without one."""
+    if not entry.HasField("previous_mean") or not entry.score.HasField("mean"):
+        return None
+    change = entry.score.mean - entry.previous_mean
+    return {
+        "previous": entry.previous_mean,
+        "previous_job_id": entry.previous_job_id,
+        "change": change,
+        "direction": "up" if change > 0 else "down" if change < 0 else "same",
+    }
+
+
+def _item_set(one: results_service_pb2.ItemSet) -> dict[str, Any]:
+    return {
+        "item_set": one.item_set,
+        "items": one.items,
+        "published_items": one.published_items or None,
+        "subset": one.subset,
+        "configurations": one.configurations,
+        "tasks": list(one.tasks),
+    }
+
+
+_ROW: dict[str, Schema] = {
+    "rank": about({"type": "integer", "minimum": 1}, "1..n without gaps."),
+    "model": STRING,
+    "score": about(null(NUMBER), "Mean of the metric over the tasks that have it; metric=score is the suite's score."),
+    "provider": STRING,
+    "benchmark_count": about(COUNT, "Completed runs of this configuration on the suite."),
+    "ci95": null(pair(NUMBER)),
+    "bounds": pair(NUMBER),
+    "rank_range": about(null(pair(COUNT)), "Places that the data leave open."),
+    "trend": about(
+        null(
+            shape(
+                {
+                    "previous": NUMBER,
+                    "previous_job_id": STRING,
+                    "change": NUMBER,
+                    "direction": enum("up", "down", "same"),
+                },
+                name="Trend",
+            )
+        ),
+        "Against the configuration's run before this one.",
+    ),
+    "task_count": COUNT,
+    "baseline": BOOLEAN,
+    "mode": figures.MODE,
+    "shots": COUNT,
+    "repeats": COUNT,
+    "configuration": STRING,
+    "name": null(STRING),
+    "alias": null(STRING),
+    "job_id": UUID,
+    "project_id": COUNT,
+    "completed_at": null(TIME),
+    "receipt": figures.RECEIPT,
+}
+_UNRANKED = {name: schema for name, schema in _ROW.items() if name != "rank"} | {"reason": STRING}
+_ITEM_SET = {
+    "item_set": STRING,
+    "items": COUNT,
+    "published_items": null(COUNT),
+    "subset": BOOLEAN,
+    "configurations": COUNT,
+    "tasks": array(STRING),
+}
+MODE = Parameter("mode", one_of(*MODES), "Runs in this mode; the two are never ranked together.", "generate")
+BOARD = Endpoint(
+    "GET",
+    "/leaderboard",
+    leaderboard,
+    "getLeaderboard",
+    "Configurations ranked by one metric, by their newest complete run.",
+    answer=shape(
+        {
+            "leaderboard": array(shape(_ROW, name="LeaderboardRow", optional=("bounds",))),
+            "total_models": about(COUNT, "Ranked rows before the limit."),
+            "last_updated": null(TIME),
+            "suite": STRING,
+            "metric": STRING,
+            "mode": figures.MODE,
+            "subset": BOOLEAN,
+            "item_set": STRING,
+            "items": COUNT,
+            "published_items": null(COUNT),
+            "item_sets": about(array(shape(_ITEM_SET, name="ItemSet")), "Item sets that have complete runs."),
+            "metrics": about(array(STRING), "Metrics that could be asked for."),
+            "not_ranked": array(shape(_UNRANKED, name="UnrankedRow", optional=("bounds",))),
+        },
+        name="Leaderboard",
+    ),
+    query=(
+        Parameter("suite", text(200), "Suite.", "glue"),
+        Parameter("metric", text(100), "Ranking metric; `score` is the suite's score.", "accuracy"),
+        limit(10),
+        MODE,
+        Parameter("item_set", text(200), "Rank runs of these items; whole runs when absent.", ""),
+        Parameter("endpoint", text(200), "Only runs at this endpoint.", ""),
+        PROJECT,
+    ),
+    gives={"job_id": "/leaderboard/0/job_id"},
+)

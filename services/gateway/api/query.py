@@ -1,25 +1,81 @@
-"""Query parameters with their bounds."""
+"""Query parameters: declared once, read with their bounds, described in the OpenAPI document."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 from starlette.datastructures import QueryParams
 
+from services.errors import InvalidRequestError
+from services.gateway.api.checks import Check, Problem, integer, one_of, text
+from services.gateway.api.schema import Schema
+from services.gateway.jobs import STATUSES
+from services.gateway.parameters import INT64_MAX
 from services.gateway.responses import FieldErrors
 
-
-def count(query: QueryParams, name: str, default: int, most: int = 1000) -> int:
-    """A whole number from 1 to `most`. Raises FieldErrors."""
-    value = query.get(name, "")
-    if not value:
-        return default
-    if not (value.isascii() and value.isdecimal()) or not 1 <= int(value[:20]) <= most:
-        raise FieldErrors([(name, f"{name} must be a whole number from 1 to {most}.")])
-    return int(value)
+_INTEGER = re.compile(r"-?[0-9]{1,30}")
+_NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 
 
-def choice(query: QueryParams, name: str, choices: tuple[str, ...]) -> str:
-    """One of the choices, or empty when absent. Raises FieldErrors naming them."""
-    value = query.get(name, "")
-    if value and value not in choices:
-        raise FieldErrors([(name, f"{name} must be one of {', '.join(choices)}.")])
-    return value
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter. What is absent or empty has the default."""
+
+    name: str
+    check: Check
+    about: str
+    default: Any = None
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return self.check.schema | ({} if self.default is None else {"default": self.default})
+
+    def value(self, written: str) -> object:
+        """The text as the check's kind of value; as it stands where it is none."""
+        kind = self.check.schema.get("type")
+        if kind == "integer" and _INTEGER.fullmatch(written):
+            return int(written)
+        if kind == "number" and _NUMBER.fullmatch(written):
+            return float(written)
+        if kind == "boolean" and written in ("true", "false"):
+            return written == "true"
+        return written
+
+
+def read(sent: QueryParams, declared: Sequence[Parameter]) -> dict[str, Any]:
+    """Every declared parameter's value. Raises InvalidRequestError for unknown and repeated names, FieldErrors for
+    values that are wrong."""
+    known = {parameter.name: parameter for parameter in declared}
+    given: dict[str, str] = {}
+    for name, written in sent.multi_items():
+        if name not in known:
+            names = f"Known here: {', '.join(known)}." if known else "None is known here."
+            raise InvalidRequestError(f"Unknown query parameter {name[:80]!r}. {names}", name[:80])
+        if name in given:
+            raise InvalidRequestError(f"{name} is given more than once; give it once.", name)
+        given[name] = written
+    values = {name: parameter.value(given[name]) for name, parameter in known.items() if given.get(name)}
+    problems = [problem for name, value in values.items() for problem in known[name].check.judge(value, name)]
+    problems += _missing(known.values(), values)
+    if problems:
+        raise FieldErrors(problems)
+    return {name: values.get(name, parameter.default) for name, parameter in known.items()}
+
+
+def _missing(declared: Iterable[Parameter], values: dict[str, object]) -> list[Problem]:
+    return [(one.name, f"{one.name} is required.") for one in declared if one.required and one.name not in values]
+
+
+def limit(default: int, most: int = 1000) -> Parameter:
+    return Parameter("limit", integer(1, most), "Most rows to return.", default)
+
+
+PAGE_TOKEN = Parameter("page_token", text(4000), "`next_page_token` of the answer before; with the same filters.", "")
+MODEL = Parameter("model_name", text(400), "Only this model, by its exact id.", "")
+SUITE = Parameter("suite", text(200), "Only this suite.", "")
+STATUS = Parameter("status", one_of(*STATUSES), "Only jobs in this state.", "")
+PROJECT = Parameter("project_id", integer(0, INT64_MAX), "Only jobs of this project; 0 means all.", 0)

@@ -1,185 +1,162 @@
-"""`GET /results/{job_id}`, `GET /results`, `POST /cancel/{job_id}`."""
+"""`GET /results`, `GET /history` and `POST /cancel/{job_id}`."""
 
 from __future__ import annotations
 
-import math
+import time
 from typing import Any
 
-from starlette.requests import Request
-
 from services.errors import ConflictError, NotFoundError
-from services.gateway import context, jobs
-from services.gateway.api import figures
-from services.gateway.api.query import choice, count
+from services.gateway import jobs
+from services.gateway.api.checks import integer, text
+from services.gateway.api.endpoint import Call, Endpoint
+from services.gateway.api.job import JOB_ROW, ROW, row
+from services.gateway.api.metrics import interval, mean_of
+from services.gateway.api.query import MODEL, PAGE_TOKEN, PROJECT, STATUS, SUITE, Parameter, limit
+from services.gateway.api.schema import COUNT, NUMBER, STRING, about, array, null, pair, shape
 from services.gateway.responses import JSONResponse
-from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import results_service_pb2, scheduler_service_pb2
 
-_ROUNDING = 1e-9
-
-
-async def results(request: Request) -> JSONResponse:
-    """One job: status, progress, and its metrics once it is finished. 404 for an unknown id."""
-    ctx, caller = context.of(request), context.identity(request)
-    job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result = await jobs.result_of(ctx.backend, job.job_id, caller) if jobs.is_finished(job) else None
-    return JSONResponse(job_body(job, result))
+PAGE = 100
+"""Jobs asked for at once: a thousand with their plans are more than one gRPC message may hold."""
+QUERY = Parameter("query", text(200), "Text that the model's name contains, in upper or lower case.", "")
+OWNER = Parameter("owner", text(200), "Only jobs of this user.", "")
+FILTERS = (MODEL, SUITE, STATUS, PROJECT, QUERY, OWNER)
+DAYS = Parameter("days", integer(1, 3650), "Days to look back.", 30)
 
 
-def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None) -> dict[str, Any]:
-    """The document's fields and ours beside them. `partial` marks metrics of a job that did not complete."""
-    completed = job.state == job_pb2.Job.STATE_COMPLETED
-    # A task that a failed or cancelled job left halfway has no score to show.
-    tasks = [task for task in result.tasks if completed or task.items >= task.items_planned > 0] if result else []
-    performance = {task.task: _task_body(task) for task in tasks}
-    body: dict[str, Any] = {
-        "job_id": job.job_id,
-        "status": jobs.STATUS[job.state],
-        "summary": {
-            "total_evaluations": len({task.score_group or task.task for task in tasks}),
-            "benchmarks_run": [jobs.suite_of(job)],
-            "models_evaluated": 1,
-            "total_time_seconds": total_seconds(job),
-        },
-        "performance_data": {jobs.suite_of(job): performance} if performance else {},
-        "completed_at": jobs.iso(job.finished_at),
-        "created_at": jobs.iso(job.created_at),
-        "started_at": jobs.iso(job.started_at),
-        "model_name": job.spec.model,
-        "provider": job.spec.endpoint,
-        "progress": progress_body(job),
-        "incomplete": job.incomplete,
-        "partial": bool(performance) and not completed,
-        "subset": job.subset,
-        "item_set": job.item_set,
-        "baseline": job.baseline,
-        "attempt": job.attempt,
-        **figures.asked(job.spec),
-        "receipt": figures.receipt(job.receipt),
-        "data": {plan.task: figures.data(plan) for plan in job.plan},
-    }
-    if result:
-        body |= figures.measured(result, metric_body)
-        body["tasks"] = {task.task: figures.task(task) for task in result.tasks}
-    if job.reason:
-        body["error"] = job.reason
-    if result and result.HasField("suite_score"):
-        body["score"] = metric_body(result.suite_score)
-    if result and result.not_ranked_reason:
-        body["not_ranked_reason"] = result.not_ranked_reason
-        if "score" in body:
-            body["score"]["not_ranked_reason"] = result.not_ranked_reason
-    return body
-
-
-def progress_body(job: job_pb2.Job) -> dict[str, Any]:
-    progress = job.progress
-    return {
-        "percent": percent(job),
-        "items_done": progress.items_done,
-        "items_total": progress.items_total,
-        "items_failed": progress.items_failed,
-        "current_step": progress.current_step,
-        "items_per_second": progress.items_per_second,
-        "tokens_per_second": progress.tokens_per_second,
-        "eta_seconds": progress.eta_s if progress.HasField("eta_s") else None,
-        "queue_position": progress.queue_position or None,
-        "elapsed_seconds": progress.elapsed_s,
-    }
-
-
-def percent(job: job_pb2.Job) -> int:
-    """Whole percent of items done, rounded down: 100 means all."""
-    total = job.progress.items_total
-    return math.floor(100 * job.progress.items_done / total) if total else 0
-
-
-def total_seconds(job: job_pb2.Job) -> float:
-    """Time running, over all attempts and without the pauses between them; 0 before the start."""
-    return round(job.progress.elapsed_s, 2)
-
-
-def _task_body(task: metric_pb2.TaskResult) -> dict[str, Any]:
-    unparsed = task.outcomes.unparsed / task.items if task.items else 0.0
-    beside: dict[str, Any] = {"unparsed": unparsed}
-    if task.first_answer_gap:
-        beside["first_answer_gap"] = task.first_answer_gap
-    return {metric.metric: metric_body(metric) | beside for metric in task.metrics}
-
-
-def metric_body(metric: metric_pb2.Metric) -> dict[str, Any]:
-    """`std` is the standard error of `mean`, by our declaration; `stderr` says the same under its proper name."""
-    stderr = metric.stderr if metric.HasField("stderr") else None
-    body: dict[str, Any] = {
-        "mean": metric.mean if metric.HasField("mean") else None,
-        "std": stderr,
-        "ci95": interval(metric),
-        "n": metric.n,
-        "stderr": stderr,
-    }
-    if is_bounded(metric):
-        body["bounds"] = [metric.bound_low, metric.bound_high]
-    if metric.undefined_reason:
-        body["undefined_reason"] = metric.undefined_reason
-    if metric.beside:
-        body["beside"] = True
-    return body
-
-
-def is_bounded(metric: metric_pb2.Metric) -> bool:
-    """Whether its bounds are wider than its mean: what is unanswered could still move it."""
-    return metric.HasField("bound_low") and metric.bound_high - metric.bound_low > _ROUNDING
-
-
-def interval(metric: metric_pb2.Metric) -> list[float] | None:
-    return [metric.ci95_low, metric.ci95_high] if metric.HasField("ci95_low") else None
-
-
-async def list_results(request: Request) -> JSONResponse:
-    """Jobs, newest first; filters are joined by AND and `total` counts all matches."""
-    ctx, caller = context.of(request), context.identity(request)
-    query = request.query_params
-    status = choice(query, "status", jobs.STATUSES)
-    call = results_service_pb2.ResultsServiceListJobsRequest(
-        model=query.get("model_name", ""),
-        suite=query.get("suite", ""),
+def listing(call: Call) -> results_service_pb2.ResultsServiceListJobsRequest:
+    """The list that the query's filters ask for."""
+    status = call.query["status"]
+    return results_service_pb2.ResultsServiceListJobsRequest(
+        model=call.query["model_name"],
+        suite=call.query["suite"],
         states=jobs.states(status) if status else [],
+        owner=call.query["owner"],
+        project_id=call.query["project_id"],
+        model_query=call.query["query"],
     )
-    left, rows = count(query, "limit", 20), []
+
+
+async def _pages(
+    call: Call, request: results_service_pb2.ResultsServiceListJobsRequest
+) -> results_service_pb2.ResultsServiceListJobsResponse:
+    """Up to `limit` jobs from `page_token` on, newest first. Raises InvalidRequestError for an unknown suite."""
+    request.page_token = call.query["page_token"]
+    found = results_service_pb2.ResultsServiceListJobsResponse()
+    left = call.query["limit"]
     while True:
-        # In pages: a thousand jobs with their plans are more than one gRPC message may hold.
-        call.page_size = min(left, 100)
-        answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
-        rows += [row(job) for job in answer.jobs]
+        request.page_size = min(left, PAGE)
+        answer = await call.ask(call.ctx.backend.results.ListJobs, request)
+        found.jobs.extend(answer.jobs)
+        found.scores.extend(answer.scores)
+        found.total_size, found.next_page_token = answer.total_size, answer.next_page_token
         left -= len(answer.jobs)
         if left <= 0 or not answer.jobs or not answer.next_page_token:
-            return JSONResponse({"results": rows, "total": answer.total_size})
-        call.page_token = answer.next_page_token
+            break
+        request.page_token = answer.next_page_token
+    if not found.total_size:
+        await call.ctx.catalogue.require_suite(request.suite)
+    return found
 
 
-def row(job: job_pb2.Job) -> dict[str, Any]:
+async def list_results(call: Call) -> JSONResponse:
+    """Jobs, newest first; filters are joined by AND and `total` counts all matches."""
+    found = await _pages(call, listing(call))
+    rows = [row(job) for job in found.jobs]
+    return JSONResponse({"results": rows, "total": found.total_size, "next_page_token": found.next_page_token})
+
+
+async def history(call: Call) -> JSONResponse:
+    """Jobs created in the last days with the scores of those that are sealed, newest first."""
+    days = call.query["days"]
+    request = listing(call)
+    request.created_after.FromMilliseconds(int((time.time() - days * 86_400) * 1000))
+    request.with_scores = True
+    found = await _pages(call, request)
+    scores = {score.job_id: score for score in found.scores}
+    rows = [row(job) | _score(scores.get(job.job_id)) for job in found.jobs]
+    return JSONResponse(
+        {
+            "history": rows,
+            "total_runs": found.total_size,
+            "date_range": f"Last {days} days",
+            "next_page_token": found.next_page_token,
+        }
+    )
+
+
+def _score(scores: results_service_pb2.JobScores | None) -> dict[str, Any]:
+    averages = {average.metric: average for average in scores.averages} if scores else {}
+    score = averages.get("score")
     return {
-        "job_id": job.job_id,
-        "status": jobs.STATUS[job.state],
-        "model_name": job.spec.model,
-        "benchmark_suite": jobs.suite_of(job),
-        "created_at": jobs.iso(job.created_at),
-        "completed_at": jobs.iso(job.finished_at),
-        "provider": job.spec.endpoint,
-        "mode": figures.mode_name(job.spec.mode),
-        "incomplete": job.incomplete,
-        "baseline": job.baseline,
+        "score": mean_of(score) if score else None,
+        "ci95": interval(score) if score else None,
+        "metrics": {name: mean_of(average) for name, average in averages.items() if name != "score"},
+        "not_ranked_reason": (scores.not_ranked_reason or None) if scores else None,
     }
 
 
-async def cancel(request: Request) -> JSONResponse:
+async def cancel(call: Call) -> JSONResponse:
     """Stops a job. 404 for an unknown id, 409 for a finished job."""
-    ctx, caller = context.of(request), context.identity(request)
-    job_id = jobs.checked_id(request.path_params["job_id"])
+    job_id = call.job_id
     try:
-        call = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
-        await ctx.backend.ask(ctx.backend.scheduler.CancelJob, call, caller)
+        request = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
+        await call.ask(call.ctx.backend.scheduler.CancelJob, request)
     except NotFoundError:
         # Only results remembers jobs that finished more than a day ago.
-        job = await jobs.find(ctx.backend, job_id, caller)
+        job = await jobs.find(call.ctx.backend, job_id, call.caller)
         raise ConflictError(f"Job {job_id} is {jobs.STATUS[job.state]} and cannot be cancelled.") from None
     return JSONResponse({"message": f"Job {job_id} cancelled successfully"})
+
+
+TOKEN = about(STRING, "`page_token` of the next page; empty on the last.")
+LIST = Endpoint(
+    "GET",
+    "/results",
+    list_results,
+    "listResults",
+    "Jobs, newest first.",
+    answer=shape(
+        {"results": array(JOB_ROW), "total": about(COUNT, "All matches."), "next_page_token": TOKEN}, name="Results"
+    ),
+    query=(*FILTERS, limit(20), PAGE_TOKEN),
+    gives={"job_id": "/results/0/job_id"},
+)
+HISTORY = Endpoint(
+    "GET",
+    "/history",
+    history,
+    "getHistory",
+    "Jobs of the last days with their scores.",
+    answer=shape(
+        {
+            "history": array(
+                shape(
+                    ROW
+                    | {
+                        "score": about(null(NUMBER), "The suite's score; null until it is there."),
+                        "ci95": null(pair(NUMBER)),
+                        "metrics": {"type": "object", "additionalProperties": null(NUMBER)},
+                        "not_ranked_reason": null(STRING),
+                    },
+                    name="HistoryRow",
+                )
+            ),
+            "total_runs": COUNT,
+            "date_range": STRING,
+            "next_page_token": TOKEN,
+        },
+        name="History",
+    ),
+    query=(*FILTERS, DAYS, limit(100), PAGE_TOKEN),
+    gives={"job_id": "/history/0/job_id"},
+)
+CANCEL = Endpoint(
+    "POST",
+    "/cancel/{job_id}",
+    cancel,
+    "cancelJob",
+    "Stop a job; model calls end within two seconds.",
+    answer=shape({"message": STRING}, name="Message"),
+    errors=(409,),
+)

@@ -1,4 +1,4 @@
-"""`POST /run`, `/rescore/{job_id}` and `/rerun/{job_id}`: queue one job."""
+"""`POST /run`: queue one job."""
 
 from __future__ import annotations
 
@@ -6,180 +6,168 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import Request
-
-from services import rpc
 from services.errors import InvalidRequestError, LimitReachedError
-from services.gateway import context, estimate, jobs
-from services.gateway.api.checks import Field, Problem, boolean, integer, list_of, members, one_of, parse, record, text
-from services.gateway.api.figures import MODES, outcome_name
-from services.gateway.parameters import INT32_MAX, INT64_MAX, custom_problems, parameter_problems, sampling
+from services.gateway import estimate
+from services.gateway.api.checks import Check, Field, Problem, boolean, integer, list_of, members, one_of, record, text
+from services.gateway.api.endpoint import Call, Endpoint
+from services.gateway.api.figures import MODES
+from services.gateway.api.job import PRIORITIES
+from services.gateway.api.schema import STRING, UUID, about, shape
+from services.gateway.parameters import (
+    CUSTOM_SCHEMA,
+    INT32_MAX,
+    INT64_MAX,
+    custom_problems,
+    parameter_problems,
+    parameter_schema,
+    sampling,
+)
 from services.gateway.responses import FieldErrors, JSONResponse
-from touchstone.v1 import item_result_pb2, job_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
 
-PRIORITIES = {"low": job_pb2.PRIORITY_LOW, "normal": job_pb2.PRIORITY_NORMAL, "high": job_pb2.PRIORITY_HIGH}
 QUEUE_FULL = "Queue is full. Please try again later."
 MOST_SHOTS = 100
 MOST_REPEATS = 64
-_RERUN = (
-    item_result_pb2.OUTCOME_UNPARSED,
-    item_result_pb2.OUTCOME_OUTPUT_TRUNCATED,
-    item_result_pb2.OUTCOME_REFUSED,
-    item_result_pb2.OUTCOME_INPUT_TRUNCATED,
-    item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR,
-)
-RERUN = {outcome_name(outcome): outcome for outcome in _RERUN}
-"""Outcomes whose items can run again, by their names in the API."""
 
+URL = text(2000, pattern=r"https?://[^\s/?#]+[^\s]*", means="an http or https address")
+_parameters = members(parameter_problems, parameter_schema())
 _config = record(
     {
-        "provider": Field(text(200), required=True),
-        "model": Field(text(400), required=True),
-        "ollama_params": Field(members(parameter_problems)),
-        "params": Field(members(parameter_problems)),
-        "custom_config": Field(members(custom_problems)),
-    }
+        "provider": Field(text(200), required=True, about="An endpoint's name, or its kind when only one has it."),
+        "model": Field(text(400), required=True, about="A model id at that endpoint."),
+        "ollama_params": Field(_parameters, about="Sampling parameters. What is absent is not sent."),
+        "params": Field(_parameters, about="The same under a neutral name; give one of the two."),
+        "custom_config": Field(members(custom_problems, CUSTOM_SCHEMA)),
+    },
+    name="ModelConfig",
 )
-_queueing = {"priority": Field(one_of(*PRIORITIES)), "request_id": Field(text(64))}
-BODY = record(
-    {
-        "project_id": Field(integer(0, INT64_MAX), required=True),
-        "config": Field(_config, required=True),
-        "suite": Field(text(200)),
-        "tasks": Field(list_of(text(100), 1000)),
-        "limit": Field(integer(1, INT32_MAX)),
-        "mode": Field(one_of(*MODES)),
-        "shots": Field(integer(0, MOST_SHOTS)),
-        "repeats": Field(integer(0, MOST_REPEATS)),
-        "seed": Field(integer(-INT64_MAX - 1, INT64_MAX)),
-        "stream": Field(boolean),
-        "reuse": Field(record({"any_job": Field(boolean)})),
-        **_queueing,
-    }
-)
-RESCORE = record(_queueing)
-RERUN_BODY = record(
-    {
-        "outcomes": Field(list_of(one_of(*RERUN), len(RERUN)), required=True),
-        "max_tokens": Field(integer(1, 1_000_000)),
-        "context_length": Field(integer(1, 10_000_000)),
-        **_queueing,
-    }
-)
+WORK: dict[str, Field] = {
+    "project_id": Field(integer(0, INT64_MAX), required=True, about="A label to group jobs by; 0 means none."),
+    "config": Field(_config, required=True),
+    "suite": Field(text(200), default="glue"),
+    "tasks": Field(list_of(text(100), 1000), about="Only these tasks of the suite."),
+    "limit": Field(integer(1, INT32_MAX), about="Most items a task: a seeded, nested sample."),
+    "mode": Field(one_of(*MODES), default="generate"),
+    "shots": Field(integer(0, MOST_SHOTS), about="Few-shot examples in a prompt."),
+    "repeats": Field(integer(0, MOST_REPEATS), about="Answers per item; 0 and 1 both mean one."),
+    "seed": Field(integer(-INT64_MAX - 1, INT64_MAX), about="Of the sample and of sampled examples."),
+    "stream": Field(boolean, about="Ask for streamed answers, to know the time to the first token."),
+    "reuse": Field(
+        record({"any_job": Field(boolean, about="Take the answers that any job had to the very same request.")})
+    ),
+    "webhook_url": Field(URL, about="Told when the job is finished."),
+}
+"""What a job is made of."""
+QUEUEING: dict[str, Field] = {
+    "priority": Field(one_of(*PRIORITIES), about="high for what someone waits for, normal for background, low."),
+    "request_id": Field(text(64), about="Repeating a request with the same one gives the same job."),
+}
+BODY = record(WORK | QUEUEING, name="RunRequest")
+QUEUED = {
+    "job_id": UUID,
+    "message": STRING,
+    "estimated_duration": about(STRING, 'A range, e.g. "10-30 minutes".'),
+    "source_job": about(UUID, "Job whose answers are taken."),
+    "webhook_secret": about(STRING, "Key that signs the calls of `webhook_url`; the same for all of your jobs."),
+}
+STARTED = shape(QUEUED, name="Started", optional=("source_job", "webhook_secret"))
 
 
-def task_problems(tasks: list[str], suite: suite_pb2.Suite) -> list[Problem]:
-    if suite.open:
-        return [("tasks", f"Name the task in suite, as {suite.suite}:<task>, and leave tasks out.")] if tasks else []
-    known = [task.task for task in suite.tasks]
-    return [
-        ("tasks", f"{suite.suite} has no task {task!r}. Its tasks: {', '.join(known)}.")
-        for task in tasks
-        if task not in known
-    ]
-
-
-async def run(request: Request) -> JSONResponse:
+async def run(call: Call) -> JSONResponse:
     """Answers once the job is queued. 400 for an unknown suite or provider, 422 for wrong fields, 429 when full."""
-    ctx = context.of(request)
-    body: dict[str, Any] = parse(await request.body(), BODY)
+    spec = await spec_of(call, call.body)
+    spec.priority = PRIORITIES[call.body.get("priority", "high")]
+    return await queue(call, spec, f"Benchmarking started for suite: {spec.suite.suite}")
+
+
+async def spec_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb2.JobSpec:
+    """The spec that checked members of WORK come to, without a priority; `path` stands before its fields' names.
+
+    Raises InvalidRequestError for an unknown suite or provider, FieldErrors for the rest.
+    """
     config = body["config"]
-    name = body.get("suite", "glue")
-    suite = await ctx.catalogue.suite(name)
-    endpoint = await ctx.catalogue.endpoint(config["provider"])
-    problems = task_problems(body.get("tasks", []), suite)
+    name = body.get("suite") or "glue"
+    suite = await call.ctx.catalogue.suite(name)
+    endpoint = await call.ctx.catalogue.endpoint(config["provider"])
+    problems = task_problems(body.get("tasks") or [], suite, f"{path}tasks")
     given = [params for params in ("ollama_params", "params") if config.get(params) is not None]
     if len(given) == 2:
-        problems.append(("config.params", "Give config.params or config.ollama_params, not both."))
+        words = f"Give {path}config.params or {path}config.ollama_params, not both."
+        problems.append((f"{path}config.params", words))
     if problems:
         raise FieldErrors(problems)
     spec = job_pb2.JobSpec(
         endpoint=endpoint.endpoint,
         model=config["model"].strip(),
         sampling=sampling(_given(config.get(given[0])) if given else {}, config.get("custom_config")),
-        mode=MODES[body.get("mode", "generate")],
+        mode=MODES[body.get("mode") or "generate"],
         project_id=body["project_id"],
         suite=job_pb2.SuiteWork(
             suite=name,
-            tasks=body.get("tasks", []),
-            limit=body.get("limit", 0),
-            shots=body.get("shots", 0),
-            repeats=body.get("repeats", 0),
-            seed=body.get("seed", 0),
+            tasks=body.get("tasks") or [],
+            limit=body.get("limit") or 0,
+            shots=body.get("shots") or 0,
+            repeats=body.get("repeats") or 0,
+            seed=body.get("seed") or 0,
         ),
-        stream=body.get("stream", False),
+        stream=body.get("stream") or False,
+        webhook_url=body.get("webhook_url") or "",
     )
-    if _given(body.get("reuse", {})).get("any_job"):
+    if _given(body.get("reuse") or {}).get("any_job"):
         spec.reuse.any_job = True
-    return await _queue(request, spec, body, f"Benchmarking started for suite: {name}")
-
-
-async def rescore(request: Request) -> JSONResponse:
-    """A new job that scores the stored answers of one with the present scorer, without a call. 404 for an unknown id,
-    409 for a job that is not finished."""
-    body = _optional(await request.body(), RESCORE)
-    source = await _source(request)
-    spec = copy_of(source, [])
-    return await _queue(request, spec, body, f"Scoring the stored answers of job {source.job_id} again")
-
-
-async def rerun(request: Request) -> JSONResponse:
-    """A new job that asks for the items of one again that ended so, with more room where it is given; the other
-    answers are taken from there."""
-    body: dict[str, Any] = parse(await request.body(), RERUN_BODY)
-    source = await _source(request)
-    spec = copy_of(source, [RERUN[name] for name in body["outcomes"]])
-    for limit in ("max_tokens", "context_length"):
-        if limit in body:
-            setattr(spec.sampling, limit, body[limit])
-    return await _queue(request, spec, body, f"Running items of job {source.job_id} again")
-
-
-def _optional(body: bytes, check: Any) -> dict[str, Any]:
-    return parse(body, check) if body.strip() else {}
-
-
-async def _source(request: Request) -> job_pb2.Job:
-    ctx, caller = context.of(request), context.identity(request)
-    return await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-
-
-def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb2.JobSpec:
-    """The job's spec over again, with its answers taken; items that ended as in `rerun` are asked for again."""
-    spec = job_pb2.JobSpec()
-    spec.CopyFrom(source.spec)
-    spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=rerun))
     return spec
 
 
-async def _queue(request: Request, spec: job_pb2.JobSpec, body: Mapping[str, Any], message: str) -> JSONResponse:
-    ctx, caller = context.of(request), context.identity(request)
-    spec.priority = PRIORITIES[body.get("priority", "high")]
+def task_problems(tasks: list[str], suite: suite_pb2.Suite, path: str = "tasks") -> list[Problem]:
+    if suite.open:
+        return [(path, f"Name the task in suite, as {suite.suite}:<task>, and leave tasks out.")] if tasks else []
+    known = [task.task for task in suite.tasks]
+    return [
+        (path, f"{suite.suite} has no task {task!r}. Its tasks: {', '.join(known)}.")
+        for task in tasks
+        if task not in known
+    ]
+
+
+async def queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse:
+    """Queues the job and says how long it may take. Raises LimitReachedError when the user's queue is full."""
     # Calls are repeated when a scheduler falls silent: without an id that would start two jobs.
-    call = scheduler_service_pb2.CreateJobRequest(request_id=body.get("request_id") or uuid.uuid4().hex, spec=spec)
-    job = await _create(ctx, call, caller)
-    suite = await ctx.catalogue.suite(spec.suite.suite)
-    return JSONResponse(
-        {
-            "job_id": job.job_id,
-            "message": message,
-            "estimated_duration": await estimate.duration(ctx.backend, job, suite, caller),
-            **({"source_job": spec.reuse.job_id} if spec.reuse.job_id else {}),
-        }
-    )
-
-
-async def _create(
-    ctx: context.Context, call: scheduler_service_pb2.CreateJobRequest, caller: rpc.Identity
-) -> job_pb2.Job:
+    request_id = call.body.get("request_id") or uuid.uuid4().hex
+    request = scheduler_service_pb2.CreateJobRequest(request_id=request_id, spec=spec)
     try:
-        return (await ctx.backend.ask(ctx.backend.scheduler.CreateJob, call, caller)).job
+        made = await call.ask(call.ctx.backend.scheduler.CreateJob, request)
     except LimitReachedError as error:
         raise LimitReachedError(QUEUE_FULL, error.retry_after_s) from error
     except InvalidRequestError as error:
         # The scheduler names fields of its own message, which the API's users never see.
         raise InvalidRequestError(error.message) from error
+    job, suite = made.job, await call.ctx.catalogue.suite(spec.suite.suite)
+    return JSONResponse(
+        {
+            "job_id": job.job_id,
+            "message": message,
+            "estimated_duration": await estimate.duration(call.ctx.backend, job, suite, call.caller),
+            **({"source_job": spec.reuse.job_id} if spec.reuse.job_id else {}),
+            **({"webhook_secret": made.webhook_secret} if made.webhook_secret else {}),
+        }
+    )
 
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def queueing(check: Check, *, needed: bool = True) -> dict[str, Any]:
+    """What the endpoints have in common that queue a job."""
+    return {"answer": STARTED, "body": check, "body_needed": needed, "gives": {"job_id": "/job_id"}}
+
+
+RUN = Endpoint(
+    "POST",
+    "/run",
+    run,
+    "runBenchmark",
+    "Queue a job; answers at once with its id.",
+    errors=(409,),
+    **queueing(BODY),
+)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from services.errors import InvalidRequestError
 from services.gateway import context, jobs
-from services.gateway.api.run import RERUN, copy_of
+from services.gateway.api.again import RERUN, copy_of
 from services.gateway.pages.job import go_to
 from services.gateway.pages.run import queue_once
 from services.gateway.parameters import INT32_MAX

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from services import rpc
-from services.errors import NotFoundError, TouchstoneError
+from services.errors import TouchstoneError
 from services.gateway import context, jobs
 from services.gateway.auth import Caller
 from services.gateway.context import Context
-from services.gateway.limits import Streams
+from services.gateway.feed import Feed, following
 from services.gateway.pages.items import FILTERS, listing
-from services.gateway.pages.job import REGIONS, trouble_of, view
+from services.gateway.pages.job import REGIONS, view
 from services.gateway.pages.shell import Shell
 from touchstone.v1 import job_pb2, metric_pb2
 
@@ -28,39 +26,6 @@ RESULT_EVERY_S = 1.5
 ITEMS_EVERY_S = 2.0
 """How often items, or only their counts, are asked for."""
 SEND_EVERY_S = 0.5
-RECONNECT_S = 1.0
-
-
-class Feed:
-    """The newest state of one job, kept up to date by a task of its own."""
-
-    def __init__(self, ctx: Context, job: job_pb2.Job, caller: rpc.Identity) -> None:
-        self._ctx = ctx
-        self._caller = caller
-        self.job = job
-        self.seen = datetime.now(UTC)
-        self.silent = False
-        self.changed = asyncio.Event()
-
-    async def follow(self) -> None:
-        """Watches until the job is finished; a scheduler that goes away is waited for, for ever."""
-        while not jobs.is_finished(self.job):
-            try:
-                async for job in self._ctx.backend.watch(self.job.job_id, self._caller):
-                    self._take(job)
-                # A stream that ends before the job does comes from a scheduler that shuts down.
-            except NotFoundError:
-                with contextlib.suppress(TouchstoneError):
-                    self._take(await jobs.find(self._ctx.backend, self.job.job_id, self._caller))
-            except TouchstoneError:
-                self.silent = True
-                self.changed.set()
-            if not jobs.is_finished(self.job):
-                await asyncio.sleep(RECONNECT_S)
-
-    def _take(self, job: job_pb2.Job) -> None:
-        self.job, self.seen, self.silent = job, datetime.now(UTC), False
-        self.changed.set()
 
 
 async def events(request: Request) -> Response:
@@ -73,62 +38,59 @@ async def events(request: Request) -> Response:
         # Refused here, while there is still a status to answer with; the stream takes its own slot when it starts.
         pass
     return StreamingResponse(
-        _stream(request, ctx, Feed(ctx, job, caller), pause),
+        _stream(request, ctx, job, pause),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _stream(request: Request, ctx: Context, feed: Feed, pause: float) -> AsyncIterator[bytes]:
+async def _stream(request: Request, ctx: Context, job: job_pb2.Job, pause: float) -> AsyncIterator[bytes]:
     caller = context.caller(request)
     with ctx.streams.slot(caller.identity.user):
-        async for message in _messages(ctx, feed, caller, pause):
-            yield message
+        async with following(ctx.backend, job, caller.identity) as feed:
+            async for message in _messages(ctx, feed, caller, pause):
+                yield message
 
 
 async def _messages(ctx: Context, feed: Feed, caller: Caller, pause: float) -> AsyncIterator[bytes]:
     shell = Shell("", caller, None, [])
-    following = asyncio.create_task(feed.follow())
     ends = time.monotonic() + ctx.settings.stream_max_age_s
     sent: dict[str, str] = {}
     result = metric_pb2.JobResult(job_id=feed.job.job_id)
     asked = listed = 0.0
     count = 0
     full = False
-    try:
-        yield b": open\n\n"
-        while time.monotonic() < ends and not ctx.streams.stopping.is_set():
-            feed.changed.clear()
-            last = jobs.is_finished(feed.job)
-            if last or (feed.job.progress.items_done and time.monotonic() - asked >= RESULT_EVERY_S):
-                asked = time.monotonic()
-                with contextlib.suppress(TouchstoneError):
-                    result = await jobs.result_of(ctx.backend, feed.job.job_id, caller.identity)
-            stale = feed.seen.strftime("%H:%M:%S") if feed.silent else ""
-            values = view(feed.job, result, caller.identity, stale, await trouble_of(ctx, feed.job))
-            parts = {
-                name: ctx.templates.get_template(template).render(shell=shell, **values)
-                for name, template in REGIONS.items()
-            }
-            if last or (feed.job.progress.items_done and time.monotonic() - listed >= ITEMS_EVERY_S):
-                listed = time.monotonic()
-                # Rows that fill a page stay as they are until the end; counts go on.
-                full = await _add_items(ctx, feed, caller.identity, shell, parts, rows=last or not full) or full
+    yield b": open\n\n"
+    while time.monotonic() < ends and not ctx.streams.stopping.is_set():
+        feed.changed.clear()
+        last = jobs.is_finished(feed.job)
+        if last or (feed.job.progress.items_done and time.monotonic() - asked >= RESULT_EVERY_S):
+            asked = time.monotonic()
             with contextlib.suppress(TouchstoneError):
-                shell_now = Shell("", caller, await ctx.catalogue.queue(), [])
-                parts["queue"] = ctx.templates.get_template("_queue.html").render(shell=shell_now)
-            fresh = {name: html for name, html in parts.items() if sent.get(name) != html}
-            if fresh:
-                sent |= fresh
-                count += 1
-                yield _message(count, fresh)
-            if last:
-                yield b"event: done\ndata: finished\n\n"
-                return
-            if not await _wait(feed.changed, ctx.streams, min(ctx.settings.heartbeat_s, RESULT_EVERY_S), pause):
-                yield b": still here\n\n"
-    finally:
-        following.cancel()
+                result = await jobs.result_of(ctx.backend, feed.job.job_id, caller.identity)
+        stale = feed.seen.strftime("%H:%M:%S") if feed.silent else ""
+        values = view(feed.job, result, caller.identity, stale, await ctx.catalogue.trouble(feed.job))
+        parts = {
+            name: ctx.templates.get_template(template).render(shell=shell, **values)
+            for name, template in REGIONS.items()
+        }
+        if last or (feed.job.progress.items_done and time.monotonic() - listed >= ITEMS_EVERY_S):
+            listed = time.monotonic()
+            # Rows that fill a page stay as they are until the end; counts go on.
+            full = await _add_items(ctx, feed, caller.identity, shell, parts, rows=last or not full) or full
+        with contextlib.suppress(TouchstoneError):
+            shell_now = Shell("", caller, await ctx.catalogue.queue(), [])
+            parts["queue"] = ctx.templates.get_template("_queue.html").render(shell=shell_now)
+        fresh = {name: html for name, html in parts.items() if sent.get(name) != html}
+        if fresh:
+            sent |= fresh
+            count += 1
+            yield _message(count, fresh)
+        if last:
+            yield b"event: done\ndata: finished\n\n"
+            return
+        if not await feed.wait(ctx.streams, min(ctx.settings.heartbeat_s, RESULT_EVERY_S), pause):
+            yield b": still here\n\n"
 
 
 async def _add_items(
@@ -150,20 +112,6 @@ async def _add_items(
             name=name, count=count, follows=True
         )
     return rows and bool(found.more)
-
-
-async def _wait(changed: asyncio.Event, streams: Streams, most: float, pause: float) -> bool:
-    """Waits `pause`, then for a change, but for `most` seconds only. False when nothing changed."""
-    stopping = asyncio.create_task(streams.stopping.wait())
-    changing = asyncio.create_task(changed.wait())
-    try:
-        done, _ = await asyncio.wait((stopping,), timeout=pause)
-        if not done:
-            done, _ = await asyncio.wait((stopping, changing), timeout=most, return_when=asyncio.FIRST_COMPLETED)
-        return bool(done)
-    finally:
-        stopping.cancel()
-        changing.cancel()
 
 
 # Rows that someone has filtered, searched or opened stay as they are: such a table no longer carries the mark.

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.gateway.api.results import is_bounded
+from services.gateway.api.metrics import is_bounded
 from services.gateway.jobs import moment
-from touchstone.v1 import metric_pb2
+from touchstone.v1 import metric_pb2, suite_pb2
 
 MISSING = "–"
 METRIC_WORDS = {
@@ -47,6 +47,12 @@ def hundredths(value: float) -> str:
     """A metric × 100 with one decimal."""
     text = f"{value * 100:.1f}"
     return "0.0" if text == "-0.0" else text.replace("-", "−")
+
+
+def change(difference: float) -> str:
+    """A difference of two metrics in points, with its sign: +0.4, −1.2, 0.0."""
+    text = hundredths(difference)
+    return f"+{text}" if difference > 0 and text != "0.0" else text
 
 
 def mean(metric: metric_pb2.Metric) -> str:
@@ -197,6 +203,11 @@ def gigabytes(size: int) -> str:
 def ordinal(place: int) -> str:
     ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
     return f"{place}{ending}"
+
+
+def mode(mode_: suite_pb2.Mode) -> str:
+    """How items are scored, in words."""
+    return "log-likelihood" if mode_ == suite_pb2.MODE_LOGLIKELIHOOD else "generate"
 
 
 def plural(count: int, word: str) -> str:

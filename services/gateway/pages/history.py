@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict, dataclass
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -10,10 +11,42 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import TouchstoneError
 from services.gateway import context, jobs, palette
+from services.gateway.pages.job_rows import job_rows
 from services.gateway.pages.shell import fragment, is_fragment, render
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 
 PAGE_SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address asks for; empty means any. `model` is an exact id, `query` a part of it in any case."""
+
+    status: str
+    suite: str
+    model: str
+    query: str
+
+    def __bool__(self) -> bool:
+        return any(asdict(self).values())
+
+    def address(self, **changes: str) -> str:
+        """The page with these filters, with `changes` to its query."""
+        return "/jobs?" + urlencode({name: value for name, value in (asdict(self) | changes).items() if value})
+
+    def export(self, form: str) -> str:
+        """The same jobs as a file."""
+        asked = {"kind": "jobs", "format": form, "status": self.status, "suite": self.suite}
+        asked |= {"model_name": self.model, "query": self.query}
+        return "/api/v1/benchmarking/export?" + urlencode({name: value for name, value in asked.items() if value})
+
+    def fit(self, job: job_pb2.Job) -> bool:
+        return (
+            self.status in ("", jobs.STATUS[job.state])
+            and self.suite in ("", jobs.suite_of(job))
+            and self.model in ("", job.spec.model)
+            and self.query.lower() in job.spec.model.lower()
+        )
 
 
 async def history(request: Request) -> Response:
@@ -21,39 +54,38 @@ async def history(request: Request) -> Response:
     ctx, caller = context.of(request), context.identity(request)
     query = request.query_params
     status = query.get("status", "") if query.get("status", "") in jobs.STATUSES else ""
-    suite, model, after = query.get("suite", ""), query.get("model", ""), query.get("after", "")
+    after = query.get("after", "")
+    chosen = Filters(status, query.get("suite", ""), query.get("model", ""), query.get("query", "").strip()[:200])
     call = results_service_pb2.ResultsServiceListJobsRequest(
         page_size=PAGE_SIZE,
         page_token=after,
-        model=model,
-        suite=suite,
+        model=chosen.model,
+        suite=chosen.suite,
         states=jobs.states(status) if status else [],
+        model_query=chosen.query,
+        with_scores=True,
     )
     answer, live = await asyncio.gather(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller), _live(request))
-    rows = [live.pop(job.job_id, job) for job in answer.jobs]
+    found = [live.pop(job.job_id, job) for job in answer.jobs]
     if not after:
         # A job queued a moment ago may not be stored yet.
-        rows = [job for job in live.values() if _fits(job, status, suite, model)] + rows
-    rows = [job for job in rows if not status or jobs.STATUS[job.state] == status]
-    rows.sort(key=lambda job: -job.created_at.ToNanoseconds())
-    filters = {name: value for name, value in (("status", status), ("suite", suite), ("model", model)) if value}
+        found = [job for job in live.values() if not jobs.is_finished(job) and chosen.fit(job)] + found
+    found = [job for job in found if not status or jobs.STATUS[job.state] == status]
+    found.sort(key=lambda job: -job.created_at.ToNanoseconds())
     try:
         suites, keys = [s.suite for s in await ctx.catalogue.suites()], await ctx.catalogue.model_keys()
     except TouchstoneError:
         suites, keys = [], []
     values = {
-        "rows": rows,
+        "rows": job_rows(found, answer.scores),
         "total": answer.total_size,
-        "status": status,
+        "chosen": chosen,
         "statuses": jobs.STATUSES,
-        "suite": suite,
-        "suites": sorted({*suites, *([suite] if suite else [])}),
-        "model": model,
-        "more": "/jobs?" + urlencode(filters | {"after": answer.next_page_token}) if answer.next_page_token else "",
-        "here": "/jobs?" + urlencode(filters),
-        "first_page": not after,
-        "slots": palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in rows)),
-        "refresh": not after and any(not jobs.is_finished(job) for job in rows),
+        "suites": sorted({*suites, *([chosen.suite] if chosen.suite else [])}),
+        "more": chosen.address(after=answer.next_page_token) if answer.next_page_token else "",
+        "here": chosen.address(),
+        "slots": palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in found)),
+        "refresh": not after and any(not jobs.is_finished(job) for job in found),
     }
     if is_fragment(request):
         return fragment(request, "jobs/_rows.html" if after else "jobs/_history.html", values)
@@ -71,15 +103,6 @@ async def _live(request: Request) -> dict[str, job_pb2.Job]:
     return {job.job_id: job for job in answer.jobs}
 
 
-def _fits(job: job_pb2.Job, status: str, suite: str, model: str) -> bool:
-    return (
-        not jobs.is_finished(job)
-        and status in ("", jobs.STATUS[job.state])
-        and suite in ("", jobs.suite_of(job))
-        and model in ("", job.spec.model)
-    )
-
-
 async def jump(request: Request) -> Response:
     """The search box: a job's id, a suite or a model."""
     ctx = context.of(request)
@@ -94,7 +117,7 @@ async def jump(request: Request) -> Response:
             return RedirectResponse("/leaderboard?" + urlencode({"suite": text.lower()}), 303)
     except TouchstoneError:
         pass
-    return RedirectResponse("/jobs?" + urlencode({"model": text}), 303)
+    return RedirectResponse("/jobs?" + urlencode({"query": text}), 303)
 
 
 async def _job_named(request: Request, text: str) -> str:

@@ -132,7 +132,11 @@ async def item(request: Request) -> Response:
         job_id=job_id, task=request.path_params["task"], item=request.path_params["item"], repeat=_repeat(request)
     )
     stored = (await ctx.backend.ask(ctx.backend.results.GetItem, call, caller)).item
-    values = {"row": _row(stored, stored.result.prompt), "stored": stored, "job_id": job_id}
+    dropped = ""
+    if not stored.result.prompt:
+        result_call = results_service_pb2.GetJobResultRequest(job_id=job_id)
+        dropped = (await ctx.backend.ask(ctx.backend.results.GetJobResult, result_call, caller)).result.texts_dropped
+    values = {"row": _row(stored, stored.result.prompt), "stored": stored, "job_id": job_id, "dropped": dropped}
     if is_fragment(request):
         return fragment(request, "jobs/_item_detail.html", values)
     return await render(request, "jobs/item.html", "history", values)

@@ -13,13 +13,13 @@ from starlette.responses import RedirectResponse, Response
 from services import rpc
 from services.errors import TouchstoneError
 from services.gateway import context, jobs, palette
-from services.gateway.api.results import percent, total_seconds
+from services.gateway.api.job import percent, total_seconds
 from services.gateway.charts import Axis
 from services.gateway.pages import receipt
 from services.gateway.pages.items import Listing
 from services.gateway.pages.items import load as load_items
 from services.gateway.pages.shell import render
-from touchstone.v1 import endpoint_pb2, job_pb2, metric_pb2, scheduler_service_pb2
+from touchstone.v1 import job_pb2, metric_pb2, scheduler_service_pb2
 
 REFRESH = (("", "Live"), ("1", "1 s"), ("5", "5 s"), ("30", "30 s"), ("60", "60 s"))
 REGIONS = {
@@ -88,7 +88,7 @@ async def job_page(request: Request) -> Response:
         _result(request, job), load_items(request, job.job_id), _slot(request, job)
     )
     refresh = request.query_params.get("refresh", "")
-    values = view(job, result, caller, trouble=await trouble_of(ctx, job)) | {
+    values = view(job, result, caller, trouble=await ctx.catalogue.trouble(job)) | {
         "listing": listing if isinstance(listing, Listing) else None,
         "items_problem": listing if isinstance(listing, str) else "",
         "refresh": refresh if refresh in dict(REFRESH) else "",
@@ -96,20 +96,6 @@ async def job_page(request: Request) -> Response:
         "slot": slot,
     }
     return await render(request, "jobs/show.html", "history", values)
-
-
-async def trouble_of(ctx: context.Context, job: job_pb2.Job) -> str:
-    """What keeps a running job's endpoint from answering now, in its own words; empty when nothing is known to."""
-    if job.state != job_pb2.Job.STATE_RUNNING:
-        return ""
-    try:
-        endpoints = await ctx.catalogue.endpoints()
-    except TouchstoneError:
-        return ""
-    known = next((endpoint for endpoint in endpoints if endpoint.endpoint == job.spec.endpoint), None)
-    if known is None or known.state == endpoint_pb2.Endpoint.STATE_REACHABLE:
-        return ""
-    return known.detail
 
 
 def view(

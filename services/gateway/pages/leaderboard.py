@@ -17,7 +17,9 @@ from services.gateway.api.leaderboard import SUITE_SCORE, require_known, unknown
 from services.gateway.catalogue import Catalogue
 from services.gateway.charts import Axis
 from services.gateway.jobs import STATUS
+from services.gateway.pages.distinctions import distinctions
 from services.gateway.pages.heat import columns
+from services.gateway.pages.item_sets import choices
 from services.gateway.pages.shell import fragment, is_fragment, render
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
@@ -34,6 +36,7 @@ class View:
     mode: str
     top: int
     endpoint: str
+    item_set: str
     baselines: bool
     unranked: bool
 
@@ -49,6 +52,7 @@ class View:
             mode=query.get("mode", "") if query.get("mode", "") in MODES else "generate",
             top=int(top) if top.isdecimal() and int(top[:4]) in TOPS else 20,
             endpoint=query.get("endpoint", ""),
+            item_set=query.get("item_set", ""),
             baselines="baselines" in boxes,
             unranked="unranked" in boxes,
         )
@@ -65,7 +69,7 @@ async def home(request: Request) -> Response:
 
 async def leaderboard(request: Request) -> Response:
     """The board of one suite, as a page or as the part that its filters replace."""
-    ctx, caller = context.of(request), context.identity(request)
+    ctx = context.of(request)
     chosen = request.query_params.get("suite", "") or await _newest_suite(request)
     try:
         suites = await ctx.catalogue.suites()
@@ -79,13 +83,11 @@ async def leaderboard(request: Request) -> Response:
     if "form" in request.query_params and view.metric not in _metrics((), known) and view.metric in _all(suites):
         # The form was sent for another suite, which has this metric.
         view = replace(view, metric=SUITE_SCORE)
-    call = results_service_pb2.GetLeaderboardRequest(
-        suite=view.suite, metric=view.metric, limit=view.top, mode=MODES[view.mode], endpoint=view.endpoint
-    )
-    try:
-        board = await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, caller)
-    except (NotFoundError, InvalidRequestError):
-        board = results_service_pb2.GetLeaderboardResponse()
+    board = await _board(request, view)
+    if view.item_set and not board.entries:
+        # Nothing has run on these items with the other choices, or they are of another suite.
+        view = replace(view, item_set="")
+        board = await _board(request, view)
     problem = await _problem(ctx.catalogue, view, board, suites)
     if problem:
         board = results_service_pb2.GetLeaderboardResponse()
@@ -112,6 +114,9 @@ async def leaderboard(request: Request) -> Response:
         "floors": floors if view.baselines else [],
         "unranked": unranked if view.unranked else [],
         "reasons": {e.job_id: unranked_word(e) for e in unranked},
+        "apart": distinctions(board.entries),
+        "changes": {e.job_id: _change(e) for e in ranked},
+        "item_sets": choices(board.item_sets),
         "axis": _axis(ranked, unranked if view.unranked else []),
         "columns": columns(ranked, floors, known),
         "slots": palette.assign(keys, ((e.endpoint, e.model) for e in shown)),
@@ -122,6 +127,23 @@ async def leaderboard(request: Request) -> Response:
     if is_fragment(request):
         return fragment(request, "leaderboard/_board.html", values)
     return await render(request, "leaderboard/index.html", "leaderboard", values, 400 if problem else 200)
+
+
+async def _board(request: Request, view: View) -> results_service_pb2.GetLeaderboardResponse:
+    """Without entries where the service does not know the suite or the metric."""
+    ctx = context.of(request)
+    call = results_service_pb2.GetLeaderboardRequest(
+        suite=view.suite,
+        metric=view.metric,
+        limit=view.top,
+        mode=MODES[view.mode],
+        endpoint=view.endpoint,
+        item_set=view.item_set,
+    )
+    try:
+        return await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, context.identity(request))
+    except (NotFoundError, InvalidRequestError):
+        return results_service_pb2.GetLeaderboardResponse()
 
 
 async def _problem(
@@ -153,6 +175,13 @@ async def _newest_suite(request: Request) -> str:
     call = results_service_pb2.ResultsServiceListJobsRequest(page_size=20, states=[job_pb2.Job.STATE_COMPLETED])
     answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
     return next((job.spec.suite.suite for job in answer.jobs if job.spec.HasField("suite")), "")
+
+
+def _change(entry: metric_pb2.LeaderboardEntry) -> float | None:
+    """Against the configuration's run before; None without one."""
+    if not entry.HasField("previous_mean") or not entry.score.HasField("mean"):
+        return None
+    return entry.score.mean - entry.previous_mean
 
 
 def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
@@ -194,4 +223,6 @@ def _axis(ranked: Sequence[metric_pb2.LeaderboardEntry], unranked: Sequence[metr
 
 
 def _api_query(view: View) -> dict[str, str | int]:
-    return {"suite": view.suite, "metric": view.metric, "limit": view.top}
+    """What the API is asked for the same board."""
+    asked: dict[str, str | int] = {"suite": view.suite, "metric": view.metric, "limit": view.top, "mode": view.mode}
+    return asked | {n: v for n, v in (("endpoint", view.endpoint), ("item_set", view.item_set)) if v}

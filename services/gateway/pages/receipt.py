@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from services.gateway import jobs
 from services.gateway.pages import formatting
-from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+from touchstone.v1 import job_pb2, metric_pb2
 
 MOST_SOURCES = 4
 """Data sets named one by one; more are counted."""
@@ -13,7 +14,6 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
     """(name, what, its hash or version), without those of which nothing is known."""
     spec, receipt = job.spec, job.receipt
     answers = f", {max(1, spec.suite.repeats)} answers an item" if spec.suite.repeats > 1 else ""
-    mode = "log-likelihood" if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD else "generate"
     digest = receipt.model_digest.removeprefix("sha256:")[:12]
     served = [name for name in result.served_models if name != spec.model]
     found = [
@@ -26,11 +26,11 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Item set", formatting.plural(sum(p.items for p in job.plan), "item") if job.plan else "", job.item_set[:6]),
         ("Prompt", *_prompt(job)),
         ("Template", {"endpoint": "the endpoint's own", "none": "none"}.get(receipt.template, ""), ""),
-        ("Mode", f"{mode}, {spec.suite.shots}-shot{answers}", ""),
+        ("Mode", f"{formatting.mode(spec.mode)}, {spec.suite.shots}-shot{answers}", ""),
         ("Asked with", sampling_words(spec.sampling), ""),
         ("Sent", receipt.parameters, ""),
         ("Seed", str(spec.suite.seed) if spec.suite.limit or spec.suite.shots else "", ""),
-        ("Answers of", f"job {receipt.source_job[:8]}" if receipt.source_job else "", ""),
+        ("Answers of", f"job {jobs.short_id(receipt.source_job)}" if receipt.source_job else "", ""),
         ("Concurrency", f"{receipt.concurrency} per evaluator" if receipt.concurrency else "", ""),
         ("Software", f"Touchstone {receipt.software}" if receipt.software else "", ""),
         ("Configuration", "", receipt.configuration[:12]),

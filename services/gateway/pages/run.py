@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from services.errors import TouchstoneError
 from services.gateway import context, estimate, palette
-from services.gateway.api.run import PRIORITIES
+from services.gateway.api.job import PRIORITIES
 from services.gateway.pages.job import go_to
 from services.gateway.pages.run_form import Checked, Form, categories, left_out, modes, shots_of
 from services.gateway.pages.shell import fragment, is_fragment, render

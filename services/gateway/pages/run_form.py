@@ -12,12 +12,11 @@ from typing import Any
 from starlette.datastructures import FormData, QueryParams
 
 from services.gateway.api.figures import MODES
-from services.gateway.api.run import MOST_REPEATS, MOST_SHOTS, PRIORITIES
+from services.gateway.api.job import PRIORITIES
+from services.gateway.api.run import MOST_REPEATS, MOST_SHOTS
 from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
-_SCORES_CONTINUATIONS = ("openai", "vllm", "engine")
-"""Kinds of endpoints whose protocol has log-likelihoods of given texts."""
 _OPEN_TASK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -166,10 +165,14 @@ def modes(
             chosen = [task for task in suite.tasks if task.task in tasks]
             if chosen and not any(value in task.modes for task in chosen):
                 why = f"{chosen[0].title or chosen[0].task} cannot run in it"
-        if value == suite_pb2.MODE_LOGLIKELIHOOD and endpoint and endpoint.kind not in _SCORES_CONTINUATIONS:
+        if value == suite_pb2.MODE_LOGLIKELIHOOD and endpoint and _gives_none(endpoint.capabilities):
             why = f"{endpoint.endpoint} gives no log-likelihoods"
         found.append((mode, why))
     return found
+
+
+def _gives_none(protocol: endpoint_pb2.Capabilities) -> bool:
+    return protocol.HasField("loglikelihood") and not protocol.loglikelihood
 
 
 def shots_of(suite: suite_pb2.Suite | None, tasks: Sequence[str]) -> int:

@@ -22,6 +22,7 @@ def environment() -> Environment:
     env.filters.update(
         number=formatting.number,
         hundredths=formatting.hundredths,
+        change=formatting.change,
         mean=formatting.mean,
         bounds=formatting.bounds,
         interval=formatting.interval,
@@ -30,6 +31,7 @@ def environment() -> Environment:
         rough=formatting.rough,
         ms=formatting.milliseconds,
         clock=formatting.clock,
+        short_id=jobs.short_id,
         stamp=formatting.stamp,
         ago=formatting.ago,
         gigabytes=formatting.gigabytes,

@@ -1,0 +1,178 @@
+"""The OpenAPI 3.1 document, made from the endpoints themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import services
+from services.gateway.api.endpoint import JSON, Call, Endpoint
+from services.gateway.api.query import Parameter
+from services.gateway.api.schema import OBJECT, STRING, Schema, about, array, shape
+from services.gateway.responses import JSONResponse
+
+_PATH: dict[str, Schema] = {
+    "job_id": about({"type": "string", "format": "uuid"}, "A job's id."),
+    "task": about(STRING, "A task of the job."),
+    "item": about({"type": "integer", "minimum": 0}, "Row in the published split, from 0."),
+    "configuration": about(STRING, "A configuration's hash, name or alias."),
+    "schedule_id": about({"type": "string", "format": "uuid"}, "A schedule's id."),
+    "webhook_id": about({"type": "string", "format": "uuid"}, "A webhook's id."),
+    "delivery_id": about(STRING, "A delivery's id."),
+}
+_FIELD = shape({"field": STRING, "message": STRING})
+_ERROR = shape(
+    {
+        "detail": about(STRING, "What is wrong and what to do."),
+        "retry_after": about({"type": "integer"}, "Seconds until another try makes sense."),
+        "errors": about(array(_FIELD), "One for each wrong field."),
+    },
+    name="Error",
+    optional=("retry_after", "errors"),
+)
+_STATUSES = {
+    400: "The request cannot be read, or names what is not there.",
+    401: "No valid token.",
+    403: "Not yours, or not from here.",
+    404: "No such thing.",
+    405: "Another method than the path has; `Allow` names those there are.",
+    409: "Not possible in the present state.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    422: "Fields are missing, unknown, of the wrong type or out of range.",
+    429: "A limit is reached: requests in a minute, waiting jobs, or open streams.",
+    500: "Something broke; the logs have the details.",
+    501: "Known, but not available in this installation.",
+    503: "A service does not answer; try again in a moment.",
+    504: "Took too long.",
+}
+_ALWAYS = (400, 401, 403, 405, 429, 500, 501, 503, 504)
+_PATH_NAMES = re.compile(r"{(\w+)}")
+
+
+def document(endpoints: Sequence[Endpoint], base: str) -> dict[str, Any]:
+    """The whole document; named schemas stand once, under components."""
+    components: dict[str, Schema] = {}
+    paths: dict[str, Any] = {}
+    for endpoint in endpoints:
+        operation = _lifted(_operation(endpoint, endpoints), components)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+    error = {JSON: {"schema": _lifted(_ERROR, components)}}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Touchstone",
+            "version": services.__version__,
+            "description": "Self-service benchmarking of AI models.",
+        },
+        "servers": [{"url": base}],
+        "security": [{"bearer": []}, {"key": []}],
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "responses": {str(status): {"description": words, "content": error} for status, words in _STATUSES.items()},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            },
+        },
+    }
+
+
+def statuses(endpoint: Endpoint) -> list[int]:
+    """Every error that the endpoint may answer."""
+    follow = {*_ALWAYS, *endpoint.errors}
+    if endpoint.query:
+        follow.add(422)
+    if endpoint.body is not None:
+        follow |= {413, 415, 422}
+    if _PATH_NAMES.search(endpoint.path):
+        follow.add(404)
+    return sorted(follow)
+
+
+def _operation(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    ok: dict[str, Any] = {
+        "description": "OK",
+        "content": {media: {"schema": endpoint.answer} for media in endpoint.media},
+    }
+    if links := _links(endpoint, endpoints):
+        ok["links"] = links
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "summary": endpoint.about,
+        "parameters": [
+            *({"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in _names(endpoint)),
+            *(_query_parameter(parameter) for parameter in endpoint.query),
+        ],
+        "responses": {"200": ok}
+        | {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses(endpoint)},
+    }
+    if endpoint.body is not None:
+        operation["requestBody"] = {
+            "required": endpoint.body_needed,
+            "content": {JSON: {"schema": endpoint.body.schema}},
+        }
+    return operation
+
+
+def _names(endpoint: Endpoint) -> list[str]:
+    return _PATH_NAMES.findall(endpoint.path)
+
+
+def _query_parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "required": parameter.required,
+        "description": parameter.about,
+        "schema": parameter.schema,
+    }
+
+
+def _links(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """To every endpoint whose path can be filled from this one's answer and path."""
+    own, links = _names(endpoint), {}
+    for other in endpoints:
+        wanted = _names(other)
+        if not any(name in endpoint.gives for name in wanted) or not all(
+            name in endpoint.gives or name in own for name in wanted
+        ):
+            continue
+        links[other.name] = {
+            "operationId": other.name,
+            "parameters": {
+                name: f"$response.body#{endpoint.gives[name]}" if name in endpoint.gives else f"$request.path.{name}"
+                for name in wanted
+            },
+        }
+    return links
+
+
+def _lifted(part: Any, components: dict[str, Schema]) -> Any:
+    """The part with references in place of named schemas, which go to `components`."""
+    if isinstance(part, list):
+        return [_lifted(one, components) for one in part]
+    if not isinstance(part, dict):
+        return part
+    name = part.get("title")
+    inner = {key: _lifted(value, components) for key, value in part.items()}
+    if not isinstance(name, str) or part.get("type") != "object":
+        return inner
+    reference = {"$ref": f"#/components/schemas/{name}"}
+    words = {"description": inner.pop("description")} if "description" in inner else {}
+    if components.setdefault(name, inner) != inner:
+        raise ValueError(f"two schemas are called {name}")
+    return reference | words
+
+
+def endpoint(listed: Sequence[Endpoint], base: str) -> Endpoint:
+    """`GET /openapi.json`, which describes itself, too."""
+
+    async def openapi(call: Call) -> JSONResponse:
+        return JSONResponse(described)
+
+    made = Endpoint("GET", "/openapi.json", openapi, "getOpenAPI", "This document.", answer=OBJECT)
+    described = document((*listed, made), base)
+    return made

@@ -1,0 +1,62 @@
+"""What tells leaderboard rows of one model apart: how they asked, where names do not say it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from services.gateway.pages import formatting
+from touchstone.v1 import metric_pb2
+
+LONGEST = 28
+"""Characters of one setting that a row has room for."""
+
+
+def distinctions(entries: Sequence[metric_pb2.LeaderboardEntry]) -> dict[str, str]:
+    """By job id: what differs between rows of one model at one endpoint; nothing for rows that stand alone."""
+    alike: dict[tuple[str, str], list[metric_pb2.LeaderboardEntry]] = {}
+    for entry in entries:
+        alike.setdefault((entry.endpoint, entry.model), []).append(entry)
+    found: dict[str, str] = {}
+    for rows in alike.values():
+        if len(rows) > 1:
+            found |= dict(zip((row.job_id for row in rows), _apart(rows), strict=True))
+    return found
+
+
+def _apart(rows: Sequence[metric_pb2.LeaderboardEntry]) -> list[str]:
+    """The settings that differ; where two rows still read the same, the hashes of their configurations beside them."""
+    settings = [_settings(row) for row in rows]
+    names = dict.fromkeys(name for known in settings for name in known)
+    differing = [name for name in names if len({known.get(name) for known in settings}) > 1]
+    words = [", ".join(filter(None, (known.get(name, "") for name in differing))) for known in settings]
+    read = [(text, row.name, row.alias) for text, row in zip(words, rows, strict=True)]
+    return [
+        text if read.count(key) == 1 else ", ".join(filter(None, (text, row.configuration[:6])))
+        for text, key, row in zip(words, read, rows, strict=True)
+    ]
+
+
+def _settings(entry: metric_pb2.LeaderboardEntry) -> Mapping[str, str]:
+    """A setting's words by its name, in the order they are read."""
+    receipt = entry.receipt
+    sent = json.loads(receipt.parameters) if receipt.parameters else {}
+    known = {
+        "mode": formatting.mode(entry.mode),
+        "shots": f"{entry.shots}-shot",
+        "repeats": f"{entry.repeats} answers" if entry.repeats > 1 else "1 answer",
+        **{name: _short(f"{name} {_plain(value)}") for name, value in sent.items()},
+        "template": f"template: {receipt.template}" if receipt.template else "",
+        "digest": f"weights {receipt.model_digest.removeprefix('sha256:')[:6]}" if receipt.model_digest else "",
+    }
+    return {name: words for name, words in known.items() if words}
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

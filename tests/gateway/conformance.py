@@ -1,0 +1,95 @@
+"""Answers of the REST API against its own OpenAPI document, stricter than the document: what it does not name fails."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import re
+from typing import Any
+
+import httpx
+import jsonschema_rs
+
+from services.gateway import api
+from services.gateway.api import openapi
+
+_METHODS = ("get", "put", "post", "delete")
+
+
+@functools.cache
+def document() -> dict[str, Any]:
+    return openapi.document(api.ALL, api.BASE)
+
+
+async def conforms(response: httpx.Response) -> None:
+    """An httpx response hook. Raises AssertionError for what the document does not say."""
+    path = response.request.url.path
+    if not path.startswith("/api/"):
+        return
+    kind = response.headers.get("content-type", "").partition(";")[0]
+    if kind in ("application/json", ""):
+        await response.aread()
+    check(response.request.method, path, response.status_code, kind, response)
+
+
+def check(method: str, path: str, status: int, kind: str, response: httpx.Response) -> None:
+    template = _template(path)
+    if status >= 400:
+        assert kind == "application/json", f"{method} {path}: {status} is {kind!r}"
+        if method != "HEAD":
+            assert response.json()["detail"], f"{method} {path}: {status} without a detail"
+    operation = document()["paths"].get(template, {}).get("get" if method == "HEAD" else method.lower())
+    if operation is None:
+        assert status in (204, 400, 401, 403, 404, 405, 413, 429), f"{method} {path}: {status}"
+        return
+    assert str(status) in operation["responses"], f"{method} {template}: {status} is not documented"
+    content = _resolved(operation["responses"][str(status)])["content"]
+    assert kind in content, f"{method} {template}: {status} as {kind!r}; documented {list(content)}"
+    if kind == "application/json" and method != "HEAD":
+        problems = [
+            str(error)
+            for error in _validator(template, method.lower(), str(status)).iter_errors(json.loads(response.content))
+        ]
+        assert not problems, f"{method} {template}: {problems[:3]}"
+
+
+def _template(path: str) -> str:
+    below = path.removeprefix(api.BASE)
+    found: list[str] = [
+        template
+        for template in document()["paths"]
+        if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template), below) is not None
+    ]
+    return min(found, key=lambda template: template.count("{"), default="")
+
+
+def _resolved(part: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = part
+    if "$ref" in part:
+        found = document()
+        for name in part["$ref"].removeprefix("#/").split("/"):
+            found = found[name]
+    return found
+
+
+@functools.cache
+def _validator(template: str, method: str, status: str) -> Any:
+    operation = document()["paths"][template][method]
+    schema = _resolved(operation["responses"][status])["content"]["application/json"]["schema"]
+    schemas = _closed(copy.deepcopy(document()["components"]["schemas"]))
+    return jsonschema_rs.Draft202012Validator(
+        _closed(copy.deepcopy(schema)) | {"components": {"schemas": schemas}}, validate_formats=True
+    )
+
+
+def _closed(part: Any) -> Any:
+    """The schema with every object that names its members holding no others."""
+    if isinstance(part, list):
+        return [_closed(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    closed = {name: _closed(value) for name, value in part.items()}
+    if "properties" in closed and "type" in closed:
+        closed.setdefault("additionalProperties", False)
+    return closed

@@ -1,0 +1,97 @@
+"""Comparisons of the fake results service: runs by model, with figures that hang on nothing but their names."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from services.errors import InvalidRequestError, NotFoundError
+from tests.gateway import fake_data
+from tests.gateway.fake_world import World
+from touchstone.v1 import comparison_pb2, job_pb2, metric_pb2
+
+_KNOWN = ("score", "accuracy", "f1")
+_ITEMS = 400
+_TASK = "sst2"
+
+
+def compare(world: World, request: comparison_pb2.CompareRequest) -> comparison_pb2.CompareResponse:
+    """Every pair of runs, the better one first. "same" models are all alike, "twisted" ones do not compare."""
+    subjects = sorted({*request.subjects, request.baseline} - {""})
+    if len(subjects) < 2:
+        raise InvalidRequestError("Name at least two runs to compare.", "subjects")
+    metrics = list(request.metrics) or ["score"]
+    for metric in metrics:
+        if metric not in _KNOWN:
+            raise InvalidRequestError(f"No task has the metric {metric!r}. Metrics: {', '.join(_KNOWN)}.", "metrics")
+    runs = [_run(world, subject, request.suite, metrics) for subject in subjects]
+    runs.sort(key=lambda run: -run.scores[0].mean)
+    answer = comparison_pb2.CompareResponse(
+        suite=request.suite,
+        mode=request.mode,
+        runs=runs,
+        metrics=metrics,
+        items=_ITEMS,
+        margin=request.margin or 0.01,
+        alpha=request.alpha or 0.05,
+        recommendations=[f"{runs[0].model} is shown to be better than {runs[-1].model}."],
+        notes=["Invented."],
+    )
+    answer.runs[0].rank_low, answer.runs[0].rank_high = 1, 1
+    pairs = [
+        (a, b) for a, b in combinations(runs, 2) if not request.baseline or request.baseline in (a.subject, b.subject)
+    ]
+    for task in ("", _TASK):
+        answer.differences.extend(_difference(a, b, task, metrics[0], len(pairs)) for a, b in pairs)
+    if len(runs) > 2:
+        answer.omnibus.add(
+            metric=metrics[0], test="Cochran's Q", statistic=9.5, degrees_of_freedom=2, p_value=0.01, n=400
+        )
+    return answer
+
+
+def _run(world: World, subject: str, suite: str, metrics: list[str]) -> comparison_pb2.ComparedRun:
+    completed = job_pb2.Job.STATE_COMPLETED
+    found = [
+        job
+        for job in world.jobs.values()
+        if subject in (job.job_id, job.spec.model) and job.state == completed and suite in ("", job.spec.suite.suite)
+    ]
+    if not found:
+        raise NotFoundError(f"{subject!r} has no complete run of {suite}.")
+    job = max(found, key=lambda one: one.created_at.ToNanoseconds())
+    mean = 0.7 if job.spec.model.startswith("same") else 0.5 + sum(job.spec.model.encode()) % 400 / 1000
+    return comparison_pb2.ComparedRun(
+        subject=subject,
+        job_id=job.job_id,
+        model=job.spec.model,
+        endpoint=job.spec.endpoint,
+        configuration=job.receipt.configuration,
+        scores=[fake_data.metric(metric, mean, _ITEMS) for metric in metrics],
+        tasks=[metric_pb2.TaskResult(task=_TASK, metrics=[fake_data.metric("accuracy", mean, _ITEMS)])],
+        completed_at=job.created_at,
+    )
+
+
+def _difference(
+    a: comparison_pb2.ComparedRun, b: comparison_pb2.ComparedRun, task: str, metric: str, pairs: int
+) -> comparison_pb2.Difference:
+    found = comparison_pb2.Difference(
+        a=a.job_id,
+        b=b.job_id,
+        task=task,
+        title="SST-2" if task else "",
+        metric="accuracy" if task else metric,
+        family="tasks" if task else "primary",
+        n=_ITEMS,
+        words=f"{a.model} and {b.model} are compared.",
+    )
+    if "twisted" in (a.model[:7], b.model[:7]):
+        found.verdict, found.reason = comparison_pb2.VERDICT_NOT_COMPARABLE, "the prompts differ"
+        return found
+    found.difference = a.scores[0].mean - b.scores[0].mean
+    found.low, found.high, found.test = found.difference - 0.02, found.difference + 0.02, "exact McNemar"
+    found.p_value = 0.004 if found.difference else 0.21
+    found.verdict = comparison_pb2.VERDICT_BETTER if found.difference else comparison_pb2.VERDICT_NO_DIFFERENCE_SHOWN
+    if pairs > 1:
+        found.p_adjusted, found.correction = min(1.0, found.p_value * pairs), "holm"
+    return found

@@ -1,0 +1,128 @@
+"""Overview, trends, configurations, marks and exports of the fake results service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services import rpc
+from services.errors import ConflictError, NotFoundError, PermissionDeniedError
+from tests.gateway import fake_data
+from tests.gateway.fake_world import World, start_of
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
+
+_COMPLETED = job_pb2.Job.STATE_COMPLETED
+
+
+def list_jobs(
+    world: World, request: results_service_pb2.ResultsServiceListJobsRequest
+) -> results_service_pb2.ResultsServiceListJobsResponse:
+    found = [
+        job
+        for job in world.jobs.values()
+        if request.model in ("", job.spec.model)
+        and request.suite in ("", job.spec.suite.suite)
+        and request.owner in ("", job.owner)
+        and request.project_id in (0, job.spec.project_id)
+        and request.model_query.lower() in job.spec.model.lower()
+        and request.created_after.ToNanoseconds() <= job.created_at.ToNanoseconds()
+        and (not request.states or job.state in request.states)
+    ]
+    found.sort(key=lambda job: -job.created_at.ToNanoseconds())
+    first, size = start_of(request.page_token), request.page_size or 20
+    page = found[first : first + size]
+    scores = [_scores(world, job) for job in page] if request.with_scores else []
+    return results_service_pb2.ResultsServiceListJobsResponse(
+        jobs=page,
+        next_page_token=str(first + size) if first + size < len(found) else "",
+        total_size=len(found),
+        scores=scores,
+    )
+
+
+def _scores(world: World, job: job_pb2.Job) -> results_service_pb2.JobScores:
+    result = world.results.get(job.job_id, metric_pb2.JobResult())
+    scores = results_service_pb2.JobScores(job_id=job.job_id, not_ranked_reason=result.not_ranked_reason)
+    if result.sealed:
+        scores.averages.extend([result.suite_score, fake_data.metric("accuracy", 0.81, 100)])
+    return scores
+
+
+def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> results_service_pb2.GetOverviewResponse:
+    found = [job for job in world.jobs.values() if request.suite in ("", job.spec.suite.suite)]
+    completed = [job for job in found if job.state == _COMPLETED]
+    answer = results_service_pb2.GetOverviewResponse(
+        total_jobs=len(found),
+        completed_jobs=len(completed),
+        complete_jobs=sum(not job.incomplete for job in completed),
+        failed_jobs=sum(job.state == job_pb2.Job.STATE_FAILED for job in found),
+        cancelled_jobs=sum(job.state == job_pb2.Job.STATE_CANCELLED for job in found),
+        models=len({job.spec.model for job in completed if not job.baseline}),
+    )
+    if completed:
+        answer.mean, answer.runs_with_metric = 0.8125, len(completed)
+        answer.latest.CopyFrom(max(completed, key=lambda job: job.finished_at.ToNanoseconds()))
+    return answer
+
+
+def trends(world: World, request: results_service_pb2.ListTrendsRequest) -> results_service_pb2.ListTrendsResponse:
+    answer = results_service_pb2.ListTrendsResponse()
+    for job in world.jobs.values():
+        if job.state != _COMPLETED or job.spec.suite.suite != request.suite:
+            continue
+        trend = answer.trends.add(
+            configuration=job.receipt.configuration,
+            model=job.spec.model,
+            endpoint=job.spec.endpoint,
+            item_set=job.item_set,
+            subset=job.subset,
+            baseline=job.baseline,
+        )
+        score = world.results[job.job_id].suite_score
+        trend.points.add(job_id=job.job_id, completed_at=job.finished_at, score=score)
+    return answer
+
+
+def configurations(world: World) -> results_service_pb2.ListConfigurationsResponse:
+    return results_service_pb2.ListConfigurationsResponse(configurations=list(world.names.values()))
+
+
+def name_configuration(
+    world: World, request: results_service_pb2.NameConfigurationRequest
+) -> results_service_pb2.NameConfigurationResponse:
+    if request.configuration not in world.names:
+        raise NotFoundError(f"Configuration {request.configuration!r} is not known.")
+    named = world.names[request.configuration]
+    if request.HasField("name"):
+        named.name = request.name
+    if request.HasField("alias"):
+        for other in world.names.values():
+            other.alias = "" if other.alias == request.alias else other.alias
+        named.alias = request.alias
+    return results_service_pb2.NameConfigurationResponse(configuration=named)
+
+
+def mark_run(world: World, request: results_service_pb2.MarkRunRequest) -> results_service_pb2.MarkRunResponse:
+    if request.job_id not in world.jobs:
+        raise NotFoundError(f"Benchmark job {request.job_id} not found")
+    job, caller = world.jobs[request.job_id], rpc.identity()
+    if not caller.is_admin and caller.user != job.owner:
+        raise PermissionDeniedError("Only the owner or an admin may mark this run.")
+    if job.state != _COMPLETED:
+        raise ConflictError(f"Job {job.job_id} is not completed.")
+    result = world.results[job.job_id]
+    words = {
+        results_service_pb2.RUN_MARK_INVALIDATED: "invalidated",
+        results_service_pb2.RUN_MARK_SUPERSEDED: "superseded",
+    }
+    result.mark, result.mark_reason = words.get(request.mark, ""), request.reason
+    result.superseded_by = request.superseded_by
+    return results_service_pb2.MarkRunResponse(result=result)
+
+
+def export(world: World, request: results_service_pb2.ExportRequest) -> Iterator[results_service_pb2.ExportResponse]:
+    """What was asked, in three pieces."""
+    if request.HasField("items") and request.items.job_id not in world.jobs:
+        raise NotFoundError(f"Benchmark job {request.items.job_id} not found")
+    kind = results_service_pb2.ExportRequest.Kind.Name(request.kind)
+    for piece in (f"kind\r\n{kind}\r\n", "a,b\r\n", "1,2\r\n"):
+        yield results_service_pb2.ExportResponse(data=piece.encode())

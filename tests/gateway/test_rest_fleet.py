@@ -1,0 +1,80 @@
+"""GET /queue, /evaluators, /endpoints, /models, /suites: what can be run and what waits."""
+
+from __future__ import annotations
+
+from tests.gateway.fake_world import spec
+from tests.gateway.gateway_server import Running
+from tests.gateway.test_rest_results import get
+from touchstone.v1 import job_pb2
+
+
+async def test_the_queue_tells_who_runs_and_who_waits_in_order(gateway: Running) -> None:
+    world = gateway.world
+    running = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.advance(running.job_id, 10)
+    waiting = [world.add(spec("mistral:7b", "demo"), "local", age_s=-n).job_id for n in range(2)]
+    got = await get(gateway, "/queue")
+    assert [job["job_id"] for job in got["running"]] == [running.job_id]
+    assert got["running"][0]["progress"]["items_done"] == 10
+    assert [job["job_id"] for job in got["pending"]] == waiting
+    assert [job["progress"]["queue_position"] for job in got["pending"]] == [1, 2]
+    assert (got["slots"], got["pending_per_user"], got["evaluators"]) == (3, 10, 3)
+
+
+async def test_a_job_that_may_not_be_seen_keeps_its_place_in_the_queue(gateway: Running) -> None:
+    hidden = job_pb2.Job(state=job_pb2.Job.STATE_PENDING, progress=job_pb2.Progress(queue_position=1))
+    gateway.world.jobs[""] = hidden
+    (place,) = (await get(gateway, "/queue"))["pending"]
+    assert (place["status"], place["progress"]["queue_position"]) == ("pending", 1)
+    assert {place[name] for name in ("job_id", "model_name", "owner", "provider", "project_id")} == {None}
+
+
+async def test_evaluators_tell_what_they_serve(gateway: Running) -> None:
+    (one,) = (await get(gateway, "/evaluators"))["evaluators"]
+    assert (one["evaluator"], one["live"], one["suites"]) == ("evaluator-1", True, ["demo", "glue"])
+    assert "ollama" in one["endpoints"]
+
+
+async def test_endpoints_tell_their_state_and_what_to_do(gateway: Running) -> None:
+    found = {one["endpoint"]: one for one in (await get(gateway, "/endpoints"))["endpoints"]}
+    assert (found["grok"]["state"], found["grok"]["detail"]) == ("not_configured", "set XAI_API_KEY")
+    assert (found["ollama"]["state"], found["ollama"]["exclusive"], found["ollama"]["max_model_b"]) == (
+        "reachable",
+        True,
+        40,
+    )
+    assert found["baselines"]["baseline"] is True
+
+
+async def test_models_are_those_of_one_endpoint(gateway: Running) -> None:
+    got = await get(gateway, "/models?provider=ollama")
+    assert got["endpoint"]["endpoint"] == "ollama"
+    first = got["models"][0]
+    assert (first["model"], first["quantization"], first["input_price"]) == ("qwen2.5:7b", "Q4_K_M", None)
+    by_kind = await get(gateway, "/models?provider=baseline")
+    assert by_kind["endpoint"]["endpoint"] == "baselines"
+    assert (
+        "Unknown provider 'nope'. Endpoints here: gemini"
+        in (await get(gateway, "/models?provider=nope", 400))["detail"]
+    )
+    assert (await get(gateway, "/models", 422))["detail"] == "provider is required."
+
+
+async def test_suites_tell_their_tasks_metrics_and_modes(gateway: Running) -> None:
+    suites = {suite["suite"]: suite for suite in (await get(gateway, "/suites"))["suites"]}
+    cola = suites["glue"]["tasks"][0]
+    assert (cola["task"], cola["metrics"], cola["modes"]) == (
+        "cola",
+        ["matthews_correlation", "accuracy"],
+        ["generate"],
+    )
+    assert suites["glue"]["tasks"][5]["score_group"] == "mnli"
+
+
+async def test_a_running_job_says_what_keeps_its_endpoint_from_answering(gateway: Running) -> None:
+    world = gateway.world
+    job = world.start(world.add(spec("gemini-2.5-flash", "demo", endpoint="gemini"), "local").job_id)
+    got = await get(gateway, f"/results/{job.job_id}")
+    assert got["trouble"] == "rate limit, next call in 26 s"
+    world.finish(job.job_id)
+    assert (await get(gateway, f"/results/{job.job_id}"))["trouble"] is None
