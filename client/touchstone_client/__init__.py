@@ -1,4 +1,4 @@
-"""Touchstone from Python and from the command line. Needs grpcio and the generated `touchstone.v1` alone.
+"""Touchstone from Python and from the command line. Needs grpcio and the generated `touchstone.v1`; the command, rich.
 
 from touchstone_client import Client, suite_spec
 
@@ -6,11 +6,41 @@ with Client() as touchstone:
     job = touchstone.run(suite_spec("glue", endpoint="ollama", model="mistral:latest"))
     for state in touchstone.watch(job.job_id):
         print(state.progress.items_done)
+
+`AsyncClient` has the same methods to be awaited.
 """
 
-from touchstone_client.client import Client
-from touchstone_client.errors import ClientError, RefusedError, UnreachableError
+from touchstone_client.client import AsyncClient, Client
+from touchstone_client.errors import (
+    ClientError,
+    InvalidError,
+    LimitError,
+    NotAllowedError,
+    NotFoundError,
+    RefusedError,
+    ServiceError,
+    StateError,
+    UnreachableError,
+    UnsupportedError,
+)
 from touchstone_client.settings import Settings
-from touchstone_client.specs import RERUN, suite_spec
+from touchstone_client.specs import RERUN, sampling_parameters, suite_spec
 
-__all__ = ["RERUN", "Client", "ClientError", "RefusedError", "Settings", "UnreachableError", "suite_spec"]
+__all__ = [
+    "RERUN",
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "InvalidError",
+    "LimitError",
+    "NotAllowedError",
+    "NotFoundError",
+    "RefusedError",
+    "ServiceError",
+    "Settings",
+    "StateError",
+    "UnreachableError",
+    "UnsupportedError",
+    "sampling_parameters",
+    "suite_spec",
+]

@@ -1,13 +1,21 @@
 """Errors of calls, with the sentence that the service gave.
 
 ClientError
-├── RefusedError      the service says no: the request is wrong, not allowed, or not possible now
-└── UnreachableError  no answer
+├── RefusedError          the service says no
+│   ├── InvalidError      the request is wrong; `field` names the place
+│   ├── NotAllowedError   no valid token, or not yours
+│   ├── NotFoundError
+│   ├── StateError        not possible in the present state
+│   ├── LimitError        a quota is used up; `retry_after_s` says when to come back
+│   └── UnsupportedError  this installation does not have it
+├── ServiceError          the service failed; its log says why
+└── UnreachableError      no answer
 """
 
 from __future__ import annotations
 
 import grpc
+from google.rpc import error_details_pb2, status_pb2
 
 
 class ClientError(Exception):
@@ -23,18 +31,102 @@ class RefusedError(ClientError):
     """Asking the same again gives the same answer."""
 
 
+class InvalidError(RefusedError):
+    """The request is wrong. `field` is the path of the field at fault; empty when it is none or several."""
+
+    field = ""
+
+    @classmethod
+    def of(cls, message: str) -> InvalidError:
+        """One that the client itself finds."""
+        return cls(message, grpc.StatusCode.INVALID_ARGUMENT)
+
+
+class NotAllowedError(RefusedError):
+    """The token is missing or unknown, or its user may not do this."""
+
+
+class NotFoundError(RefusedError):
+    """What is named does not exist."""
+
+
+class StateError(RefusedError):
+    """The present state does not allow it, e.g. cancelling what is finished."""
+
+
+class LimitError(RefusedError):
+    """A quota is used up. Another try makes sense after `retry_after_s` seconds."""
+
+    retry_after_s = 1
+
+
+class UnsupportedError(RefusedError):
+    """This installation does not have it."""
+
+
+class ServiceError(ClientError):
+    """The service failed."""
+
+
 class UnreachableError(ClientError):
     """The service does not answer; what was asked may or may not be done."""
 
 
+_REFUSED: dict[grpc.StatusCode, type[RefusedError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidError,
+    grpc.StatusCode.OUT_OF_RANGE: InvalidError,
+    grpc.StatusCode.UNAUTHENTICATED: NotAllowedError,
+    grpc.StatusCode.PERMISSION_DENIED: NotAllowedError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.FAILED_PRECONDITION: StateError,
+    grpc.StatusCode.ALREADY_EXISTS: StateError,
+    grpc.StatusCode.ABORTED: StateError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: LimitError,
+    grpc.StatusCode.UNIMPLEMENTED: UnsupportedError,
+}
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_HANDSHAKE = ("handshake", "certificate", "ssl_error", "tls")
 
 
 def translated(error: grpc.RpcError, address: str, variable: str) -> ClientError:
     """The error of a call to the service at `address`, which `variable` names."""
-    # Every error that a call raises is a call as well; grpcio's types do not say so.
-    code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
-    details = error.details() if isinstance(error, grpc.Call) else str(error)
+    # What a synchronous call raises is a call as well, which grpcio's types do not say; an asynchronous one's is not.
+    if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
+        code, details = error.code(), error.details() or ""
+    else:
+        code, details = grpc.StatusCode.UNKNOWN, str(error)
+    status = _status(error)
     if code in _SILENT:
-        return UnreachableError(f"Nothing answers at {address}. Start Touchstone, or set {variable}.", code)
-    return RefusedError(details or code.name, code)
+        # With a status of its own it is the service that says so, else gRPC.
+        return UnreachableError(details if status else _silence(code, details, address, variable), code)
+    kind = _REFUSED.get(code)
+    if kind is None:
+        return ServiceError(details or code.name, code)
+    if code == grpc.StatusCode.UNAUTHENTICATED:
+        details = f"{details} Here, set TOUCHSTONE_TOKEN."
+    refused = kind(details or code.name, code)
+    for detail in status.details if status else ():
+        if isinstance(refused, InvalidError) and detail.Is(error_details_pb2.BadRequest.DESCRIPTOR):
+            wrong = error_details_pb2.BadRequest.FromString(detail.value).field_violations
+            refused.field = wrong[0].field if len(wrong) == 1 else ""
+        if isinstance(refused, LimitError) and detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR):
+            delay = error_details_pb2.RetryInfo.FromString(detail.value).retry_delay
+            refused.retry_after_s = delay.seconds + (delay.nanos > 0)
+    return refused
+
+
+def _silence(code: grpc.StatusCode, details: str, address: str, variable: str) -> str:
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"{address} did not answer in time. Try again, or look at the service's log."
+    if any(word in details.lower() for word in _HANDSHAKE):
+        return f"No TLS connection to {address}: {details}. Check TOUCHSTONE_TLS_CA and the certificates."
+    return f"Nothing answers at {address}. Start Touchstone, or set {variable}."
+
+
+def _status(error: grpc.RpcError) -> status_pb2.Status | None:
+    """The google.rpc.Status that services send with their errors."""
+    pairs = error.trailing_metadata() if isinstance(error, grpc.Call | grpc.aio.AioRpcError) else None
+    for key, value in pairs or ():
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            return status_pb2.Status.FromString(value)
+    return None

@@ -6,14 +6,26 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+SYSTEM_CA = "system"
+"""As `tls_ca`: the roots that gRPC ships, for certificates of a public authority."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Addresses as host:port. `token` names the user; empty where the installation asks for none."""
+    """Addresses as host:port. `token` names the user; empty where the installation asks for none.
 
-    scheduler: str = "127.0.0.1:50051"
-    results: str = "127.0.0.1:50052"
+    With `tls_ca` (a PEM file's path, or "system") calls go over TLS; `tls_client_cert` and `tls_client_key` are for
+    servers that ask for a client certificate.
+    """
+
+    scheduler: str = "127.0.0.1:8051"
+    results: str = "127.0.0.1:8052"
     token: str = field(default="", repr=False)
+    tls_ca: str = ""
+    tls_client_cert: str = ""
+    tls_client_key: str = ""
+    timeout_s: float = 10.0
+    """Deadline of a plain call. Comparisons and exports have longer ones of their own."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -22,4 +34,7 @@ class Settings:
             scheduler=environ.get("TOUCHSTONE_SCHEDULER") or default.scheduler,
             results=environ.get("TOUCHSTONE_RESULTS") or default.results,
             token=environ.get("TOUCHSTONE_TOKEN", ""),
+            tls_ca=environ.get("TOUCHSTONE_TLS_CA", ""),
+            tls_client_cert=environ.get("TOUCHSTONE_TLS_CLIENT_CERT", ""),
+            tls_client_key=environ.get("TOUCHSTONE_TLS_CLIENT_KEY", ""),
         )

@@ -3,49 +3,99 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
-from touchstone_client.command import data, rerun, rescore, run
-from touchstone_client.command.exits import FAILED, INTERRUPTED, REFUSED, UNREACHABLE
-from touchstone_client.errors import RefusedError, UnreachableError
+from touchstone_client.command import (
+    compare,
+    completion,
+    configurations,
+    control,
+    data,
+    export,
+    gate,
+    import_logs,
+    installation,
+    items,
+    jobs,
+    leaderboard,
+    logs,
+    rerun,
+    rescore,
+    results,
+    run,
+    schedules,
+    token,
+    webhooks,
+)
+from touchstone_client.command.arguments import Parser
+from touchstone_client.command.exits import INTERRUPTED, PIPE_CLOSED, REFUSED, UNREACHABLE
+from touchstone_client.command.flags import refusal
+from touchstone_client.errors import RefusedError, ServiceError, UnreachableError
 
-_ENVIRONMENT = """\
+_EPILOG = """\
 environment:
-  TOUCHSTONE_SCHEDULER  the scheduler's host:port (127.0.0.1:50051)
-  TOUCHSTONE_RESULTS    the results service's host:port (127.0.0.1:50052)
+  TOUCHSTONE_SCHEDULER  the scheduler's host:port (127.0.0.1:8051)
+  TOUCHSTONE_RESULTS    the results service's host:port (127.0.0.1:8052)
   TOUCHSTONE_TOKEN      your token, where the installation asks for one
+  TOUCHSTONE_TLS_CA     PEM file of the authority to trust, for TLS; system for public ones
+  TOUCHSTONE_TLS_CLIENT_CERT, TOUCHSTONE_TLS_CLIENT_KEY
+                        PEM files, where the installation asks for a client certificate
+  NO_COLOR              any text: no colours
 
 exit codes:
-  0 done   1 the job failed, was cancelled or is incomplete   2 refused   3 a service does not answer
+  0 done   1 the job failed, was cancelled or is incomplete   2 refused   3 a service does not answer or failed
+  130 interrupted. `touchstone gate --help` tells those of the gate.
 """
+_VERBS = (
+    run, results, jobs, items, compare, leaderboard, control, rescore, rerun, import_logs, export, gate, installation,
+    configurations, schedules, webhooks, logs, data, token, completion,
+)  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="touchstone",
         description="Evaluates models with a Touchstone installation.",
-        epilog=_ENVIRONMENT,
+        epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     commands = made.add_subparsers(metavar="command", required=True)
-    for verb in (run, rescore, rerun, data):
+    for verb in _VERBS:
         verb.add(commands)
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the process's exit code. Errors go to stderr in one line."""
-    options = parser().parse_args(arguments)
+    options, unknown = parser().parse_known_args(arguments)
+    more = getattr(options, "more", "")
+    if more and not any(word.startswith("-") for word in unknown):
+        # argparse ends a list of arguments at the first option.
+        getattr(options, more).extend(unknown)
+    elif unknown:
+        # The verb's own parser says so, as it says what else is wrong with its arguments, with its own exit code.
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         code: int = options.do(options)
+        sys.stdout.flush()
     except RefusedError as error:
-        return _said(error.message, REFUSED)
-    except UnreachableError as error:
+        return _said(refusal(error), REFUSED)
+    except (UnreachableError, ServiceError) as error:
         return _said(error.message, UNREACHABLE)
+    except OSError as error:
+        return _closed() if isinstance(error, BrokenPipeError) else _said(str(error), REFUSED)
     except KeyboardInterrupt:
-        return _said("Stopped watching; the job goes on.", INTERRUPTED)
+        return _said("interrupted.", INTERRUPTED)
     return code
+
+
+def _closed() -> int:
+    # Python would complain at its end that stdout cannot be flushed.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return PIPE_CLOSED
 
 
 def _said(sentence: str, code: int) -> int:
@@ -53,4 +103,4 @@ def _said(sentence: str, code: int) -> int:
     return code
 
 
-__all__ = ["FAILED", "main", "parser"]
+__all__ = ["main", "parser"]

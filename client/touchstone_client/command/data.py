@@ -8,19 +8,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from touchstone_client.command.arguments import group, leaf
 from touchstone_client.command.exits import DONE, REFUSED
 
 _DIR = "TOUCHSTONE_DATA_DIR"
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("data", help="data sets of suites", description="Data sets of suites.")
-    verbs = parser.add_subparsers(metavar="verb", required=True)
+    verbs = group(commands, "data", "data sets of suites")
     words = "fetch a suite's data sets into a mirror directory"
-    pull = verbs.add_parser("pull", help=words, description=f"Runs where the evaluator is installed: {words}.")
+    pull = leaf(verbs, "pull", words, _pull, f"Runs where the evaluator is installed: {words}.")
     pull.add_argument("suite", help="a suite, e.g. glue")
     pull.add_argument("--dir", type=Path, help=f"the mirror directory ({_DIR})")
-    pull.set_defaults(do=_pull)
 
 
 def _pull(options: argparse.Namespace) -> int:

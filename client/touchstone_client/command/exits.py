@@ -1,4 +1,4 @@
-"""Exit codes of the command."""
+"""Exit codes of the command. `gate` has codes of its own, in `gate.exits`."""
 
 DONE = 0
 FAILED = 1
@@ -6,4 +6,7 @@ FAILED = 1
 REFUSED = 2
 """As argparse's own, for arguments that cannot be."""
 UNREACHABLE = 3
+"""A service does not answer, or failed."""
 INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""Whoever reads the output has gone."""

@@ -6,21 +6,23 @@ import argparse
 from typing import Any
 
 from touchstone_client.client import Client
+from touchstone_client.command.arguments import leaf
 from touchstone_client.command.watching import add_watch, follow
 from touchstone_client.specs import RERUN
 
 
 def add(commands: Any) -> None:
     words = "ask again for the items of a job that ended badly, and take its other answers"
-    parser = commands.add_parser("rerun", help=words, description=f"Makes a new job: {words}.")
+    parser = leaf(commands, "rerun", words, _rerun, f"Makes a new job: {words}.")
     parser.add_argument("job", help="a finished job's id")
     parser.add_argument(
-        "--outcome", choices=RERUN, action="append", required=True, help="how those items ended; may be repeated"
+        "--outcome", choices=[*RERUN], action="append", required=True, help="how those items ended; may be repeated"
     )
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of an answer, instead of the job's")
-    parser.add_argument("--context-length", type=int, metavar="N", help="context window, instead of the job's")
+    words = "most tokens of an answer, instead of the job's"
+    parser.add_argument("--max-tokens", "--num-predict", type=int, metavar="N", help=words)
+    words = "context window, instead of the job's"
+    parser.add_argument("--context-length", "--num-ctx", type=int, metavar="N", help=words)
     add_watch(parser)
-    parser.set_defaults(do=_rerun)
 
 
 def _rerun(options: argparse.Namespace) -> int:

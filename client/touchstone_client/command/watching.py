@@ -4,66 +4,101 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 
-from touchstone.v1 import job_pb2, metric_pb2
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.exits import DONE, FAILED
-from touchstone_client.errors import ClientError
-
-_CLEAR = "\r\x1b[K"
+from touchstone_client.command.arguments import add_format
+from touchstone_client.command.exits import DONE, FAILED, INTERRUPTED
+from touchstone_client.command.figures import left, rate
+from touchstone_client.command.flags import in_flags
+from touchstone_client.command.scores import print_scores
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-watch", action="store_true", help="print the job's id and leave")
+    add_format(parser)
 
 
 def follow(client: Client, job: job_pb2.Job, options: argparse.Namespace) -> int:
-    """Prints the id, waits for the end unless told not to, prints the scores. Returns the exit code."""
-    print(job.job_id, flush=True)
-    if options.no_watch:
-        return DONE
-    live = sys.stderr.isatty()
-    shown: object = None
-    last = job
-    for last in client.watch(job.job_id):
-        # In a log each line stays, so one a state must do.
-        news = _line(last) if live else last.state
-        if news != shown:
-            print(
-                f"{_CLEAR}{_line(last)}" if live else _line(last), end="" if live else "\n", file=sys.stderr, flush=True
-            )
-        shown = news
-    if live:
-        print(file=sys.stderr)
-    if last.state != job_pb2.Job.STATE_COMPLETED:
-        print(f"touchstone: {last.reason}", file=sys.stderr)
-        return FAILED
-    _print_scores(client, last)
-    return FAILED if last.incomplete else DONE
+    """Prints the id, waits for the end unless told not to, prints the scores. Returns the exit code.
+
+    In the formats for programs the id is in what is printed at the end, and on stderr before.
+    """
+    bare = options.no_watch or options.format in ("table", "markdown")
+    print(job.job_id, file=sys.stdout if bare else sys.stderr, flush=True)
+    return DONE if options.no_watch else watch(client, job.job_id, options.format)
 
 
-def _line(job: job_pb2.Job) -> str:
-    progress = job.progress
-    share = f"{progress.items_done:,} of {progress.items_total:,} items, " if progress.items_total else ""
-    return f"{share}{progress.current_step}"
-
-
-def _print_scores(client: Client, job: job_pb2.Job) -> None:
+def watch(client: Client, job_id: str, format: str) -> int:
+    """Shows how far the job is until it is finished, then its scores. Ctrl-C ends the watching, not the job."""
     try:
-        result = client.result(job.job_id)
-    except ClientError as error:
-        print(f"touchstone: no scores yet: {error.message}", file=sys.stderr)
-        return
-    for task in result.tasks:
-        for metric in task.metrics:
-            print(f"{task.task}\t{metric.metric}\t{_value(metric)}\t{metric.n}")
-    if result.HasField("suite_score"):
-        print(f"score\t\t{_value(result.suite_score)}\t{result.suite_score.n}")
-    if result.items_reused:
-        print(f"touchstone: {result.items_reused:,} answers were taken from the store.", file=sys.stderr)
-    if result.not_ranked_reason:
-        print(f"touchstone: not ranked: {result.not_ranked_reason}", file=sys.stderr)
+        job = shown(client.watch(job_id))
+    except KeyboardInterrupt:
+        print(
+            f"\ntouchstone: stopped watching; the job goes on. To see it: touchstone status {job_id} --watch. "
+            f"To stop it: touchstone cancel {job_id}.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    if job.state != job_pb2.Job.STATE_COMPLETED:
+        print(f"touchstone: {in_flags(job.reason) or 'the job was cancelled.'}", file=sys.stderr)
+        return FAILED
+    print_scores(client, job, format)
+    return FAILED if job.incomplete else DONE
 
 
-def _value(metric: metric_pb2.Metric) -> str:
-    return f"{metric.mean:.4f}" if metric.HasField("mean") else metric.undefined_reason
+def shown(states: Iterator[job_pb2.Job]) -> job_pb2.Job:
+    """The last of the states, which stderr shows as they come: a bar on a terminal, else a line a step."""
+    return _bar(states) if sys.stderr.isatty() else _lines(states)
+
+
+def _bar(states: Iterator[job_pb2.Job]) -> job_pb2.Job:
+    last = job_pb2.Job()
+    columns = (BarColumn(bar_width=32), TextColumn("{task.fields[figures]}"), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as bar:
+        task = bar.add_task("", total=None, figures="")
+        for last in states:
+            progress = last.progress
+            bar.update(
+                task,
+                description=progress.current_step.replace("[", "\\["),
+                total=progress.items_total or None,
+                completed=progress.items_done,
+                figures=figures(last),
+            )
+    print(line(last), file=sys.stderr)
+    return last
+
+
+def _lines(states: Iterator[job_pb2.Job]) -> job_pb2.Job:
+    """In a log each line stays, so one a state must do."""
+    last, seen = job_pb2.Job(), job_pb2.Job.STATE_UNSPECIFIED
+    for last in states:
+        if last.state != seen:
+            print(line(last), file=sys.stderr, flush=True)
+        seen = last.state
+    return last
+
+
+def figures(job: job_pb2.Job) -> str:
+    """812 of 2,000 items · 47.3 items/s · 22 min left (18–27)."""
+    progress = job.progress
+    parts = [f"{progress.items_done:,} of {progress.items_total:,} items"] if progress.items_total else []
+    if progress.queue_position:
+        parts.append(f"place {progress.queue_position} in the queue")
+    if progress.items_per_second > 0:
+        parts.append(f"{rate(progress.items_per_second)} items/s")
+    if remaining := left(progress):
+        parts.append(remaining)
+    if progress.items_failed:
+        parts.append(f"{progress.items_failed:,} failed")
+    return " · ".join(parts)
+
+
+def line(job: job_pb2.Job) -> str:
+    known = figures(job)
+    return f"{known} · {job.progress.current_step}" if known else job.progress.current_step

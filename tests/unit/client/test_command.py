@@ -86,5 +86,27 @@ def test_an_unknown_suite_is_not_pulled(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_settings_hide_the_token() -> None:
     settings = Settings.from_env({"TOUCHSTONE_TOKEN": "secret", "TOUCHSTONE_SCHEDULER": "a:1"})
-    assert (settings.scheduler, settings.results, settings.token) == ("a:1", "127.0.0.1:50052", "secret")
+    assert (settings.scheduler, settings.results, settings.token) == ("a:1", "127.0.0.1:8052", "secret")
     assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["list", "--bogus"], "usage: touchstone list"),
+        (["token", "create"], "usage: touchstone token create"),
+        (["export", "items"], "items need --job"),
+        (["export", "metrics", "--job", "j", "--task", "rte"], "are for items"),
+        (["items", "job", "--item", "3"], "--item needs --task"),
+        (["compare", "one"], "name at least two runs"),
+        (["configurations", "name", "hash"], "give --name, --alias or both"),
+        (["run", "--suite", "s", "--model", "m", "--endpoint", "e", "--custom-config", "{"], "it is not JSON"),
+    ],
+)
+def test_arguments_are_explained_by_their_own_verb(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

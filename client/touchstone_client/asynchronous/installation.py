@@ -1,0 +1,100 @@
+"""What can be run, what waits, and what happens by itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+
+from touchstone.v1 import (
+    endpoint_pb2,
+    evaluator_pb2,
+    job_pb2,
+    queue_pb2,
+    schedule_pb2,
+    scheduler_service_pb2,
+    suite_pb2,
+    webhook_pb2,
+)
+from touchstone_client import requests
+from touchstone_client.asynchronous.calls import Calls
+
+
+class Installation(Calls):
+    """Endpoints, models, suites, evaluators, the queue, schedules and webhooks."""
+
+    async def queue(self) -> queue_pb2.Queue:
+        """Who runs and who waits."""
+        return (await self._ask(scheduler_service_pb2.GetQueueRequest(), scheduler_service_pb2.GetQueueResponse)).queue
+
+    async def evaluators(self) -> AsyncIterator[evaluator_pb2.Evaluator]:
+        request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=100)
+        async for page in self._pages(request, scheduler_service_pb2.ListEvaluatorsResponse):
+            for found in page.evaluators:
+                yield found
+
+    async def endpoints(self) -> AsyncIterator[endpoint_pb2.Endpoint]:
+        """Every endpoint ever announced, without models."""
+        request = scheduler_service_pb2.ListEndpointsRequest(page_size=100)
+        async for page in self._pages(request, scheduler_service_pb2.ListEndpointsResponse):
+            for found in page.endpoints:
+                yield found
+
+    async def models(self, endpoint: str) -> AsyncIterator[endpoint_pb2.Model]:
+        """Models of one endpoint. NotFoundError for one that was never announced."""
+        request = scheduler_service_pb2.ListModelsRequest(endpoint=endpoint, page_size=1000)
+        async for page in self._pages(request, scheduler_service_pb2.ListModelsResponse):
+            for found in page.models:
+                yield found
+
+    async def suites(self) -> AsyncIterator[suite_pb2.Suite]:
+        """Suites that some evaluator can read."""
+        request = scheduler_service_pb2.ListSuitesRequest(page_size=100)
+        async for page in self._pages(request, scheduler_service_pb2.ListSuitesResponse):
+            for found in page.suites:
+                yield found
+
+    async def create_schedule(
+        self, cron: str, spec: job_pb2.JobSpec, *, time_zone: str = "", label: str = "", request_id: str = ""
+    ) -> schedule_pb2.Schedule:
+        """Runs a job again and again. `cron` has five fields; `time_zone` is an IANA name, UTC when empty."""
+        request = requests.create_schedule(cron, spec, time_zone, label, request_id)
+        return (await self._ask(request, scheduler_service_pb2.CreateScheduleResponse)).schedule
+
+    async def schedules(self, owner: str = "") -> AsyncIterator[schedule_pb2.Schedule]:
+        request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, page_size=100)
+        async for page in self._pages(request, scheduler_service_pb2.ListSchedulesResponse):
+            for found in page.schedules:
+                yield found
+
+    async def delete_schedule(self, schedule_id: str) -> None:
+        request = scheduler_service_pb2.DeleteScheduleRequest(schedule_id=schedule_id)
+        await self._ask(request, scheduler_service_pb2.DeleteScheduleResponse)
+
+    async def create_webhook(
+        self, url: str, events: Iterable[str] = (), project_id: int = 0
+    ) -> tuple[webhook_pb2.Webhook, str]:
+        """A URL that is told when own jobs finish, and the secret that signs the calls: it is shown only now."""
+        request = scheduler_service_pb2.CreateWebhookRequest(url=url, events=events, project_id=project_id)
+        made = await self._ask(request, scheduler_service_pb2.CreateWebhookResponse)
+        return made.webhook, made.secret
+
+    async def webhooks(self) -> AsyncIterator[webhook_pb2.Webhook]:
+        request = scheduler_service_pb2.ListWebhooksRequest(page_size=100)
+        async for page in self._pages(request, scheduler_service_pb2.ListWebhooksResponse):
+            for found in page.webhooks:
+                yield found
+
+    async def delete_webhook(self, webhook_id: str) -> None:
+        request = scheduler_service_pb2.DeleteWebhookRequest(webhook_id=webhook_id)
+        await self._ask(request, scheduler_service_pb2.DeleteWebhookResponse)
+
+    async def dead_deliveries(self) -> AsyncIterator[webhook_pb2.Delivery]:
+        """Calls that were given up, newest first."""
+        request = scheduler_service_pb2.ListDeadDeliveriesRequest(page_size=100)
+        async for page in self._pages(request, scheduler_service_pb2.ListDeadDeliveriesResponse):
+            for found in page.deliveries:
+                yield found
+
+    async def redeliver(self, delivery_id: str) -> webhook_pb2.Delivery:
+        """Tries a call that was given up once more."""
+        request = scheduler_service_pb2.RedeliverWebhookRequest(delivery_id=delivery_id)
+        return (await self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse)).delivery

@@ -1,0 +1,117 @@
+"""What jobs measured: metrics, items, rankings, comparisons, files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Unpack
+
+from touchstone.v1 import comparison_pb2, metric_pb2, results_service_pb2
+from touchstone_client import requests
+from touchstone_client.asynchronous.calls import Calls
+from touchstone_client.files import unfinished
+from touchstone_client.requests import Comparison, Export, ItemFilters
+from touchstone_client.specs import MARKS, MODES
+
+
+class Results(Calls):
+    """Figures of jobs and of all jobs together."""
+
+    async def result(self, job_id: str) -> metric_pb2.JobResult:
+        """What the job has measured so far; final once `sealed`."""
+        request = results_service_pb2.GetJobResultRequest(job_id=job_id)
+        return (await self._ask(request, results_service_pb2.GetJobResultResponse)).result
+
+    async def mark(self, job_id: str, mark: str, reason: str = "", superseded_by: str = "") -> metric_pb2.JobResult:
+        """Takes a run out of rankings ("invalidated", "superseded") or back in ("valid")."""
+        request = results_service_pb2.MarkRunRequest(
+            job_id=job_id, mark=MARKS[mark], reason=reason, superseded_by=superseded_by
+        )
+        return (await self._ask(request, results_service_pb2.MarkRunResponse)).result
+
+    async def items(self, job_id: str, **filters: Unpack[ItemFilters]) -> AsyncIterator[results_service_pb2.StoredItem]:
+        """Items with texts cut to 2 KB, in stable order."""
+        async for page in self._pages(requests.list_items(job_id, filters), results_service_pb2.ListItemsResponse):
+            for found in page.items:
+                yield found
+
+    async def item(self, job_id: str, task: str, item: int, repeat: int = 0) -> results_service_pb2.StoredItem:
+        """One item with whole texts."""
+        request = results_service_pb2.GetItemRequest(job_id=job_id, task=task, item=item, repeat=repeat)
+        return (await self._ask(request, results_service_pb2.GetItemResponse)).item
+
+    async def compare(self, subjects: Iterable[str], **how: Unpack[Comparison]) -> comparison_pb2.CompareResponse:
+        """Runs of several models on the same items. A subject is a job, a configuration or a model."""
+        request = requests.compare(subjects, how)
+        return await self._ask(request, comparison_pb2.CompareResponse, requests.COMPARE_S)
+
+    async def leaderboard(
+        self,
+        suite: str,
+        metric: str = "score",
+        *,
+        mode: str = "generate",
+        limit: int = 0,
+        item_set: str = "",
+        endpoint: str = "",
+        project_id: int = 0,
+    ) -> results_service_pb2.GetLeaderboardResponse:
+        """Configurations ranked within one item set."""
+        request = results_service_pb2.GetLeaderboardRequest(
+            suite=suite,
+            metric=metric,
+            mode=MODES[mode],
+            limit=limit,
+            item_set=item_set,
+            endpoint=endpoint,
+            project_id=project_id,
+        )
+        return await self._ask(request, results_service_pb2.GetLeaderboardResponse)
+
+    async def overview(
+        self, suite: str = "", days: int = 0, metric: str = "", project_id: int = 0
+    ) -> results_service_pb2.GetOverviewResponse:
+        """Figures over all jobs."""
+        request = results_service_pb2.GetOverviewRequest(suite=suite, days=days, metric=metric, project_id=project_id)
+        return await self._ask(request, results_service_pb2.GetOverviewResponse)
+
+    async def trends(
+        self, suite: str, metric: str = "", days: int = 0, *, model: str = "", mode: str = "", project_id: int = 0
+    ) -> list[results_service_pb2.Trend]:
+        """Scores over time, a series per configuration."""
+        request = results_service_pb2.ListTrendsRequest(
+            suite=suite,
+            metric=metric,
+            days=days,
+            model=model,
+            mode=MODES[mode] if mode else None,
+            project_id=project_id,
+        )
+        return list((await self._ask(request, results_service_pb2.ListTrendsResponse)).trends)
+
+    async def configurations(
+        self, model: str = "", named: bool = False
+    ) -> AsyncIterator[results_service_pb2.Configuration]:
+        """What leaderboards rank, newest run first."""
+        request = results_service_pb2.ListConfigurationsRequest(model=model, named=named, page_size=100)
+        async for page in self._pages(request, results_service_pb2.ListConfigurationsResponse):
+            for found in page.configurations:
+                yield found
+
+    async def name_configuration(
+        self, configuration: str, name: str | None = None, alias: str | None = None
+    ) -> results_service_pb2.Configuration:
+        """Names a configuration; None leaves it as it is, an empty text takes it away."""
+        request = results_service_pb2.NameConfigurationRequest(configuration=configuration, name=name, alias=alias)
+        return (await self._ask(request, results_service_pb2.NameConfigurationResponse)).configuration
+
+    async def export(self, kind: str, format: str, **what: Unpack[Export]) -> AsyncIterator[bytes]:
+        """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"."""
+        request = requests.export(kind, format, what)
+        async for response in self._stream(request, results_service_pb2.ExportResponse, requests.EXPORT_S):
+            yield response.data
+
+    async def export_file(self, path: str | Path, kind: str, format: str, **what: Unpack[Export]) -> int:
+        """Writes the export to a file, which appears when it is whole. Returns its bytes."""
+        with unfinished(Path(path)) as file:
+            return sum([file.write(piece) async for piece in self.export(kind, format, **what)])

@@ -1,0 +1,128 @@
+"""Channels and calls of the client that waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from touchstone_client import channels
+from touchstone_client.errors import ClientError, UnreachableError, translated
+from touchstone_client.settings import Settings
+
+R = TypeVar("R", bound=Message)
+
+
+class Calls:
+    """One channel to each service; every call of a client goes through here."""
+
+    def __init__(self, settings: Settings | None = None, *, token: str | None = None) -> None:
+        """`token` stands in for the settings' one. Raises OSError for a certificate that cannot be read."""
+        self._settings = settings or Settings.from_env()
+        secret = self._settings.token if token is None else token
+        self._metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {secret}"),) if secret else ()
+        self._channels = {service: self._channel(service) for service in (channels.SCHEDULER, channels.RESULTS)}
+
+    def _channel(self, service: channels.Service) -> grpc.Channel:
+        target = channels.target(service.address(self._settings))
+        credentials = channels.credentials(self._settings)
+        if credentials is None:
+            return grpc.insecure_channel(target, options=channels.OPTIONS)
+        return grpc.secure_channel(target, credentials, options=channels.OPTIONS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+    def _ask(self, request: Message, response: type[R], timeout_s: float | None = None) -> R:
+        method = channels.method_of(request)
+        call = self._channels[method.service].unary_unary(
+            method.path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+        )
+        try:
+            return call(request, timeout=timeout_s or self._settings.timeout_s, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise self._translated(error, method.service) from error
+
+    def _pages(self, request: Any, response: type[R]) -> Iterator[R]:
+        """Page after page of a list call, each asked for when the one before is used up."""
+        while True:
+            page: Any = self._ask(request, response)
+            yield page
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    def _stream(self, request: Message, response: type[R], timeout_s: float | None) -> Iterator[R]:
+        method = channels.method_of(request)
+        call = self._channels[method.service].unary_stream(
+            method.path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+        )
+        answers = call(request, timeout=timeout_s, metadata=self._metadata)
+        try:
+            yield from answers
+        except grpc.RpcError as error:
+            raise self._translated(error, method.service) from error
+        finally:
+            answers.cancel()
+
+    def _send(self, requests: Iterable[Message], kind: type[Message], response: type[R], timeout_s: float) -> R:
+        """A call whose requests, all of one kind, are made while they are sent. Raises what making them raises."""
+        method = channels.method_of(kind())
+        send = self._channels[method.service].stream_unary(
+            method.path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
+        )
+        made = _Requests(requests)
+        call = send.future(made, timeout=timeout_s, metadata=self._metadata)
+        made.of(call.cancel)
+        try:
+            return call.result()
+        except grpc.RpcError as error:
+            if made.failure is not None:
+                raise made.failure from None
+            raise self._translated(error, method.service) from error
+        except grpc.FutureCancelledError:
+            raise made.failure or UnreachableError("The call was cancelled.", grpc.StatusCode.CANCELLED) from None
+
+    def _translated(self, error: grpc.RpcError, service: channels.Service) -> ClientError:
+        return translated(error, service.address(self._settings), service.variable)
+
+
+class _Requests(Iterator[Message]):
+    """What gRPC takes requests from, in a thread of its own. A failure there ends the call and is kept for its caller:
+    gRPC would print it and tell nothing."""
+
+    def __init__(self, requests: Iterable[Message]) -> None:
+        self._requests = iter(requests)
+        self._cancel: Callable[[], object] | None = None
+        self._known = threading.Event()
+        self.failure: Exception | None = None
+
+    def of(self, cancel: Callable[[], object]) -> None:
+        """What ends the call."""
+        self._cancel = cancel
+        self._known.set()
+
+    def __next__(self) -> Message:
+        try:
+            return next(self._requests)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.failure = error
+            self._known.wait()
+            if self._cancel is not None:
+                self._cancel()
+            raise StopIteration from None

@@ -1,0 +1,93 @@
+"""What can be run, what waits, and what happens by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from touchstone.v1 import (
+    endpoint_pb2,
+    evaluator_pb2,
+    job_pb2,
+    queue_pb2,
+    schedule_pb2,
+    scheduler_service_pb2,
+    suite_pb2,
+    webhook_pb2,
+)
+from touchstone_client import requests
+from touchstone_client.blocking.calls import Calls
+
+
+class Installation(Calls):
+    """Endpoints, models, suites, evaluators, the queue, schedules and webhooks."""
+
+    def queue(self) -> queue_pb2.Queue:
+        """Who runs and who waits."""
+        return self._ask(scheduler_service_pb2.GetQueueRequest(), scheduler_service_pb2.GetQueueResponse).queue
+
+    def evaluators(self) -> Iterator[evaluator_pb2.Evaluator]:
+        request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=100)
+        for page in self._pages(request, scheduler_service_pb2.ListEvaluatorsResponse):
+            yield from page.evaluators
+
+    def endpoints(self) -> Iterator[endpoint_pb2.Endpoint]:
+        """Every endpoint ever announced, without models."""
+        request = scheduler_service_pb2.ListEndpointsRequest(page_size=100)
+        for page in self._pages(request, scheduler_service_pb2.ListEndpointsResponse):
+            yield from page.endpoints
+
+    def models(self, endpoint: str) -> Iterator[endpoint_pb2.Model]:
+        """Models of one endpoint. NotFoundError for one that was never announced."""
+        request = scheduler_service_pb2.ListModelsRequest(endpoint=endpoint, page_size=1000)
+        for page in self._pages(request, scheduler_service_pb2.ListModelsResponse):
+            yield from page.models
+
+    def suites(self) -> Iterator[suite_pb2.Suite]:
+        """Suites that some evaluator can read."""
+        request = scheduler_service_pb2.ListSuitesRequest(page_size=100)
+        for page in self._pages(request, scheduler_service_pb2.ListSuitesResponse):
+            yield from page.suites
+
+    def create_schedule(
+        self, cron: str, spec: job_pb2.JobSpec, *, time_zone: str = "", label: str = "", request_id: str = ""
+    ) -> schedule_pb2.Schedule:
+        """Runs a job again and again. `cron` has five fields; `time_zone` is an IANA name, UTC when empty."""
+        request = requests.create_schedule(cron, spec, time_zone, label, request_id)
+        return self._ask(request, scheduler_service_pb2.CreateScheduleResponse).schedule
+
+    def schedules(self, owner: str = "") -> Iterator[schedule_pb2.Schedule]:
+        request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, page_size=100)
+        for page in self._pages(request, scheduler_service_pb2.ListSchedulesResponse):
+            yield from page.schedules
+
+    def delete_schedule(self, schedule_id: str) -> None:
+        request = scheduler_service_pb2.DeleteScheduleRequest(schedule_id=schedule_id)
+        self._ask(request, scheduler_service_pb2.DeleteScheduleResponse)
+
+    def create_webhook(
+        self, url: str, events: Iterable[str] = (), project_id: int = 0
+    ) -> tuple[webhook_pb2.Webhook, str]:
+        """A URL that is told when own jobs finish, and the secret that signs the calls: it is shown only now."""
+        request = scheduler_service_pb2.CreateWebhookRequest(url=url, events=events, project_id=project_id)
+        made = self._ask(request, scheduler_service_pb2.CreateWebhookResponse)
+        return made.webhook, made.secret
+
+    def webhooks(self) -> Iterator[webhook_pb2.Webhook]:
+        request = scheduler_service_pb2.ListWebhooksRequest(page_size=100)
+        for page in self._pages(request, scheduler_service_pb2.ListWebhooksResponse):
+            yield from page.webhooks
+
+    def delete_webhook(self, webhook_id: str) -> None:
+        request = scheduler_service_pb2.DeleteWebhookRequest(webhook_id=webhook_id)
+        self._ask(request, scheduler_service_pb2.DeleteWebhookResponse)
+
+    def dead_deliveries(self) -> Iterator[webhook_pb2.Delivery]:
+        """Calls that were given up, newest first."""
+        request = scheduler_service_pb2.ListDeadDeliveriesRequest(page_size=100)
+        for page in self._pages(request, scheduler_service_pb2.ListDeadDeliveriesResponse):
+            yield from page.deliveries
+
+    def redeliver(self, delivery_id: str) -> webhook_pb2.Delivery:
+        """Tries a call that was given up once more."""
+        request = scheduler_service_pb2.RedeliverWebhookRequest(delivery_id=delivery_id)
+        return self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse).delivery

@@ -1,0 +1,120 @@
+"""Jobs: made, followed, stopped, made again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Unpack
+
+from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone_client import requests
+from touchstone_client.blocking.calls import Calls
+from touchstone_client.errors import ClientError, NotFoundError
+from touchstone_client.requests import IMPORT_S, JobFilters, ScoredJob
+from touchstone_client.specs import rerun_spec, rescore_spec
+from touchstone_client.watching import Watch
+
+
+class Jobs(Calls):
+    """Jobs of any user and age, as far as the token's user may see them."""
+
+    def run(self, spec: job_pb2.JobSpec, request_id: str = "") -> job_pb2.Job:
+        """Queues a job. The same request id again gives the job it made; without one, each call makes a job."""
+        return self._ask(requests.create_job(spec, request_id), scheduler_service_pb2.CreateJobResponse).job
+
+    def job(self, job_id: str) -> job_pb2.Job:
+        """A job of any age: the scheduler knows live ones and those of the last day, results the older ones."""
+        try:
+            request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
+            return self._ask(request, scheduler_service_pb2.GetJobResponse).job
+        except NotFoundError:
+            return self._stored_job(job_id)
+
+    def _stored_job(self, job_id: str) -> job_pb2.Job:
+        request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
+        return self._ask(request, results_service_pb2.ResultsServiceGetJobResponse).job
+
+    def jobs(self, **filters: Unpack[JobFilters]) -> Iterator[job_pb2.Job]:
+        """Jobs of any age, newest first."""
+        for page in self._pages(requests.list_jobs(filters), results_service_pb2.ResultsServiceListJobsResponse):
+            yield from page.jobs
+
+    def history(self, days: int = 30, **filters: Unpack[JobFilters]) -> Iterator[ScoredJob]:
+        """Jobs created in the last so many days, 0 for any time, with their averages; newest first."""
+        request = requests.list_jobs(requests.recent(days, filters), with_scores=True)
+        for page in self._pages(request, results_service_pb2.ResultsServiceListJobsResponse):
+            yield from map(ScoredJob, page.jobs, page.scores)
+
+    def watch(self, job_id: str, timeout_s: float | None = None) -> Iterator[job_pb2.Job]:
+        """The job now and after each change, until it is finished. A scheduler's restart is waited for.
+
+        Raises TimeoutError after `timeout_s`; the job goes on.
+        """
+        watch = Watch(job_id, timeout_s)
+        request = scheduler_service_pb2.WatchJobRequest(job_id=job_id)
+        while not watch.over:
+            try:
+                for response in self._stream(request, scheduler_service_pb2.WatchJobResponse, watch.left_s()):
+                    watch.heard(response.job)
+                    yield response.job
+                    if watch.over:
+                        return
+            except ClientError as error:
+                if watch.forgotten(error):
+                    yield self._stored_job(job_id)
+                    return
+            time.sleep(watch.pause_s())
+
+    def wait(self, job_id: str, timeout_s: float | None = None) -> job_pb2.Job:
+        """The job once it is finished. Raises TimeoutError after `timeout_s`; the job goes on."""
+        for last in self.watch(job_id, timeout_s):
+            job = last
+        return job
+
+    def import_answers(
+        self, requests: Iterable[results_service_pb2.ImportAnswersRequest]
+    ) -> results_service_pb2.ImportAnswersResponse:
+        """Stores another tool's answers, all or none; `importing` makes the requests out of its logs. What the user has
+        imported before is told and not stored again, unless the first request says so."""
+        return self._send(
+            requests,
+            results_service_pb2.ImportAnswersRequest,
+            results_service_pb2.ImportAnswersResponse,
+            IMPORT_S,
+        )
+
+    def cancel(self, job_id: str) -> job_pb2.Job:
+        """Stops a job. StateError when it is finished."""
+        request = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
+        return self._ask(request, scheduler_service_pb2.CancelJobResponse).job
+
+    def retry(self, job_id: str) -> job_pb2.Job:
+        """Runs what is missing of a failed, cancelled or incomplete job, under the same id."""
+        request = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
+        return self._ask(request, scheduler_service_pb2.RetryJobResponse).job
+
+    def rescore(self, job_id: str) -> job_pb2.Job:
+        """A new job that scores this one's stored answers with the present scorer, without a call to the model."""
+        return self.run(rescore_spec(self.job(job_id)))
+
+    def rerun(
+        self,
+        job_id: str,
+        outcomes: Iterable[item_result_pb2.Outcome],
+        max_tokens: int | None = None,
+        context_length: int | None = None,
+    ) -> job_pb2.Job:
+        """A new job that asks again for this one's items that ended so, and takes its other answers."""
+        return self.run(rerun_spec(self.job(job_id), outcomes, max_tokens, context_length))
+
+    def logs(self, job_id: str, level: str = "") -> Iterator[scheduler_service_pb2.LogLine]:
+        """What the services logged about a job, oldest first; `level` is "warning" or "error" for less."""
+        request = scheduler_service_pb2.ListJobLogsRequest(job_id=job_id, level=level, page_size=1000)
+        for page in self._pages(request, scheduler_service_pb2.ListJobLogsResponse):
+            yield from page.lines
+
+    def events(self, job_id: str = "") -> Iterator[job_pb2.JobEvent]:
+        """The audit trail of a job or, without one, of all; oldest first."""
+        request = results_service_pb2.ListEventsRequest(job_id=job_id, page_size=100)
+        for page in self._pages(request, results_service_pb2.ListEventsResponse):
+            yield from page.events

@@ -1,0 +1,113 @@
+"""What jobs measured: metrics, items, rankings, comparisons, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Unpack
+
+from touchstone.v1 import comparison_pb2, metric_pb2, results_service_pb2
+from touchstone_client import requests
+from touchstone_client.blocking.calls import Calls
+from touchstone_client.files import unfinished
+from touchstone_client.requests import Comparison, Export, ItemFilters
+from touchstone_client.specs import MARKS, MODES
+
+
+class Results(Calls):
+    """Figures of jobs and of all jobs together."""
+
+    def result(self, job_id: str) -> metric_pb2.JobResult:
+        """What the job has measured so far; final once `sealed`."""
+        request = results_service_pb2.GetJobResultRequest(job_id=job_id)
+        return self._ask(request, results_service_pb2.GetJobResultResponse).result
+
+    def mark(self, job_id: str, mark: str, reason: str = "", superseded_by: str = "") -> metric_pb2.JobResult:
+        """Takes a run out of rankings ("invalidated", "superseded") or back in ("valid")."""
+        request = results_service_pb2.MarkRunRequest(
+            job_id=job_id, mark=MARKS[mark], reason=reason, superseded_by=superseded_by
+        )
+        return self._ask(request, results_service_pb2.MarkRunResponse).result
+
+    def items(self, job_id: str, **filters: Unpack[ItemFilters]) -> Iterator[results_service_pb2.StoredItem]:
+        """Items with texts cut to 2 KB, in stable order."""
+        for page in self._pages(requests.list_items(job_id, filters), results_service_pb2.ListItemsResponse):
+            yield from page.items
+
+    def item(self, job_id: str, task: str, item: int, repeat: int = 0) -> results_service_pb2.StoredItem:
+        """One item with whole texts."""
+        request = results_service_pb2.GetItemRequest(job_id=job_id, task=task, item=item, repeat=repeat)
+        return self._ask(request, results_service_pb2.GetItemResponse).item
+
+    def compare(self, subjects: Iterable[str], **how: Unpack[Comparison]) -> comparison_pb2.CompareResponse:
+        """Runs of several models on the same items. A subject is a job, a configuration or a model."""
+        request = requests.compare(subjects, how)
+        return self._ask(request, comparison_pb2.CompareResponse, requests.COMPARE_S)
+
+    def leaderboard(
+        self,
+        suite: str,
+        metric: str = "score",
+        *,
+        mode: str = "generate",
+        limit: int = 0,
+        item_set: str = "",
+        endpoint: str = "",
+        project_id: int = 0,
+    ) -> results_service_pb2.GetLeaderboardResponse:
+        """Configurations ranked within one item set."""
+        request = results_service_pb2.GetLeaderboardRequest(
+            suite=suite,
+            metric=metric,
+            mode=MODES[mode],
+            limit=limit,
+            item_set=item_set,
+            endpoint=endpoint,
+            project_id=project_id,
+        )
+        return self._ask(request, results_service_pb2.GetLeaderboardResponse)
+
+    def overview(
+        self, suite: str = "", days: int = 0, metric: str = "", project_id: int = 0
+    ) -> results_service_pb2.GetOverviewResponse:
+        """Figures over all jobs."""
+        request = results_service_pb2.GetOverviewRequest(suite=suite, days=days, metric=metric, project_id=project_id)
+        return self._ask(request, results_service_pb2.GetOverviewResponse)
+
+    def trends(
+        self, suite: str, metric: str = "", days: int = 0, *, model: str = "", mode: str = "", project_id: int = 0
+    ) -> list[results_service_pb2.Trend]:
+        """Scores over time, a series per configuration."""
+        request = results_service_pb2.ListTrendsRequest(
+            suite=suite,
+            metric=metric,
+            days=days,
+            model=model,
+            mode=MODES[mode] if mode else None,
+            project_id=project_id,
+        )
+        return list(self._ask(request, results_service_pb2.ListTrendsResponse).trends)
+
+    def configurations(self, model: str = "", named: bool = False) -> Iterator[results_service_pb2.Configuration]:
+        """What leaderboards rank, newest run first."""
+        request = results_service_pb2.ListConfigurationsRequest(model=model, named=named, page_size=100)
+        for page in self._pages(request, results_service_pb2.ListConfigurationsResponse):
+            yield from page.configurations
+
+    def name_configuration(
+        self, configuration: str, name: str | None = None, alias: str | None = None
+    ) -> results_service_pb2.Configuration:
+        """Names a configuration; None leaves it as it is, an empty text takes it away."""
+        request = results_service_pb2.NameConfigurationRequest(configuration=configuration, name=name, alias=alias)
+        return self._ask(request, results_service_pb2.NameConfigurationResponse).configuration
+
+    def export(self, kind: str, format: str, **what: Unpack[Export]) -> Iterator[bytes]:
+        """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"."""
+        request = requests.export(kind, format, what)
+        for response in self._stream(request, results_service_pb2.ExportResponse, requests.EXPORT_S):
+            yield response.data
+
+    def export_file(self, path: str | Path, kind: str, format: str, **what: Unpack[Export]) -> int:
+        """Writes the export to a file, which appears when it is whole. Returns its bytes."""
+        with unfinished(Path(path)) as file:
+            return sum(file.write(piece) for piece in self.export(kind, format, **what))

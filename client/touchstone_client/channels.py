@@ -1,0 +1,106 @@
+"""What synchronous and asynchronous channels have in common: services, methods, retries, credentials."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from google.protobuf.message import Message
+
+from touchstone.v1 import results_service_pb2, scheduler_service_pb2
+from touchstone_client.settings import SYSTEM_CA, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A public gRPC service. `variable` is where users set its address."""
+
+    name: str
+    variable: str
+
+    def address(self, settings: Settings) -> str:
+        return settings.scheduler if self is SCHEDULER else settings.results
+
+
+SCHEDULER = Service("touchstone.v1.SchedulerService", "TOUCHSTONE_SCHEDULER")
+RESULTS = Service("touchstone.v1.ResultsService", "TOUCHSTONE_RESULTS")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    service: Service
+    path: str
+
+
+# Each method has a request message of its own (a rule of the protos), so the request tells the method.
+_METHODS = {
+    method.input_type.full_name: Method(service, f"/{service.name}/{method.name}")
+    for service, file in (
+        (SCHEDULER, scheduler_service_pb2.DESCRIPTOR),
+        (RESULTS, results_service_pb2.DESCRIPTOR),
+    )
+    for method in file.services_by_name[service.name.rpartition(".")[2]].methods
+}
+
+ONCE = (
+    "CancelJob",
+    "RetryJob",
+    "DeleteSchedule",
+    "CreateWebhook",
+    "DeleteWebhook",
+    "RedeliverWebhook",
+    "ImportAnswers",
+)
+"""Calls that are not repeated: done twice they do more, or say that there is nothing left to do. Creates that carry a
+request id may be repeated."""
+
+OPTIONS = (
+    (
+        "grpc.service_config",
+        json.dumps(
+            {
+                "methodConfig": [
+                    {
+                        "name": [{}],
+                        "retryPolicy": {
+                            "maxAttempts": 5,
+                            "initialBackoff": "0.1s",
+                            "maxBackoff": "1s",
+                            "backoffMultiplier": 2,
+                            "retryableStatusCodes": ["UNAVAILABLE"],
+                        },
+                    },
+                    {"name": [{"service": s.name, "method": method} for s in (SCHEDULER, RESULTS) for method in ONCE]},
+                ]
+            }
+        ),
+    ),
+    # A watch of a waiting job may hear nothing for hours: without these a vanished host would never be noticed.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+)
+
+
+def method_of(request: Message) -> Method:
+    """The method that takes this request."""
+    return _METHODS[request.DESCRIPTOR.full_name]
+
+
+def target(address: str) -> str:
+    """gRPC's name for one server, or for several: a:1,b:2."""
+    return f"ipv4:{address}" if "," in address else address
+
+
+def credentials(settings: Settings) -> grpc.ChannelCredentials | None:
+    """None without TLS. Raises OSError for a file that cannot be read."""
+    if not settings.tls_ca:
+        return None
+    roots = None if settings.tls_ca == SYSTEM_CA else Path(settings.tls_ca).read_bytes()
+    if not settings.tls_client_cert:
+        return grpc.ssl_channel_credentials(roots)
+    key, chain = Path(settings.tls_client_key).read_bytes(), Path(settings.tls_client_cert).read_bytes()
+    return grpc.ssl_channel_credentials(roots, key, chain)

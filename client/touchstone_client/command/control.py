@@ -1,0 +1,45 @@
+"""`touchstone cancel`, `retry` and `mark`: what is done to a job."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from touchstone_client.client import Client
+from touchstone_client.command.arguments import leaf
+from touchstone_client.command.exits import DONE
+from touchstone_client.command.watching import add_watch, follow
+from touchstone_client.specs import MARKS, status
+
+
+def add(commands: Any) -> None:
+    parser = leaf(commands, "cancel", "stop a job; what it has stored is kept", _cancel)
+    parser.add_argument("job", help="a job's id")
+    words = "run what is missing of a failed, cancelled or incomplete job"
+    parser = leaf(commands, "retry", words, _retry)
+    parser.add_argument("job", help="a finished job's id")
+    add_watch(parser)
+    parser = leaf(commands, "mark", "take a finished run out of rankings and comparisons, or back in", _mark)
+    parser.add_argument("job", help="a finished job's id")
+    parser.add_argument("mark", choices=[*MARKS])
+    parser.add_argument("--reason", default="", help="why; needed unless valid")
+    parser.add_argument("--superseded-by", default="", metavar="JOB", help="the run in its place")
+
+
+def _cancel(options: argparse.Namespace) -> int:
+    with Client() as client:
+        job = client.cancel(options.job)
+    print(f"{job.job_id} is {status(job)}.")
+    return DONE
+
+
+def _retry(options: argparse.Namespace) -> int:
+    with Client() as client:
+        return follow(client, client.retry(options.job), options)
+
+
+def _mark(options: argparse.Namespace) -> int:
+    with Client() as client:
+        result = client.mark(options.job, options.mark, options.reason, options.superseded_by)
+    print(f"{result.job_id} is {result.mark or 'valid'}.")
+    return DONE

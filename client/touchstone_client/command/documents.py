@@ -1,0 +1,43 @@
+"""Messages as JSON: field names as in the protos, enums as lower-case words, times as ISO 8601, numbers as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+_TIMESTAMP, _STRUCT = "google.protobuf.Timestamp", "google.protobuf.Struct"
+
+
+def document(message: Message) -> dict[str, Any]:
+    """Every field but messages and optional numbers that are not set."""
+    return {
+        field.name: _value(message, field)
+        for field in message.DESCRIPTOR.fields
+        if not field.has_presence or message.HasField(field.name)
+    }
+
+
+def _value(message: Message, field: Any) -> Any:
+    value = getattr(message, field.name)
+    inner = field.message_type
+    if inner is not None and inner.GetOptions().map_entry:
+        return dict(value)
+    return [_one(part, field) for part in value] if field.is_repeated else _one(value, field)
+
+
+def _one(value: Any, field: Any) -> Any:
+    if field.enum_type is not None:
+        return word(field.enum_type.values_by_number[value].name, field.enum_type.name)
+    if field.message_type is None:
+        return value
+    if field.message_type.full_name == _TIMESTAMP:
+        return value.ToJsonString()
+    return json_format.MessageToDict(value) if field.message_type.full_name == _STRUCT else document(value)
+
+
+def word(value: str, enum: str) -> str:
+    """ "completed" of STATE_COMPLETED: values bear their enum's name, which is a rule of the protos."""
+    prefix = "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in enum).lstrip("_") + "_"
+    return value.removeprefix(prefix).lower()

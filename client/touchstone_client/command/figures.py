@@ -1,0 +1,119 @@
+"""Figures as the command shows them. Metrics stand in their own range, as in REST; times as on the pages."""
+
+from __future__ import annotations
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from touchstone.v1 import job_pb2
+
+MISSING = "–"
+
+
+def text(value: object) -> str:
+    """Anything: numbers with separators, nothing as a dash, lists joined."""
+    if value is None or value == "":
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list | tuple):
+        return ", ".join(text(part) for part in value) or MISSING
+    return str(value)
+
+
+def excerpt(value: object, width: int = 60) -> str:
+    """One line of a long text."""
+    line = " ".join(text(value).split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def score(value: float | None) -> str:
+    """A metric in its own range: 0.8123."""
+    return MISSING if value is None else f"{value:.4f}".replace("-", "−")
+
+
+def signed(value: float | None) -> str:
+    """A difference: +0.0123, −0.0045, and 0.0000 without a sign."""
+    if value is None:
+        return MISSING
+    text = f"{value:+.4f}".replace("-", "−")
+    return text if text.strip("+−0.") else text[1:]
+
+
+def p_value(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval of scores."""
+    return "" if low is None or high is None else f"{score(low)} to {score(high)}"
+
+
+def signed_span(low: float | None, high: float | None) -> str:
+    """An interval of differences."""
+    return "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
+
+
+def places(low: int, high: int) -> str:
+    """A range of ranks: 2, 1–3."""
+    if not low:
+        return ""
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def moment(stamp: Timestamp) -> str:
+    """2026-11-20T14:04:09Z; empty when unset."""
+    return f"{stamp.ToDatetime():%Y-%m-%dT%H:%M:%SZ}" if stamp.ToNanoseconds() else ""
+
+
+def when(iso: object) -> str:
+    """2026-11-20 14:04 of a `moment`, in UTC."""
+    return str(iso)[:16].replace("T", " ") if iso else MISSING
+
+
+def rate(value: float) -> str:
+    """Three figures: 3.94, 47.3, 1,204."""
+    if value <= 0:
+        return MISSING
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def time_left(seconds: float) -> str:
+    """A guess in one unit: 40 s, 22 min, 1.6 h."""
+    scale = _scale(seconds)
+    return f"{_in_unit(seconds, scale)} {scale[0]}"
+
+
+def time_range(seconds: float, low: float, high: float) -> str:
+    """The range around a guess in the guess's unit; empty when it rounds to the guess."""
+    scale = _scale(seconds)
+    middle, first, last = (_in_unit(value, scale) for value in (seconds, min(low, seconds), max(high, seconds)))
+    return "" if first == middle == last else f"{first}–{last}"
+
+
+def _scale(seconds: float) -> tuple[str, int, int]:
+    if round(seconds) < 60:
+        return "s", 1, 0
+    return ("min", 60, 0) if seconds < 5400 else ("h", 3600, 1)
+
+
+def _in_unit(seconds: float, scale: tuple[str, int, int]) -> str:
+    _, size, decimals = scale
+    return f"{max(0.0, seconds) / size:.{decimals}f}"
+
+
+def left(progress: job_pb2.Progress) -> str:
+    """22 min left (18–27); empty while it cannot be told."""
+    if not progress.HasField("eta_s"):
+        return ""
+    around = ""
+    if progress.HasField("eta_low_s") and progress.HasField("eta_high_s"):
+        around = time_range(progress.eta_s, progress.eta_low_s, progress.eta_high_s)
+    return f"{time_left(progress.eta_s)} left{f' ({around})' if around else ''}"

@@ -1,0 +1,41 @@
+"""Sentences of the services in the words of the command line: fields of requests become its arguments."""
+
+from __future__ import annotations
+
+import re
+
+from touchstone_client.errors import InvalidError, RefusedError
+
+_SAME = (
+    "alias", "context_length", "days", "endpoint", "label", "limit", "max_tokens", "metric", "mode", "model",
+    "name", "priority", "project_id", "reason", "repeat_penalty", "repeats", "request_id", "seed", "shots", "stream",
+    "suite", "superseded_by", "task", "tasks", "temperature", "time_zone", "top_k", "top_p", "webhook_url",
+)  # fmt: skip
+_FLAGS = {
+    **{field: f"--{field.replace('_', '-')}" for field in _SAME},
+    "any_job": "--reuse",
+    "baseline_job_id": "--baseline",
+    "cron": "the cron expression",
+    "extra": "--custom-config",
+    "job_id": "--job",
+    "num_ctx": "--context-length",
+    "num_predict": "--max-tokens",
+    "time_limit_s": "--time-limit",
+}
+_PATH = r"(?:(?:spec|config|params|reuse|items|sampling|suite)\.)+"
+_TWO_WORDS = [field for field in _FLAGS if "_" in field]
+_FIELD = re.compile(rf"(?<![\w.-])(?:{_PATH}({'|'.join(_FLAGS)})|({'|'.join(_TWO_WORDS)}))(?![\w-])")
+"""A field where it cannot be a word of the language: with its path, or of several words."""
+
+
+def in_flags(sentence: str) -> str:
+    return _FIELD.sub(lambda found: _FLAGS[found[1] or found[2]], sentence)
+
+
+def refusal(error: RefusedError) -> str:
+    """The error's sentence. The field at fault is known for one where the sentence begins with it, too."""
+    field = error.field.rpartition(".")[2] if isinstance(error, InvalidError) else ""
+    sentence = error.message
+    if field in _FLAGS and sentence.startswith(f"{field} "):
+        sentence = _FLAGS[field] + sentence.removeprefix(field)
+    return in_flags(sentence)

@@ -1,0 +1,124 @@
+"""`touchstone leaderboard`: configurations ranked on one suite."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from touchstone.v1 import metric_pb2, results_service_pb2
+from touchstone_client.client import Client
+from touchstone_client.command.arguments import add_format, add_limit, leaf
+from touchstone_client.command.documents import document
+from touchstone_client.command.exits import DONE
+from touchstone_client.command.figures import moment, places, score, signed, span, when
+from touchstone_client.command.output import Column, Report, Table, show
+from touchstone_client.command.scores import optional
+from touchstone_client.specs import MODES
+
+_COLUMNS = (
+    Column("rank", "rank", lambda rank: str(rank or ""), right=True),
+    Column("rank_range", "places", lambda pair: places(*pair) if pair else "", right=True),
+    Column("model", "model"),
+    Column("provider", "endpoint", extra=True),
+    Column("called", "configuration", data=False),
+    Column("name", ""),
+    Column("alias", ""),
+    Column("score", "", score, right=True),
+    Column("interval", "95 % interval", lambda pair: span(*pair), right=True, data=False, extra=True),
+    Column("ci95_low", ""),
+    Column("ci95_high", ""),
+    Column("benchmark_count", "runs", right=True, extra=True),
+    Column("task_count", "tasks", right=True, extra=True),
+    Column("trend", "since last", lambda value: "" if value is None else signed(value), right=True),
+    Column("job_id", "job"),
+    Column("configuration", ""),
+    Column("completed_at", "completed", when, extra=True),
+    Column("baseline", ""),
+    Column("not_ranked_reason", ""),
+    Column("remark", "", lambda remark: remark or "", data=False),
+)
+_SHORT = 12
+"""Characters of a configuration's hash in tables."""
+
+
+def add(commands: Any) -> None:
+    parser = leaf(commands, "leaderboard", "rank models on a suite", _leaderboard)
+    parser.add_argument("--suite", default="glue", help="(default: glue)")
+    parser.add_argument("--metric", default="accuracy", help="a metric, or score (default: accuracy)")
+    parser.add_argument("--mode", choices=[*MODES], default="generate")
+    parser.add_argument("--endpoint", "--provider", default="", help="only this endpoint's models")
+    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only this project's runs")
+    parser.add_argument("--item-set", default="", metavar="HASH", help="the items to rank on (default: whole runs)")
+    add_limit(parser, 10, "ranked rows")
+    add_format(parser)
+
+
+def _leaderboard(options: argparse.Namespace) -> int:
+    with Client() as client:
+        board = client.leaderboard(
+            options.suite,
+            options.metric,
+            mode=options.mode,
+            limit=options.limit,
+            item_set=options.item_set,
+            endpoint=options.endpoint,
+            project_id=options.project_id,
+        )
+    columns = [
+        replace(column, title={"score": options.metric, "remark": "remark"}.get(column.name, column.title))
+        for column in _COLUMNS
+    ]
+    table = Table(columns, [_row(entry) for entry in board.entries])
+    show(Report([table], notes=_notes(board), document=_document(board)), options.format)
+    return DONE
+
+
+def _row(entry: metric_pb2.LeaderboardEntry) -> Sequence[Any]:
+    mean, low, high = (optional(entry.score, name) for name in ("mean", "ci95_low", "ci95_high"))
+    previous = optional(entry, "previous_mean")
+    return (
+        entry.rank or None,
+        [entry.rank_low, entry.rank_high] if entry.rank_low else None,
+        entry.model,
+        entry.endpoint,
+        _called(entry),
+        entry.name,
+        entry.alias,
+        mean,
+        (low, high),
+        low,
+        high,
+        entry.run_count,
+        entry.task_count,
+        None if mean is None or previous is None else mean - previous,
+        entry.job_id,
+        entry.configuration,
+        moment(entry.completed_at),
+        entry.baseline,
+        entry.not_ranked_reason,
+        "baseline" if entry.baseline else entry.not_ranked_reason,
+    )
+
+
+def _called(entry: metric_pb2.LeaderboardEntry) -> str:
+    """What tells configurations of one model apart: name and alias, else the beginning of the hash."""
+    return ", ".join(filter(None, (entry.name, entry.alias))) or entry.configuration[:_SHORT]
+
+
+def _document(board: results_service_pb2.GetLeaderboardResponse) -> dict[str, Any]:
+    """The answer, with null for ranks that rows do not have."""
+    made = document(board)
+    for entry in made["entries"]:
+        entry.update({name: entry[name] or None for name in ("rank", "rank_low", "rank_high")})
+    return made
+
+
+def _notes(board: results_service_pb2.GetLeaderboardResponse) -> list[str]:
+    if not board.entries:
+        return ["No run has finished here yet. Start one: touchstone run"]
+    notes = [f"{board.total_models:,} configurations ranked on {board.items:,} items."]
+    if board.subset:
+        notes.append(f"Subset: {board.items:,} of {board.published_items:,} items.")
+    return notes

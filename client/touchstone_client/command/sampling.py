@@ -1,0 +1,80 @@
+"""The arguments that say what runs: suite, model, parameters. `run`, `gate` and `schedules create` share them."""
+
+from __future__ import annotations
+
+import argparse
+
+from touchstone.v1 import job_pb2
+from touchstone_client.client import Client
+from touchstone_client.command.arguments import count, json_object, names
+from touchstone_client.errors import InvalidError
+from touchstone_client.specs import MODES, PRIORITIES, sampling_parameters, suite_spec
+
+PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty")
+"""Names of sampling parameters, in arguments and in protos."""
+
+
+def add_what(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Suite, endpoint, model."""
+    parser.add_argument("--suite", required=required, help="a suite, e.g. glue; lm_eval:<task> where that is enabled")
+    parser.add_argument(
+        "--endpoint", "--provider", required=required, help="an endpoint's name, or its kind when only one has it"
+    )
+    parser.add_argument("--model", required=required, help="a model id at that endpoint")
+
+
+def add_how(parser: argparse.ArgumentParser) -> None:
+    """Tasks, mode, sampling, priority. Names that begin with --ollama are those of the product's first document."""
+    add = parser.add_argument
+    add("--tasks", type=names, default=[], metavar="A,B", help="only these tasks, separated by commas")
+    add("--limit", type=count, default=0, metavar="N", help="most items a task; without it, all")
+    add("--mode", choices=[*MODES], default="", help="how answers are obtained (default: generate)")
+    add("--shots", type=int, default=0, metavar="K", help="few-shot examples in a prompt")
+    add("--repeats", type=int, default=0, metavar="K", help="answers per item")
+    add("--sample-seed", type=int, default=0, metavar="N", help="of the sample that --limit takes")
+    add("--temperature", "--ollama-temperature", type=float, metavar="T", help="0–2")
+    add("--top-p", "--ollama-top-p", type=float, metavar="P", help="0–1")
+    add("--top-k", "--ollama-top-k", type=int, metavar="K", help="0–100")
+    add("--max-tokens", "--num-predict", "--ollama-num-predict", type=int, metavar="N", help="most tokens of an answer")
+    add("--context-length", "--num-ctx", "--ollama-num-ctx", type=int, metavar="N", help="context window in tokens")
+    add("--seed", "--ollama-seed", type=int, metavar="N", help="the model's seed")
+    add("--repeat-penalty", "--ollama-repeat-penalty", type=float, metavar="R", help="0–2")
+    add("--custom-config", type=json_object, metavar="JSON", help="merged into the provider's request as it is")
+    add("--stream", action="store_true", help="measure the time to the first token")
+    add("--reuse", action="store_true", help="take the answers that any job has had to the very same requests")
+    add("--priority", choices=[*PRIORITIES], default="", help="place in the queue")
+    add("--project-id", type=int, default=0, metavar="N", help="a number to group jobs by")
+    add("--time-limit", type=count, default=0, metavar="SECONDS", help="most seconds that the job may run")
+
+
+def spec_of(client: Client, options: argparse.Namespace) -> job_pb2.JobSpec:
+    """What the arguments ask for. Raises InvalidError for an endpoint kind that several endpoints have."""
+    parameters = {name: getattr(options, name) for name in PARAMETERS}
+    return suite_spec(
+        options.suite,
+        endpoint=endpoint_of(client, options.endpoint),
+        model=options.model,
+        mode=options.mode or "generate",
+        tasks=options.tasks,
+        limit=options.limit,
+        shots=options.shots,
+        repeats=options.repeats,
+        seed=options.sample_seed,
+        stream=options.stream,
+        sampling=sampling_parameters(options.custom_config, **parameters),
+        priority=options.priority,
+        project_id=options.project_id,
+        time_limit_s=options.time_limit,
+        any_job=options.reuse,
+    )
+
+
+def endpoint_of(client: Client, word: str) -> str:
+    """The endpoint of this name, else the only one of this kind, else the word, which the scheduler then refuses."""
+    endpoints = list(client.endpoints())
+    of_kind = [known.endpoint for known in endpoints if known.kind == word]
+    if any(known.endpoint == word for known in endpoints) or not of_kind:
+        return word
+    if len(of_kind) > 1:
+        raise InvalidError.of(f"Several endpoints are of kind {word}: {', '.join(of_kind)}. Name one of them.")
+    return of_kind[0]

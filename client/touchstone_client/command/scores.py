@@ -1,0 +1,97 @@
+"""What a job measured, as `run`, `status --watch` and `results` print it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from touchstone.v1 import job_pb2, metric_pb2
+from touchstone_client.client import Client
+from touchstone_client.command.documents import document
+from touchstone_client.command.figures import moment, score, span
+from touchstone_client.command.output import Column, Report, Table, show
+from touchstone_client.errors import ClientError
+from touchstone_client.specs import status
+
+_COLUMNS = (
+    Column("task", "task"),
+    Column("metric", "metric"),
+    Column("mean", "mean", score, right=True),
+    Column("interval", "95 % interval", lambda pair: span(*pair), right=True, data=False),
+    Column("stderr", "", score),
+    Column("ci95_low", "", score),
+    Column("ci95_high", "", score),
+    Column("bound_low", "", score),
+    Column("bound_high", "", score),
+    Column("n", "n", right=True),
+    Column("note", "note", lambda note: note or ""),
+)
+
+
+def print_scores(client: Client, job: job_pb2.Job, format: str) -> None:
+    """The job's metrics; without any yet, a sentence on stderr. What is worth knowing beside them goes there, too."""
+    try:
+        result = client.result(job.job_id)
+    except ClientError as error:
+        print(f"touchstone: no scores yet: {error.message}", file=sys.stderr)
+        return
+    show(Report([metrics(result)], document=_document(job, result)), format)
+    if result.items_reused:
+        print(f"touchstone: {result.items_reused:,} answers were taken from the store.", file=sys.stderr)
+    if result.not_ranked_reason:
+        print(f"touchstone: not ranked: {result.not_ranked_reason}", file=sys.stderr)
+
+
+def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
+    """The job with its metrics."""
+    facts = {
+        "job": job.job_id,
+        "status": status(job) + (", incomplete" if job.incomplete else ""),
+        "model": f"{job.spec.model} at {job.spec.endpoint}",
+        "suite": job.spec.suite.suite + (", subset" if job.subset else ""),
+        "created": moment(job.created_at),
+        "finished": moment(job.finished_at),
+        "configuration": job.receipt.configuration,
+        "why": job.reason,
+        "not ranked": result.not_ranked_reason,
+        "mark": f"{result.mark}: {result.mark_reason}" if result.mark else "",
+        "score": result.score_rule,
+    }
+    known = {name: value for name, value in facts.items() if value}
+    return Report([metrics(result)], facts=known, document=_document(job, result))
+
+
+def metrics(result: metric_pb2.JobResult) -> Table:
+    """A row a task and metric, then averages, then the suite's score."""
+    rows = [_row(task.task, metric) for task in result.tasks for metric in task.metrics]
+    rows += [_row(average.category or average.rule, average.metric) for average in result.averages]
+    if result.HasField("suite_score"):
+        rows.append(_row("all", result.suite_score))
+    return Table(_COLUMNS, rows)
+
+
+def _row(task: str, metric: metric_pb2.Metric) -> Sequence[Any]:
+    low, high = optional(metric, "ci95_low"), optional(metric, "ci95_high")
+    return (
+        task,
+        metric.metric,
+        optional(metric, "mean"),
+        (low, high),
+        optional(metric, "stderr"),
+        low,
+        high,
+        optional(metric, "bound_low"),
+        optional(metric, "bound_high"),
+        metric.n,
+        metric.undefined_reason,
+    )
+
+
+def optional(message: Any, name: str) -> Any:
+    """An optional field, None where it is absent."""
+    return getattr(message, name) if message.HasField(name) else None
+
+
+def _document(job: job_pb2.Job, result: metric_pb2.JobResult) -> dict[str, Any]:
+    return {"job_id": job.job_id, "status": status(job), "job": document(job), "result": document(result)}

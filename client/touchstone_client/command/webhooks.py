@@ -1,0 +1,89 @@
+"""`touchstone webhooks`: URLs that are told when jobs finish."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from touchstone_client.client import Client
+from touchstone_client.command.arguments import add_format, group, leaf
+from touchstone_client.command.exits import DONE
+from touchstone_client.command.figures import moment, when
+from touchstone_client.command.output import Column, Report, Table, show
+
+EVENTS = ("job.completed", "job.failed", "job.cancelled")
+_COLUMNS = (
+    Column("webhook_id", "webhook"),
+    Column("url", "url"),
+    Column("events", "events"),
+    Column("project_id", "project", lambda number: str(number or "any")),
+    Column("owner", "owner", extra=True),
+    Column("created_at", "created", when, extra=True),
+)
+_DEAD = (
+    Column("delivery_id", "delivery"),
+    Column("url", "url"),
+    Column("event", "event"),
+    Column("job_id", "job"),
+    Column("tries", "tries", right=True),
+    Column("problem", "problem", fold=True),
+    Column("last_try_at", "last try", when, extra=True),
+)
+
+
+def add(commands: Any) -> None:
+    verbs = group(commands, "webhooks", "tell URLs when jobs finish")
+    add_format(leaf(verbs, "list", "list your webhooks", _list))
+    parser = leaf(verbs, "create", "add a URL; prints its id, then the secret that signs the calls, once", _create)
+    parser.add_argument("url")
+    words = "may be repeated; without it, all"
+    parser.add_argument("--event", choices=EVENTS, action="append", default=[], help=words)
+    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only jobs of this project")
+    parser = leaf(verbs, "delete", "end a webhook", _delete)
+    parser.add_argument("webhook", help="a webhook's id")
+    add_format(leaf(verbs, "dead", "list calls that were given up", _dead))
+    parser = leaf(verbs, "redeliver", "try a call that was given up once more", _redeliver)
+    parser.add_argument("delivery", help="a delivery's id")
+
+
+def _list(options: argparse.Namespace) -> int:
+    with Client() as client:
+        rows = [
+            (w.webhook_id, w.url, list(w.events), w.project_id, w.owner, moment(w.created_at))
+            for w in client.webhooks()
+        ]
+    show(Report([Table(_COLUMNS, rows)]), options.format)
+    return DONE
+
+
+def _create(options: argparse.Namespace) -> int:
+    with Client() as client:
+        made, secret = client.create_webhook(options.url, options.event, options.project_id)
+    print(f"{made.webhook_id}\n{secret}")
+    print("The second line is the secret. It is shown only now; keep it in a safe place.", file=sys.stderr)
+    return DONE
+
+
+def _delete(options: argparse.Namespace) -> int:
+    with Client() as client:
+        client.delete_webhook(options.webhook)
+    print(f"{options.webhook} has ended.")
+    return DONE
+
+
+def _dead(options: argparse.Namespace) -> int:
+    with Client() as client:
+        rows = [
+            (d.delivery_id, d.url, d.event, d.job_id, d.tries, d.problem, moment(d.last_try_at))
+            for d in client.dead_deliveries()
+        ]
+    show(Report([Table(_DEAD, rows)]), options.format)
+    return DONE
+
+
+def _redeliver(options: argparse.Namespace) -> int:
+    with Client() as client:
+        delivery = client.redeliver(options.delivery)
+    print(f"{delivery.delivery_id} is tried again.")
+    return DONE

@@ -1,0 +1,137 @@
+"""Requests that take more than their fields' names to build. Both clients send the same ones."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, TypedDict
+
+from touchstone.v1 import comparison_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone_client.specs import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, MODES
+
+LIST_PAGE = 100
+"""Rows asked for at once: more could outgrow a message of 4 MB."""
+COMPARE_S = 60.0
+EXPORT_S = IMPORT_S = 3600.0
+"""Deadlines of what may take longer than other calls."""
+
+
+class JobFilters(TypedDict, total=False):
+    """Which jobs; what is left out means any. `created_after` is aware of its time zone."""
+
+    model: str
+    model_query: str
+    suite: str
+    states: Iterable[job_pb2.Job.State]
+    owner: str
+    project_id: int
+    created_after: datetime
+
+
+class ItemFilters(TypedDict, total=False):
+    """Which items of a job; `filter` is a word of `specs.ITEM_FILTERS`."""
+
+    task: str
+    filter: str
+    query: str
+    baseline_job_id: str
+
+
+class ScoredJob(NamedTuple):
+    """A job with its averages over tasks, empty until it is sealed."""
+
+    job: job_pb2.Job
+    scores: results_service_pb2.JobScores
+
+
+class Comparison(TypedDict, total=False):
+    """How runs are compared; fields as in CompareRequest, `mode` a word of `specs.MODES`."""
+
+    suite: str
+    mode: str
+    metrics: Iterable[str]
+    baseline: str
+    margin: float
+    alpha: float
+    seed: int
+    project_id: int
+
+
+class Export(TypedDict, total=False):
+    """What a file holds. `job_id` for items, and for one job's metrics; `jobs` for jobs and metrics."""
+
+    job_id: str
+    jobs: JobFilters
+    items: ItemFilters
+
+
+def create_job(spec: job_pb2.JobSpec, request_id: str) -> scheduler_service_pb2.CreateJobRequest:
+    return scheduler_service_pb2.CreateJobRequest(request_id=request_id or uuid.uuid4().hex, spec=spec)
+
+
+def create_schedule(
+    cron: str, spec: job_pb2.JobSpec, time_zone: str, label: str, request_id: str
+) -> scheduler_service_pb2.CreateScheduleRequest:
+    return scheduler_service_pb2.CreateScheduleRequest(
+        request_id=request_id or uuid.uuid4().hex, cron=cron, time_zone=time_zone, spec=spec, label=label
+    )
+
+
+def list_jobs(
+    filters: JobFilters, page_size: int = LIST_PAGE, with_scores: bool = False
+) -> results_service_pb2.ResultsServiceListJobsRequest:
+    request = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=page_size,
+        model=filters.get("model", ""),
+        model_query=filters.get("model_query", ""),
+        suite=filters.get("suite", ""),
+        states=filters.get("states", ()),
+        owner=filters.get("owner", ""),
+        project_id=filters.get("project_id", 0),
+        with_scores=with_scores,
+    )
+    if "created_after" in filters:
+        request.created_after.FromDatetime(filters["created_after"])
+    return request
+
+
+def recent(days: int, filters: JobFilters) -> JobFilters:
+    """The filters, for jobs of the last so many days; 0 means any time."""
+    return {"created_after": datetime.now(UTC) - timedelta(days=days), **filters} if days else filters
+
+
+def list_items(job_id: str, filters: ItemFilters, page_size: int = LIST_PAGE) -> results_service_pb2.ListItemsRequest:
+    return results_service_pb2.ListItemsRequest(
+        job_id=job_id,
+        task=filters.get("task", ""),
+        filter=ITEM_FILTERS[filters.get("filter", "all")],
+        query=filters.get("query", ""),
+        baseline_job_id=filters.get("baseline_job_id", ""),
+        page_size=page_size,
+    )
+
+
+def compare(subjects: Iterable[str], how: Comparison) -> comparison_pb2.CompareRequest:
+    mode = how.get("mode", "")
+    return comparison_pb2.CompareRequest(
+        subjects=subjects,
+        suite=how.get("suite", ""),
+        mode=MODES[mode] if mode else None,
+        metrics=how.get("metrics", ()),
+        baseline=how.get("baseline", ""),
+        margin=how.get("margin", 0.0),
+        alpha=how.get("alpha", 0.0),
+        seed=how.get("seed", 0),
+        project_id=how.get("project_id", 0),
+    )
+
+
+def export(kind: str, format: str, what: Export) -> results_service_pb2.ExportRequest:
+    request = results_service_pb2.ExportRequest(kind=EXPORT_KINDS[kind], format=EXPORT_FORMATS[format])
+    if job_id := what.get("job_id", ""):
+        # Of a job's metrics nothing but the job may be said, a page's size neither.
+        request.items.CopyFrom(list_items(job_id, what.get("items", {}), page_size=0))
+    else:
+        request.jobs.CopyFrom(list_jobs(what.get("jobs", {}), page_size=0))
+    return request

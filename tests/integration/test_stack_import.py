@@ -1,0 +1,126 @@
+"""Logs of other tools as runs, through every process: scored as the tool scored, compared and refused as our own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.tasks.base import Item
+from tests.stack import Stack, running, touchstone
+from tests.unit.client.logs import archive, choices, generated, header, inspected, lm_eval
+from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
+
+pytestmark = pytest.mark.stack
+
+TASK = "sentiment"
+
+
+@pytest.fixture(scope="module")
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    made = Stack(tmp_path_factory.mktemp("stack"), [{"name": "base", "kind": "baseline"}])
+    with running(made, request):
+        yield made
+
+
+def items(mode: suite_pb2.Mode = suite_pb2.MODE_LOGLIKELIHOOD) -> list[Item]:
+    task = Catalogue(None).task("demo", TASK, mode)
+    return list(task.items(range(task.size())))
+
+
+def scored_log(folder: Path, chosen: Sequence[Item], shift: int = 0) -> tuple[Path, float]:
+    """A log-likelihood log of the demo's rows with our prompts, and the accuracy that the tool would print."""
+    samples, hits = [], 0
+    for number, item in enumerate(chosen):
+        values = [
+            (choice, -1.0 if (choice.strip() == item.reference) == bool(number % 3) else -7.0)
+            for choice in item.choices
+        ]
+        best = max(values, key=lambda pair: pair[1])[0]
+        hits += best.strip() == item.reference
+        samples.append(choices(item.index + shift, dict(item.fields), item.context, values))
+    return lm_eval(folder, "own_sentiment", samples), hits / len(chosen)
+
+
+def imported(stack: Stack, *arguments: str, code: int = 0) -> dict[str, Any]:
+    made = touchstone(stack, "import", *arguments, "--task", f"own_sentiment=demo/{TASK}", "--format", "json")
+    assert made.returncode == code, made.stderr
+    body: dict[str, Any] = json.loads(made.stdout) if made.stdout else {}
+    return {**body, "said": made.stderr}
+
+
+def test_a_whole_log_with_our_prompts_scores_as_the_tool_did_and_ranks(stack: Stack, tmp_path: Path) -> None:
+    file, accuracy = scored_log(tmp_path, items())
+    made = imported(stack, str(file), "--model", "theirs")
+    result = stack.get(f"/results/{made['job_id']}")
+    assert result["status"] == "completed"
+    assert made["result"]["tasks"][0]["metrics"][0]["mean"] == pytest.approx(accuracy, abs=1e-12)
+    receipt = made["job"]["receipt"]
+    assert (receipt["endpoint_kind"], receipt["server"], receipt["template"]) == ("lm_eval", "lm_eval 0.4.13", "none")
+    task = Catalogue(None).task("demo", TASK, suite_pb2.MODE_LOGLIKELIHOOD)
+    assert made["job"]["plan"][0]["prompt_hash"] == task.prompt_hash()
+    board = stack.get("/leaderboard", suite="demo", mode="loglikelihood")["leaderboard"]
+    assert [(row["model"], row["provider"]) for row in board] == [("theirs", "lm_eval")]
+    again = imported(stack, str(file), "--model", "theirs")
+    assert again["job_id"] == made["job_id"]
+    assert "imported before" in again["said"]
+    forced = imported(stack, str(file), "--model", "theirs", "--again")
+    assert forced["job_id"] != made["job_id"]
+
+
+def test_a_log_of_the_first_rows_is_a_subset_of_just_these(stack: Stack, tmp_path: Path) -> None:
+    file, accuracy = scored_log(tmp_path, items()[:40])
+    made = imported(stack, str(file), "--model", "first")
+    assert made["job"]["subset"]
+    assert [item.result.item for item in stack.items(made["job_id"])] == list(range(40))
+    assert made["result"]["tasks"][0]["metrics"][0]["mean"] == pytest.approx(accuracy, abs=1e-12)
+
+
+def test_a_log_of_other_rows_is_never_scored(stack: Stack, tmp_path: Path) -> None:
+    file, _ = scored_log(tmp_path, items()[:40], shift=1)
+    made = imported(stack, str(file), "--model", "shifted", code=1)
+    assert "40 of 40 items have no stored answer" in made["said"]
+    job_id = made["said"].splitlines()[1] if not made.get("job_id") else made["job_id"]
+    found = [item.result for item in stack.items(job_id.strip())]
+    assert {item.outcome for item in found} == {item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR}
+    assert all("row is another one" in item.error for item in found)
+    assert stack.job(job_id.strip()).state == job_pb2.Job.STATE_FAILED
+
+
+def test_inspects_answers_are_read_by_our_extraction_with_its_prompts_shown(stack: Stack, tmp_path: Path) -> None:
+    chosen = items(suite_pb2.MODE_GENERATE)[:30]
+    samples = [
+        inspected(item.index + 1, f"Sentiment of: {next(iter(item.fields.values()))}", f"Answer: {item.reference}")
+        for item in chosen
+    ]
+    file = archive(tmp_path / "log.eval", samples, header("own_sentiment", range(1, 31)))
+    made = imported(stack, str(file), "--model", "theirs")
+    assert made["result"]["tasks"][0]["metrics"][0]["mean"] == 1.0
+    task = Catalogue(None).task("demo", TASK)
+    assert made["job"]["plan"][0]["prompt_hash"] != task.prompt_hash()
+    first = stack.items(made["job_id"])[0].result
+    assert first.prompt.startswith("user:\nSentiment of: ")
+    assert (first.calls, first.reused, first.input_tokens) == (0, True, 9)
+
+
+def test_repeats_of_a_log_are_answers_per_item(stack: Stack, tmp_path: Path) -> None:
+    chosen = items(suite_pb2.MODE_GENERATE)[:10]
+    samples = [
+        generated(item.index, dict(item.fields), "p", f"Answer: {item.reference}", "Answer: neither") for item in chosen
+    ]
+    file = lm_eval(tmp_path, "own_sentiment", samples)
+    made = imported(stack, str(file), "--model", "twice")
+    assert made["result"]["tasks"][0]["metrics"][0]["mean"] == 0.5
+    assert len(stack.items(made["job_id"])) == 20
+
+
+def test_an_imported_run_is_not_rescored_but_imported_again(stack: Stack, tmp_path: Path) -> None:
+    file, _ = scored_log(tmp_path, items()[:20])
+    made = imported(stack, str(file), "--model", "rescored")
+    refused = touchstone(stack, "rescore", made["job_id"])
+    assert refused.returncode == 2
+    assert "import the log again" in refused.stderr

@@ -1,0 +1,55 @@
+"""What a gate's run can prove, from the baseline's standard errors alone."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.unit.client.fakes import metric, result
+from touchstone.v1 import comparison_pb2, metric_pb2
+from touchstone_client.command.gate import margin
+
+
+def test_a_sample_proves_less() -> None:
+    whole = margin.independent(result(), "score", (), 0)
+    part = margin.independent(result(), "score", (), 250)
+    assert whole.margin is not None
+    assert part.items == 500
+    assert part.margin == pytest.approx(2 * whole.margin)
+    one = margin.independent(result(), "score", ("rte",), 0)
+    assert one.items == 1000
+    assert one.margin == pytest.approx(2.4865 * math.sqrt(2) * 0.02, rel=1e-4)
+
+
+def test_tasks_of_a_score_group_count_once() -> None:
+    made = result()
+    made.tasks.append(metric_pb2.TaskResult(task="m1", score_group="mnli", metrics=[metric(stderr=0.01)]))
+    made.tasks.append(metric_pb2.TaskResult(task="m2", score_group="mnli", metrics=[metric(stderr=0.01)]))
+    made.tasks.append(metric_pb2.TaskResult(task="ax", beside=True, metrics=[metric(stderr=0.5)]))
+    found = margin.independent(made, "score", (), 0)
+    s = math.sqrt(2 * (0.01**2 + 0.02**2 + 2 * 0.01**2 / 4)) / 3
+    assert found.items == 4000
+    assert found.margin == pytest.approx(2.4865 * s, rel=1e-4)
+
+
+def test_a_margin_that_cannot_be_told_says_why() -> None:
+    made = result()
+    made.tasks[0].metrics[0].ClearField("stderr")
+    assert "accuracy of sst2 has no standard error" in margin.independent(made, "score", (), 0).words(0.01)
+    assert "has no bleu on these tasks" in margin.independent(result(), "bleu", (), 0).words(0.01)
+
+
+def test_runs_that_agree_on_every_item_do_not_prove_any_drop_away() -> None:
+    """Of 100 items without a disagreement the interval at 90 % ends at 1.645² / (100 + 1.645²)."""
+    end = 1.645**2 / (100 + 1.645**2)
+    last = comparison_pb2.Difference(difference=0, stderr=0, low=-end, high=end, n=100)
+    assert margin.like_last_time(last, 100, "job").margin == pytest.approx(end)
+
+
+def test_a_baseline_without_an_error_does_not_prove_any_drop_away() -> None:
+    """Wilson's interval of 100 right of 100 is 0.963 to 1."""
+    perfect = metric_pb2.Metric(metric="accuracy", mean=1, stderr=0, ci95_low=0.963, ci95_high=1, n=100)
+    made = metric_pb2.JobResult(tasks=[metric_pb2.TaskResult(task="t", metrics=[perfect])])
+    found = margin.independent(made, "accuracy", (), 0)
+    assert found.margin == pytest.approx(2.4865 * math.sqrt(2) * 0.037 / 2 / 1.96, rel=1e-3)
