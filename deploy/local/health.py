@@ -24,12 +24,16 @@ def http(url: str) -> Probe:
     return ready
 
 
-def grpc_health(address: str) -> Probe:
-    """Ready when the standard health service says SERVING."""
+def grpc_health(address: str, credentials: grpc.ChannelCredentials | None = None) -> Probe:
+    """Ready when the standard health service says SERVING. With `credentials` over TLS."""
 
     async def ready() -> bool:
         # A channel of its own each time: a kept one would wait out its own reconnect backoff.
-        async with grpc.aio.insecure_channel(address) as channel:
+        if credentials is None:
+            made = grpc.aio.insecure_channel(address)
+        else:
+            made = grpc.aio.secure_channel(address, credentials)
+        async with made as channel:
             request = health_pb2.HealthCheckRequest()
             try:
                 answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=TIMEOUT_S)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from deploy.local import stack
 from deploy.local.demo import Demo
 from deploy.local.ports import is_free
-from deploy.local.settings import ROOT, LaunchError, Settings
+from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchError, Settings
 from deploy.local.state import StateDir
 from deploy.local.supervisor import Supervisor
 from deploy.local.terminal import Terminal, duration
@@ -51,7 +51,7 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
             terminal.say()
             terminal.say(f"make run shows this on a page: {settings.page_url}")
         else:
-            _say_where(terminal, settings, environ)
+            say_where(terminal, settings, environ)
             await _unless_stopped(stop, supervisor.watch())
     except _Stopped:
         return INTERRUPTED if demo_only else 0
@@ -109,10 +109,14 @@ def _require_free_ports(settings: Settings) -> None:
             )
 
 
-def _say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str]) -> None:
+def say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str]) -> None:
+    """Addresses, and what users need to come in."""
     terminal.say()
     terminal.say(f"Page  {settings.page_url}")
     terminal.say(f"API   {settings.page_url}/api/v1/benchmarking")
+    terminal.say(f"gRPC  127.0.0.1:{settings.scheduler_port} scheduler, 127.0.0.1:{settings.results_port} results")
+    for words in _elsewhere(settings):
+        terminal.say(words)
     if _tokens_needed(environ):
         terminal.say("Users need tokens here. Make one:")
         terminal.say(
@@ -120,6 +124,21 @@ def _say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str
             "--user alice --role admin"
         )
     terminal.say("Ctrl-C stops everything.")
+
+
+def _elsewhere(settings: Settings) -> Iterator[str]:
+    """What other terminals need where the services are not where clients look for them."""
+    ports = {
+        "TOUCHSTONE_SCHEDULER": (SCHEDULER_PORT, settings.scheduler_port),
+        "TOUCHSTONE_RESULTS": (RESULTS_PORT, settings.results_port),
+    }
+    moved = {name: usual for name, (usual, chosen) in ports.items() if usual != chosen}
+    if not moved:
+        return
+    taken = [str(usual) for name, usual in moved.items() if f"{name}_PORT" not in settings.fixed_ports]
+    why = f"{' and '.join(taken)} {'is' if len(taken) == 1 else 'are'} taken. " if taken else ""
+    yield f"{why}In other terminals:"
+    yield f"  export {' '.join(f'{name}=127.0.0.1:{chosen}' for name, (_, chosen) in ports.items())}"
 
 
 def _tokens_needed(environ: Mapping[str, str]) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local.ports import free_port
+from deploy.local.ports import free_port, is_free
 
 ROOT = Path(__file__).resolve().parents[2]
 """The tree that holds `services` and `protos`."""
+SCHEDULER_PORT, RESULTS_PORT = 8051, 8052
+"""Where clients look for the services when nobody tells otherwise."""
 
 
 class LaunchError(Exception):
@@ -19,7 +21,8 @@ class LaunchError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the state lies and where each process listens. Ports are on loopback, free ones unless set."""
+    """Where the state lies and where each process listens. Ports are on loopback: as set, else the usual
+    one where it is free, else any free one."""
 
     state_dir: Path
     data_dir: Path | None
@@ -54,9 +57,11 @@ class Settings:
         fixed = {"TOUCHSTONE_HTTP_PORT": http_port}
         taken = {http_port}
 
-        def port(name: str) -> int:
+        def port(name: str, usual: int = 0) -> int:
             if environ.get(name):
                 chosen = fixed[name] = _number(environ, name, 0, 1, 65_535)
+            elif usual and usual not in taken and is_free(usual):
+                chosen = usual
             else:
                 chosen = free_port()
                 while chosen in taken:
@@ -65,7 +70,8 @@ class Settings:
             return chosen
 
         nats_port, monitor_port = port("TOUCHSTONE_NATS_PORT"), port("TOUCHSTONE_NATS_MONITOR_PORT")
-        scheduler_port, results_port = port("TOUCHSTONE_SCHEDULER_PORT"), port("TOUCHSTONE_RESULTS_PORT")
+        scheduler_port = port("TOUCHSTONE_SCHEDULER_PORT", SCHEDULER_PORT)
+        results_port = port("TOUCHSTONE_RESULTS_PORT", RESULTS_PORT)
         first = port("TOUCHSTONE_EVALUATOR_PORT")
         evaluator_ports = (first, *(port("") for _ in range(evaluators - 1)))
         if len({*fixed.values()}) < len(fixed):

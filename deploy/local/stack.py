@@ -12,7 +12,9 @@ from pathlib import Path
 from deploy.local import health
 from deploy.local.settings import LaunchError, Settings
 from deploy.local.state import StateDir
-from deploy.local.supervisor import Process
+from deploy.local.supervisor import Probe, Process
+from services import rpc
+from services.errors import InvalidRequestError
 
 LEAST_NATS = (2, 12)
 _INHERITED = {
@@ -44,10 +46,18 @@ def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]
 
 
 def service_processes(settings: Settings, state: StateDir, environ: Mapping[str, str]) -> list[Process]:
-    """All but NATS. Who sends work stops before who takes it."""
+    """All but NATS. Who sends work stops before who takes it. Raises LaunchError for wrong TLS settings."""
     common = environment(settings, environ) | addresses(settings, state)
     # Providers' keys are in the user's environment, and only evaluators call providers.
     keys = {name: value for name, value in environ.items() if not name.startswith("TOUCHSTONE_")}
+
+    try:
+        trusted = rpc.Tls.from_env(environ).channel_credentials()
+    except InvalidRequestError as error:
+        raise LaunchError(error.message) from error
+
+    def healthy(address: str) -> Probe:
+        return health.grpc_health(address, trusted)
 
     def evaluator(number: int, port: int) -> Process:
         name, address = f"evaluator-{number}", f"127.0.0.1:{port}"
@@ -57,11 +67,9 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
             "TOUCHSTONE_GRACE_S": str(settings.evaluator_grace_s),
         }
         grace_s = settings.evaluator_grace_s + 2
-        return Process(
-            name, _module("evaluator"), keys | common | own, health.grpc_health(address), stage=3, grace_s=grace_s
-        )
+        return Process(name, _module("evaluator"), keys | common | own, healthy(address), stage=3, grace_s=grace_s)
 
-    results, scheduler = (health.grpc_health(common[f"TOUCHSTONE_{name}"]) for name in ("RESULTS", "SCHEDULER"))
+    results, scheduler = (healthy(common[f"TOUCHSTONE_{name}"]) for name in ("RESULTS", "SCHEDULER"))
     gateway = health.http(f"{settings.page_url}/readyz")
     return [
         Process("results", _module("results"), common, results, stage=1, grace_s=5),

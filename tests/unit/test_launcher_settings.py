@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import stack
+from deploy.local.launcher import say_where
 from deploy.local.ports import free_port, is_free
 from deploy.local.settings import LaunchError, Settings
 from deploy.local.terminal import BAR_WIDTH, Terminal, interval_bar, progress_bar, table
@@ -55,6 +56,22 @@ def test_ports_can_be_set() -> None:
 def test_an_impossible_setting_is_named(variable: str, value: str) -> None:
     with pytest.raises(LaunchError, match=variable):
         Settings.from_env({variable: value})
+
+
+def said_of(monkeypatch: pytest.MonkeyPatch, taken: set[int], environ: dict[str, str]) -> str:
+    monkeypatch.setattr("deploy.local.settings.is_free", lambda port: port not in taken)
+    output = io.StringIO()
+    settings = Settings.from_env(environ)
+    say_where(Terminal(output), settings, environ)
+    return output.getvalue().replace(str(settings.scheduler_port), "S").replace(str(settings.results_port), "R")
+
+
+def test_where_the_usual_ports_are_taken_other_terminals_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    export = "In other terminals:\n  export TOUCHSTONE_SCHEDULER=127.0.0.1:S TOUCHSTONE_RESULTS=127.0.0.1:R\n"
+    assert "export" not in said_of(monkeypatch, set(), {})
+    assert f"\n8051 and 8052 are taken. {export}" in said_of(monkeypatch, {8051, 8052}, {})
+    assert f"\n{export}" in said_of(monkeypatch, set(), {"TOUCHSTONE_SCHEDULER_PORT": "7003"})
+    assert "\n8051 is taken. In other terminals:" in said_of(monkeypatch, {8051}, {})
 
 
 def test_one_port_given_twice_is_refused() -> None:
