@@ -265,11 +265,13 @@ class Stack:
             request.page_token = page.next_page_token
 
 
-def touchstone(stack: Stack, *arguments: str, token: str = "") -> subprocess.CompletedProcess[str]:
-    """The `touchstone` command as a user runs it, against the stack's services."""
+def touchstone(
+    stack: Stack, *arguments: str, token: str = "", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The `touchstone` command as a user runs it, against the stack's services; `environment` is added to its own."""
     path = os.pathsep.join(str(ROOT / part) for part in ("client", "protos/gen", "."))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
-    environment |= {
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
+    own = {
         "PYTHONPATH": path,
         "TOUCHSTONE_SCHEDULER": f"127.0.0.1:{stack.scheduler_port}",
         "TOUCHSTONE_RESULTS": f"127.0.0.1:{stack.results_port}",
@@ -277,7 +279,7 @@ def touchstone(stack: Stack, *arguments: str, token: str = "") -> subprocess.Com
     }
     return subprocess.run(
         [sys.executable, "-m", "touchstone_client", *arguments],
-        env=environment,
+        env=inherited | own | dict(environment or {}),
         capture_output=True,
         text=True,
         timeout=60,

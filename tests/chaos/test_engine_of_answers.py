@@ -77,7 +77,7 @@ class Jobs:
         began = time.monotonic()
         others = await asyncio.gather(
             world.start(f"/rescore/{source}", {}),
-            world.start(f"/rerun/{source}", {"outcomes": ["output_truncated"], "max_tokens": ROOM}),
+            world.start(f"/rerun/{source}", {"outcomes": ["output_truncated"], "num_predict": ROOM}),
             world.submit(model, ["cola", "rte"], params=narrow, reuse={"any_job": True}),
             world.submit(model, ["rte"], SAMPLED, {"seed": 6, "temperature": 0.7}, repeats=3),
         )

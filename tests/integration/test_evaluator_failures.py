@@ -153,6 +153,7 @@ async def test_a_provider_that_only_fails_fails_the_job(nats: NatsServer) -> Non
         assert await rig.items() == []
 
 
+@pytest.mark.stack
 async def test_an_outage_after_a_success_is_waited_out(nats: NatsServer) -> None:
     """Longer than the patience before a first success, shorter than the one after: every item is answered."""
     port = free_port()

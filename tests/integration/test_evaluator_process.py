@@ -30,6 +30,7 @@ async def announced(rig: Rig, name: str) -> evaluator_pb2.Evaluator | None:
     return evaluator_pb2.Evaluator.FromString(msg.data) if msg and msg.data else None
 
 
+@pytest.mark.stack
 async def test_a_killed_evaluators_units_are_run_again_and_nothing_is_lost(nats: NatsServer, tmp_path: Path) -> None:
     async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.1)) as stub:
         file = endpoints_file(tmp_path, stub.url)

@@ -70,6 +70,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             yield World(stack, stub, stack.run("nobody", "stub", "glue", tasks=["rte"]))
 
 
+@pytest.mark.stack
 def test_two_evaluators_take_about_half_the_time_of_one(world: World) -> None:
     """Interleaved, and the best of each: what else the machine does can only add time."""
     rounds = [(world.seconds("one"), world.seconds("both")) for _ in range(2)]
@@ -121,7 +122,7 @@ def test_a_job_over_its_time_limit_fails_with_that_reason_and_frees_its_slot(wor
     made = world.stack.scheduler.CreateJob(scheduler_service_pb2.CreateJobRequest(spec=spec)).job
     job = world.stack.wait(made.job_id, 15)
     assert job.state == job_pb2.Job.STATE_FAILED
-    assert job.reason.startswith("Stopped after 1 second with ")
+    assert job.reason.startswith("Job execution failed: Resource limits exceeded. Stopped after 1 second with ")
     assert time.monotonic() - started < 10
     until(lambda: world.stub.in_flight == 0, 3)
     queue = world.stack.scheduler.GetQueue(scheduler_service_pb2.GetQueueRequest()).queue
@@ -191,6 +192,7 @@ def test_a_missing_data_set_fails_the_job_in_seconds_with_its_name(world: World)
     assert "nyu-mll/glue (cola, validation)" in job.reason
 
 
+@pytest.mark.stack
 def test_a_job_on_a_provider_that_is_down_fails_within_a_minute_and_is_never_scored(world: World) -> None:
     job = world.stack.wait(world.down, 60)
     assert job.state == job_pb2.Job.STATE_FAILED
@@ -207,6 +209,7 @@ def test_a_job_on_a_provider_that_is_down_fails_within_a_minute_and_is_never_sco
     assert nobody.state == endpoint_pb2.Endpoint.STATE_DOWN
 
 
+@pytest.mark.stack
 def test_results_are_the_same_after_a_restart_and_a_running_job_goes_on(world: World) -> None:
     stack = world.stack
     job_ids = [row["job_id"] for row in stack.get("/results", limit=1000)["results"]]

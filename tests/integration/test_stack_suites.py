@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 from scipy import stats
@@ -36,7 +37,7 @@ from tests.suite_runs import (
     SuiteRuns,
     definitions,
 )
-from touchstone.v1 import item_result_pb2, metric_pb2, results_service_pb2
+from touchstone.v1 import comparison_pb2, item_result_pb2, metric_pb2, results_service_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
 
 pytestmark = pytest.mark.stack
@@ -346,6 +347,46 @@ def test_modes_never_share_a_leaderboard(runs: SuiteRuns, suite: str) -> None:
         assert listed["mode"] == mode
         assert listed["leaderboard"][0]["provider"] == ORACLE
     assert not configurations[GENERATE] & configurations[LOGLIKELIHOOD], "one model and endpoint, two configurations"
+
+
+@EACH_RUN
+def test_known_models_compare_by_the_figures_of_their_results(runs: SuiteRuns, suite: str, mode: str) -> None:
+    jobs = {runs.job_id(suite, mode, provider): provider for provider in (ORACLE, INVERTED, CARELESS)}
+    with runs.stack.client() as client:
+        answer = client.post("/compare", json={"model_ids": list(jobs)}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["comparison"]
+    assert (found["suite"], found["mode"], jobs[found["best_performing"]]) == (suite, mode, ORACLE)
+    bodies = {job_id: runs.body(suite, mode, provider) for job_id, provider in jobs.items()}
+    scores = {job_id: body["score"]["mean"] for job_id, body in bodies.items()}
+    assert found["performance_gap"] == pytest.approx(max(scores.values()) - min(scores.values()), abs=EXACT)
+    for one in found["differences"]:
+        assert one["difference"] == pytest.approx(scores[one["a"]] - scores[one["b"]], abs=EXACT)
+    for task in found["tasks"]:
+        means = {job: bodies[job]["performance_data"][suite][task["task"]][task["metric"]]["mean"] for job in jobs}
+        assert {job: metric["mean"] for job, metric in task["values"].items()} == means
+        for one in task["differences"]:
+            expected = pytest.approx(means[one["a"]] - means[one["b"]], abs=EXACT)
+            assert one["difference"] is None or one["difference"] == expected, task["task"]
+            assert one["difference"] is not None or None in means.values() or one["reason"], task["task"]
+
+
+@pytest.mark.parametrize(
+    ("subjects", "suite", "code", "words"),
+    [
+        (["nobody", MODEL], "glue", grpc.StatusCode.NOT_FOUND, "'nobody' has no complete run of glue"),
+        ([f"{MODEL}@{ORACLE}", MODEL], "glue", grpc.StatusCode.INVALID_ARGUMENT, "fits"),
+        ([f"{MODEL}@{ORACLE}", "nobody"], "gleu", grpc.StatusCode.INVALID_ARGUMENT, "Invalid benchmark suite"),
+        ([MODEL], "glue", grpc.StatusCode.INVALID_ARGUMENT, "at least two"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_its_reason(
+    runs: SuiteRuns, subjects: list[str], suite: str, code: grpc.StatusCode, words: str
+) -> None:
+    request = comparison_pb2.CompareRequest(subjects=subjects, suite=suite)
+    with pytest.raises(grpc.RpcError, match=words) as refused:
+        runs.stack.results.Compare(request, timeout=10)
+    assert refused.value.code() == code
 
 
 def test_mmlu_ran_one_subject_of_each_category(runs: SuiteRuns) -> None:

@@ -28,7 +28,7 @@ from services.evaluator.tasks.metrics import ACC_BYTES, ACC_NORM, ACCURACY
 from services.evaluator.tasks.split_task import SplitTask
 from services.evaluator.units import result
 from services.results import duckdb_store, job_result
-from services.results.database import open_file
+from services.results.schema import open_file
 from tests.parity.compared import COMPARED, all_definitions
 from tests.parity.mirror import read_rows, write_mirror, write_rows
 from tests.tiny_model.server import ENVIRONMENT

@@ -19,6 +19,9 @@ PURE = (
     "services.scheduler.queue",
     "services.scheduler.plan",
     "services.scheduler.reuse",
+    "services.scheduler.cron",
+    "services.scheduler.webhooks.message",
+    "services.evaluator.units.notices",
     "services.evaluator.answers.letters",
     "services.evaluator.answers.free_text",
     "services.evaluator.answers.loglikelihood",
@@ -28,13 +31,14 @@ PURE = (
     "services.results.aggregation",
     "services.results.averages",
     "services.results.statistics",
+    *(f"services.results.paired.{path.stem}" for path in (ROOT / "services/results/paired").glob("[a-z]*.py")),
 )
 INPUT_OUTPUT = {
     "aiohttp", "asyncio", "datasets", "duckdb", "grpc", "http", "httpx", "io", "jinja2", "nats", "os", "pathlib",
     "pyarrow", "shutil", "socket", "sqlite3", "starlette", "subprocess", "tempfile", "threading", "urllib", "uvicorn",
 }  # fmt: skip
 LONGEST_FILE = 400
-SUBJECT = re.compile(r"^(work|results|audit|dlq)\.[\w*>{-]|\$(KV|JS)\.")
+SUBJECT = re.compile(r"^(work|results|audit|dlq|logs)\.[\w*>{-]|\$(KV|JS)\.")
 LOCKS = ("requirements/run.txt", "requirements/dev.txt")
 
 

@@ -1,0 +1,43 @@
+"""Loaded by schemathesis: half of the generated requests name what is there, so that they reach beyond the checks."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import schemathesis
+
+FINISHED = os.environ["TOUCHSTONE_TEST_JOB"]
+"""A completed job."""
+HOST = "hooks.invalid"
+"""Resolves nowhere, by RFC 2606."""
+
+
+@schemathesis.hook
+def map_case(context: schemathesis.HookContext, case: schemathesis.Case[Any]) -> schemathesis.Case[Any]:
+    query: Any = case.query or {}
+    path: Any = case.path_parameters or {}
+    body: Any = case.body
+    if isinstance(query.get("wait"), int) and query["wait"] > 1:
+        query["wait"] = 1  # waiting a minute for each is no test
+    if case.operation.label.startswith("GET ") and "job_id" in path and _even(str(path["job_id"])):
+        path["job_id"] = FINISHED
+    if isinstance(body, dict):
+        job: Any = body["job"] if isinstance(body.get("job"), dict) else body
+        if isinstance(job.get("config"), dict) and _even(repr(job)):
+            _make_runnable(job)
+        for field in ("url", "webhook_url"):
+            if isinstance(body.get(field), str) and body[field].startswith("http"):
+                body[field] = f"https://{HOST}/"
+    return case
+
+
+def _make_runnable(job: dict[str, Any]) -> None:
+    job["config"] = {"provider": "baselines", "model": "majority"}
+    job |= {"suite": "demo", "tasks": ["sst2"], "limit": 1, "mode": "generate", "shots": 0, "repeats": 1}
+    for field in ("reuse", "webhook_url"):
+        job.pop(field, None)
+
+
+def _even(text: str) -> bool:
+    return sum(text.encode(errors="replace")) % 2 == 0

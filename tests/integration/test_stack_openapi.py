@@ -1,0 +1,173 @@
+"""The OpenAPI document against the whole stack: schemathesis sends what it describes, and worse, as a user."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import grpc
+import httpx
+import pytest
+
+from deploy.local.settings import ROOT
+from tests.gateway import conformance
+from tests.stack import API, Stack, credentials, running
+from touchstone.v1 import scheduler_service_pb2
+
+pytestmark = pytest.mark.stack
+
+FORMATS = ("csv", "json", "jsonl", "parquet")
+SEED = 20261120
+EXAMPLES = 50
+LIMIT_S = 240
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "ignored_auth",
+    "unsupported_method",
+)
+BASELINE = {"provider": "baselines", "model": "majority"}
+READS = (
+    "/results",
+    "/results/{job_id}",
+    "/results/{job_id}/items?limit=5",
+    "/results/{job_id}/items?filter=failures&query=a&limit=5",
+    "/results/{job_id}/items/{task}/{item}",
+    "/results/{job_id}/logs",
+    *(f"/results/{{job_id}}/export?kind={kind}&format={word}" for kind in ("metrics", "items") for word in FORMATS),
+    *(f"/export?kind={kind}&format={word}" for kind in ("jobs", "metrics") for word in FORMATS),
+    "/history?days=1",
+    "/leaderboard?suite=demo",
+    "/overview",
+    "/trends?suite=demo",
+    "/configurations",
+    "/queue",
+    "/evaluators",
+    "/endpoints",
+    "/models?provider=baselines",
+    "/suites",
+    "/schedules",
+    "/webhooks",
+    "/webhooks/dead",
+)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    made = Stack(
+        tmp_path_factory.mktemp("openapi"),
+        [{"name": "baselines", "kind": "baseline", "concurrency": 4}],
+        tmp_path_factory.mktemp("nothing"),
+        auth="token",
+        environment={
+            "HF_HUB_OFFLINE": "1",  # other suites than the bundled one shall fail at once, and fetch nothing
+            "TOUCHSTONE_PENDING_PER_USER": "100000",
+            "TOUCHSTONE_CALL_TIMEOUT_S": "20",
+            "TOUCHSTONE_STREAM_MAX_AGE_S": "1",
+            "TOUCHSTONE_STREAMS_PER_USER": "1000",
+            "TOUCHSTONE_WAITS_PER_USER": "1000",
+            "TOUCHSTONE_WEBHOOK_TRIES": "1",
+        },
+    )
+    with running(made, request) as started:
+        yield started
+
+
+def test_no_request_is_answered_5xx_or_beside_the_document(stack: Stack, tmp_path: Path) -> None:
+    token = stack.create_token("fuzzer", "admin")
+    job_id = stack.run("baselines", "majority", "demo", token=token, limit=20)
+    stack.wait(job_id, token=token)
+    status, said = schemathesis(stack, tmp_path, token, job_id)
+    stop_waiting_jobs(stack, token)
+    assert status == 0, said
+    tested = re.search(r"Tested: (\d+)", said)
+    with stack.client(token) as client:
+        paths = client.get("/openapi.json").json()["paths"]
+    operations = [method for path, methods in paths.items() for method in methods if path != "/openapi.json"]
+    assert tested is not None
+    assert int(tested[1]) == len(operations), said
+
+
+def schemathesis(stack: Stack, folder: Path, token: str, job_id: str) -> tuple[int, str]:
+    """The exit status of its command line, and what it says."""
+    command = [
+        *(sys.executable, "-m", "schemathesis.cli", "run", f"{stack.url}{API}/openapi.json"),
+        *("--header", f"Authorization: Bearer {token}", "--checks", ",".join(CHECKS)),
+        *("--max-examples", str(EXAMPLES), "--seed", str(SEED), "--request-timeout", "20"),
+        *("--phases", "coverage,fuzzing,stateful", "--continue-on-failure", "--workers", "2"),
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
+    environment |= {
+        "PYTHONPATH": str(ROOT),
+        "SCHEMATHESIS_HOOKS": "tests.integration.openapi_hooks",
+        "TOUCHSTONE_TEST_JOB": job_id,
+    }
+    ran = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def stop_waiting_jobs(stack: Stack, token: str) -> None:
+    request = scheduler_service_pb2.GetQueueRequest()
+    queue = stack.scheduler.GetQueue(request, metadata=credentials(token), timeout=30).queue
+    for job in (*queue.pending, *queue.running):
+        cancel = scheduler_service_pb2.CancelJobRequest(job_id=job.job_id)
+        with suppress(grpc.RpcError):
+            stack.scheduler.CancelJob(cancel, metadata=credentials(token), timeout=10)
+
+
+def test_real_answers_hold_what_the_document_names_and_no_more(stack: Stack) -> None:
+    token = stack.create_token("user", "admin")
+    first, second = (stack.run("baselines", model, "demo", token=token, limit=20) for model in ("majority", "random"))
+    for job_id in (first, second):
+        stack.wait(job_id, token=token)
+    with stack.client(token) as client:
+        client.event_hooks["response"].append(conforms)
+        board = client.get("/leaderboard", params={"suite": "demo", "metric": "score"}).json()
+        item = client.get(f"/results/{first}/items?limit=1").json()["items"][0]
+        names = {"configuration": board["leaderboard"][0]["configuration"], "job_id": first}
+        names |= {name: str(item[name]) for name in ("task", "item")}
+        for path in READS:
+            answer = client.get(path.format(**names))
+            assert answer.status_code == 200, f"{path}: {answer.text}"
+        compared = {"model_ids": [first, second], "benchmark_suite": "demo", "metrics": ["accuracy"]}
+        schedule = {"cron": "0 3 1 1 *", "job": {"project_id": 1, "suite": "demo", "config": BASELINE}}
+        for method, path, body in (
+            ("POST", "/compare", compared),
+            ("POST", f"/results/{first}/mark", {"mark": "invalidated", "reason": "tried"}),
+            ("POST", f"/results/{first}/mark", {"mark": "valid"}),
+            ("PUT", "/configurations/{configuration}".format(**names), {"name": "floor", "alias": "base"}),
+            ("POST", f"/rescore/{first}", {}),
+            ("POST", "/webhooks", {"url": "https://hooks.invalid/"}),
+            ("POST", "/schedules", schedule),
+        ):
+            answer = client.request(method, path, json=body)
+            assert answer.status_code == 200, f"{method} {path}: {answer.text}"
+        again = client.post(f"/rerun/{first}", json={"outcomes": ["refused"]})
+        assert (again.status_code, "nothing to run again" in again.json()["detail"]) == (400, True)
+
+
+def conforms(response: httpx.Response) -> None:
+    kind = response.headers.get("content-type", "").partition(";")[0]
+    conformance.check(response.request.method, response.request.url.path, response.status_code, kind, response)
+
+
+def test_nothing_is_answered_without_a_token(stack: Stack) -> None:
+    token = stack.create_token("reader")
+    with stack.client(token) as client:
+        document = client.get("/openapi.json").json()
+    with stack.client() as nobody:
+        for path, methods in document["paths"].items():
+            for method in methods:
+                answer = nobody.request(method, re.sub(r"{\w+}", "x", path), json={})
+                assert answer.status_code == 401, f"{method} {path}: {answer.text}"
+                assert answer.headers["www-authenticate"].startswith("Bearer")
+                assert answer.json()["detail"].startswith("Send a token:")
