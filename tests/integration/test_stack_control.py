@@ -213,7 +213,7 @@ def test_a_job_on_a_provider_that_is_down_fails_within_a_minute_and_is_never_sco
 def test_results_are_the_same_after_a_restart_and_a_running_job_goes_on(world: World) -> None:
     stack = world.stack
     job_ids = [row["job_id"] for row in stack.get("/results", limit=1000)["results"]]
-    assert len(job_ids) >= 7
+    assert len(job_ids) >= 3
     paths = [f"/results/{job_id}" for job_id in job_ids] + ["/results", "/leaderboard", "/leaderboard?metric=score"]
     before = {path: stack.get(path) for path in paths}
     stored = {job_id: len(stack.items(job_id)) for job_id in job_ids}
