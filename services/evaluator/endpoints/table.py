@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from services.bus import IMPORTED_ENDPOINTS, PLAN_ENDPOINT, STORED_ENDPOINT
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.kinds import KINDS, ollama_url
 from services.evaluator.engine.options import EngineOptions
@@ -80,6 +79,10 @@ class _Table:
         return MappingProxyType({name: float(price) for name, price in prices.items()})
 
 
+RESERVED = frozenset({"plan", "stored", "inspect", "lm_eval"})
+"""Endpoints of the bus that are no server's. Written out, as endpoints are also read where no bus is installed."""
+
+
 def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """The fields of an Endpoint; `model` holds those of its model entries. Raises InvalidRequestError with `where`."""
     name = values.get("name")
@@ -88,7 +91,7 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
     table = _Table(values, where, _TYPES)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9-]{1,40}", name):
         raise table.wrong("name", "1 to 40 of a-z, 0-9 and -")
-    if name in (PLAN_ENDPOINT, STORED_ENDPOINT, *IMPORTED_ENDPOINTS):
+    if name in RESERVED:
         raise table.wrong("name", f"another word: {name} is reserved")
     kind = values.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from services import bus
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry, load
+from services.evaluator.endpoints.table import RESERVED
 from touchstone.v1 import endpoint_pb2
 
 
@@ -253,3 +255,9 @@ def test_every_example_of_the_documentation_is_read(tmp_path: Path, page: str) -
     assert examples
     for example in examples:
         assert len(read(tmp_path, example)) > 1
+
+
+def test_no_endpoint_may_have_a_name_that_the_bus_uses(tmp_path: Path) -> None:
+    assert {bus.PLAN_ENDPOINT, bus.STORED_ENDPOINT, *bus.IMPORTED_ENDPOINTS} == RESERVED
+    with pytest.raises(InvalidRequestError, match="inspect is reserved"):
+        read(tmp_path, '[[endpoint]]\nname = "inspect"\nkind = "ollama"\n')
