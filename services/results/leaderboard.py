@@ -11,10 +11,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.errors import InvalidRequestError
 from services.results import job_reads, ranking, run_scores
 from services.results.database import Connection, first_row, query
+from services.results.suite_score import SCORE
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
-SCORE = "score"
 PlacesOf = Callable[[str, Sequence[str]], Mapping[str, tuple[int, int]]]
 """Of a metric and the ranked runs, best first: the lowest and the highest place by job."""
 

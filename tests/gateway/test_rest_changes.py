@@ -58,6 +58,7 @@ async def test_a_rerun_without_the_outcome_goes_on_where_items_have_no_answer(ga
     result.outcomes.infrastructure_error = 0
     result.tasks[0].items -= 1
     await send(gateway, "POST", f"/rerun/{job.job_id}", {"outcomes": ["refused"]})
+    assert gateway.world.specs[-1].reuse.job_id == job.job_id
 
 
 async def test_a_copy_does_not_announce_itself_where_its_source_did(gateway: Running) -> None:

@@ -128,5 +128,8 @@ async def test_a_closing_service_ends_an_export(tmp_path: Path) -> None:
     wanted = ExportRequest(kind=ExportRequest.KIND_JOBS, format=ExportRequest.FORMAT_CSV)
     pieces = Exports(opened).serve(wanted, EVERYTHING)
     await anext(pieces)
-    await opened.close()
-    await pieces.aclose()
+    async with asyncio.timeout(10):
+        await opened.close()
+        await pieces.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(pieces)
