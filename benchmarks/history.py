@@ -99,7 +99,7 @@ def _statements(jobs: int, items: int, now: datetime) -> Iterator[str]:
             job_id, printf('%012d-%08d', 1, n), owner, project_id, suite, endpoint, model, state, 1, created_at,
             job || times || '\\x0A\\x24'::BLOB || job_id::BLOB
                 || CASE state WHEN 5 THEN '\\x20\\x05' WHEN 6 THEN '\\x20\\x06' ELSE '\\x20\\x07' END::BLOB,
-            baseline, incomplete, created_at + to_seconds({RUNNING_S})
+            baseline, incomplete, created_at + to_seconds({RUNNING_S}), NULL, created_at
         FROM made
         JOIN configurations ON number = configuration_number
         JOIN minutes USING (minute)
@@ -170,7 +170,7 @@ def _items(items: int) -> Iterator[str]:
             item_hash, md5(task), prompt, 'Answer: ' || CASE WHEN is_right THEN reference ELSE 'E' END, '', '1',
             (is_right AND chance >= 0.005)::DOUBLE, NULL, NULL, NULL, 200 + 800 * chance, 180, 3, 'stop', 1, '',
             'last match of “answer: …”', model, 'evaluator-1', NULL, 0, false,
-            '{{"max_tokens":32,"temperature":0}}', md5(job_id || item_hash)::UUID, 0.0001, 0
+            '{{"max_tokens":32,"temperature":0}}', md5(job_id || item_hash)::UUID, 0.0001, 0, '', ''
         FROM (
             SELECT *, hash(n, item_hash)::DOUBLE / 18446744073709551616 AS chance,
                 hash(item_hash, n)::DOUBLE / 18446744073709551616 < 0.4 + 0.5 * quality AS is_right

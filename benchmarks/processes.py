@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -25,3 +27,15 @@ def cpu_s(pid: int) -> float:
 
 def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+
+
+def resident_with_children(parents: Collection[int]) -> int:
+    """Resident bytes of processes and their children together. Pages that some share count for each."""
+    total = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        # A process may end while it is looked at.
+        with suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if int(folder.name) in parents or parent in parents:
+                total += resident_bytes(int(folder.name))
+    return total

@@ -2,6 +2,7 @@
 
 TouchstoneError
 ├── InvalidRequestError    a field is wrong: say which and what it may be
+│   └── BadLinesError      lines of an uploaded file are wrong: says which
 ├── UnauthenticatedError   no valid token
 ├── PermissionDeniedError  not yours
 ├── NotFoundError
@@ -13,6 +14,8 @@ TouchstoneError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 OVER_LIMIT = "Job execution failed: Resource limits exceeded."
 """How a job's reason begins when it passed a limit of time or memory (spec: "Resource Limit Errors")."""
@@ -32,6 +35,15 @@ class InvalidRequestError(TouchstoneError):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+class BadLinesError(InvalidRequestError):
+    """An uploaded file has wrong lines. `lines` are (number from 1, reason), the first ones; `total` counts all."""
+
+    def __init__(self, message: str, lines: Sequence[tuple[int, str]], total: int) -> None:
+        super().__init__(message)
+        self.lines = lines
+        self.total = total
 
 
 class UnauthenticatedError(TouchstoneError):

@@ -37,11 +37,15 @@ _STEP = 1e-6
 
 
 class Answers:
-    """One task's exported items. `positive` is the reference text of the class counted as positive by F1."""
+    """One task's exported items. `positive` is the reference text of the class counted as positive by F1.
+
+    Rows of a dataset without a reference have no statistics: they are no part of any metric, `unscored` counts them.
+    """
 
     def __init__(self, items: Sequence[results_service_pb2.StoredItem], positive: str = "") -> None:
-        results = [item.result for item in items]
-        assert all(r.outcome != item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR for r in results)
+        assert all(item.result.outcome != item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR for item in items)
+        results = [item.result for item in items if item.result.statistics]
+        self.unscored = len(items) - len(results)
         self.results = results
         self.positive = positive
         self.references = [r.reference for r in results]
@@ -103,6 +107,12 @@ class Answers:
         right = sum(r == p for r, p in zip(self.references, self.predictions, strict=True))
         interval = stats.binomtest(right, len(self.references)).proportion_ci(0.95, method="wilson")
         return float(interval.low), float(interval.high)
+
+    def student(self, spec: MetricSpec) -> tuple[float, float]:
+        """Of a mean of independent items that are more or less right, within [0, 1]."""
+        scores = [score for _, score in self.units(spec)]
+        interval = stats.ttest_1samp(scores, 0).confidence_interval(0.95)
+        return max(0.0, float(interval.low)), min(1.0, float(interval.high))
 
     def standard_error(self, name: str) -> float:
         """√(p(1−p)/n) for accuracy; the spread under resampling for all others, so only about equal to another's.

@@ -10,6 +10,7 @@ with Client() as touchstone:
 `AsyncClient` has the same methods to be awaited.
 """
 
+from touchstone.v1.scoring_pb2 import Scoring
 from touchstone_client.client import AsyncClient, Client
 from touchstone_client.errors import (
     ClientError,
@@ -24,7 +25,7 @@ from touchstone_client.errors import (
     UnsupportedError,
 )
 from touchstone_client.settings import Settings
-from touchstone_client.specs import RERUN, sampling_parameters, suite_spec
+from touchstone_client.specs import RERUN, dataset_spec, sampling_parameters, suite_spec
 
 __all__ = [
     "RERUN",
@@ -36,11 +37,13 @@ __all__ = [
     "NotAllowedError",
     "NotFoundError",
     "RefusedError",
+    "Scoring",
     "ServiceError",
     "Settings",
     "StateError",
     "UnreachableError",
     "UnsupportedError",
+    "dataset_spec",
     "sampling_parameters",
     "suite_spec",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 from google.protobuf.message import Message
 
-from touchstone.v1 import results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import dataset_service_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client.settings import SYSTEM_CA, Settings
 
 
@@ -26,6 +26,8 @@ class Service:
 
 SCHEDULER = Service("touchstone.v1.SchedulerService", "TOUCHSTONE_SCHEDULER")
 RESULTS = Service("touchstone.v1.ResultsService", "TOUCHSTONE_RESULTS")
+DATASETS = Service("touchstone.v1.DatasetService", "TOUCHSTONE_RESULTS")
+SERVICES = (SCHEDULER, RESULTS, DATASETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ _METHODS = {
     for service, file in (
         (SCHEDULER, scheduler_service_pb2.DESCRIPTOR),
         (RESULTS, results_service_pb2.DESCRIPTOR),
+        (DATASETS, dataset_service_pb2.DESCRIPTOR),
     )
     for method in file.services_by_name[service.name.rpartition(".")[2]].methods
 }
@@ -52,6 +55,9 @@ ONCE = (
     "DeleteWebhook",
     "RedeliverWebhook",
     "ImportAnswers",
+    "UploadDataset",
+    "CreateHubDataset",
+    "DeleteDataset",
 )
 """Calls that are not repeated: done twice they do more, or say that there is nothing left to do. Creates that carry a
 request id may be repeated."""
@@ -72,7 +78,7 @@ OPTIONS = (
                             "retryableStatusCodes": ["UNAVAILABLE"],
                         },
                     },
-                    {"name": [{"service": s.name, "method": method} for s in (SCHEDULER, RESULTS) for method in ONCE]},
+                    {"name": [{"service": s.name, "method": method} for s in SERVICES for method in ONCE]},
                 ]
             }
         ),

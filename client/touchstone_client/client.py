@@ -5,7 +5,7 @@ from __future__ import annotations
 from touchstone_client import asynchronous, blocking
 
 
-class Client(blocking.Jobs, blocking.Results, blocking.Installation):
+class Client(blocking.Datasets, blocking.Results):
     """Everything that one installation's public services do.
 
     Calls raise the errors of `touchstone_client.errors` and end within `Settings.timeout_s`. Lists are read page by
@@ -13,5 +13,5 @@ class Client(blocking.Jobs, blocking.Results, blocking.Installation):
     """
 
 
-class AsyncClient(asynchronous.Jobs, asynchronous.Results, asynchronous.Installation):
+class AsyncClient(asynchronous.Datasets, asynchronous.Results):
     """`Client`'s methods, awaited; lists, watches and exports are iterated with `async for`."""

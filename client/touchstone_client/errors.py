@@ -2,7 +2,7 @@
 
 ClientError
 ├── RefusedError          the service says no
-│   ├── InvalidError      the request is wrong; `field` names the place
+│   ├── InvalidError      the request is wrong; `field` names the place, `lines` those of an upload
 │   ├── NotAllowedError   no valid token, or not yours
 │   ├── NotFoundError
 │   ├── StateError        not possible in the present state
@@ -14,8 +14,13 @@ ClientError
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
 import grpc
 from google.rpc import error_details_pb2, status_pb2
+
+from touchstone.v1 import dataset_pb2
 
 
 class ClientError(Exception):
@@ -32,9 +37,12 @@ class RefusedError(ClientError):
 
 
 class InvalidError(RefusedError):
-    """The request is wrong. `field` is the path of the field at fault; empty when it is none or several."""
+    """The request is wrong. `field` is the path of the field at fault; empty when it is none or several. `lines` are
+    the first lines that an uploaded file may not have, of `lines_total`."""
 
     field = ""
+    lines: tuple[dataset_pb2.BadLine, ...] = ()
+    lines_total = 0
 
     @classmethod
     def of(cls, message: str) -> InvalidError:
@@ -84,6 +92,10 @@ _REFUSED: dict[grpc.StatusCode, type[RefusedError]] = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: LimitError,
     grpc.StatusCode.UNIMPLEMENTED: UnsupportedError,
 }
+_LINE = re.compile(r"line (\d+)")
+"""The field of a violation that is about a line of an upload."""
+_BAD_LINES = "bad_lines"
+"""Where an ErrorInfo has their number."""
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _HANDSHAKE = ("handshake", "certificate", "ssl_error", "tls")
 
@@ -108,11 +120,22 @@ def translated(error: grpc.RpcError, address: str, variable: str) -> ClientError
     for detail in status.details if status else ():
         if isinstance(refused, InvalidError) and detail.Is(error_details_pb2.BadRequest.DESCRIPTOR):
             wrong = error_details_pb2.BadRequest.FromString(detail.value).field_violations
-            refused.field = wrong[0].field if len(wrong) == 1 else ""
+            refused.lines = tuple(_bad_lines(wrong))
+            refused.field = wrong[0].field if len(wrong) == 1 and not refused.lines else ""
+            refused.lines_total = max(refused.lines_total, len(refused.lines))
+        if isinstance(refused, InvalidError) and detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
+            told = error_details_pb2.ErrorInfo.FromString(detail.value).metadata.get(_BAD_LINES, "")
+            refused.lines_total = int(told) if told.isdecimal() else refused.lines_total
         if isinstance(refused, LimitError) and detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR):
             delay = error_details_pb2.RetryInfo.FromString(detail.value).retry_delay
             refused.retry_after_s = delay.seconds + (delay.nanos > 0)
     return refused
+
+
+def _bad_lines(violations: Iterable[error_details_pb2.BadRequest.FieldViolation]) -> Iterator[dataset_pb2.BadLine]:
+    for violation in violations:
+        if found := _LINE.fullmatch(violation.field):
+            yield dataset_pb2.BadLine(line=int(found[1]), reason=violation.description)
 
 
 def _silence(code: grpc.StatusCode, details: str, address: str, variable: str) -> str:

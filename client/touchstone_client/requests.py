@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypedDict
 
-from touchstone.v1 import comparison_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
-from touchstone_client.specs import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, MODES
+from touchstone.v1 import (
+    comparison_pb2,
+    dataset_pb2,
+    dataset_service_pb2,
+    job_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+    suite_pb2,
+)
+from touchstone_client.specs import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, MODES, SIDE_BY_SIDE_FILTERS, VERDICTS
+from touchstone_client.targets import Target
+from touchstone_client.uploading import DatasetOptions, options_of
 
 LIST_PAGE = 100
 """Rows asked for at once: more could outgrow a message of 4 MB."""
 COMPARE_S = 60.0
-EXPORT_S = IMPORT_S = 3600.0
+EXPORT_S = IMPORT_S = UPLOAD_S = HUB_S = 3600.0
+SIDE_BY_SIDE_S = 60.0
 """Deadlines of what may take longer than other calls."""
+
+
+_OPEN = (None, None)
 
 
 class JobFilters(TypedDict, total=False):
@@ -30,12 +45,19 @@ class JobFilters(TypedDict, total=False):
 
 
 class ItemFilters(TypedDict, total=False):
-    """Which items of a job; `filter` is a word of `specs.ITEM_FILTERS`."""
+    """Which items of a job; `filter` is a word of `specs.ITEM_FILTERS`. `length` is in characters of the response,
+    `score` what the item counts; both ends are included and None is open. `verdicts` are words of `specs.VERDICTS`."""
 
     task: str
     filter: str
     query: str
     baseline_job_id: str
+    custom_id: str
+    metadata_field: str
+    metadata_value: str
+    length: tuple[int | None, int | None]
+    score: tuple[float | None, float | None]
+    verdicts: Iterable[str]
 
 
 class ScoredJob(NamedTuple):
@@ -101,6 +123,13 @@ def recent(days: int, filters: JobFilters) -> JobFilters:
     return {"created_after": datetime.now(UTC) - timedelta(days=days), **filters} if days else filters
 
 
+def run_id(request_id: str, target: Target, alone: bool) -> str:
+    """The request id of one of several runs that are asked for together, so that the same again makes none anew."""
+    if not request_id or alone:
+        return request_id
+    return hashlib.sha256("\0".join((request_id, *target)).encode()).hexdigest()
+
+
 def list_items(job_id: str, filters: ItemFilters, page_size: int = LIST_PAGE) -> results_service_pb2.ListItemsRequest:
     return results_service_pb2.ListItemsRequest(
         job_id=job_id,
@@ -109,7 +138,60 @@ def list_items(job_id: str, filters: ItemFilters, page_size: int = LIST_PAGE) ->
         query=filters.get("query", ""),
         baseline_job_id=filters.get("baseline_job_id", ""),
         page_size=page_size,
+        conditions=_conditions(filters),
     )
+
+
+def _conditions(filters: ItemFilters) -> results_service_pb2.ItemConditions | None:
+    (length_low, length_high), (score_low, score_high) = filters.get("length", _OPEN), filters.get("score", _OPEN)
+    made = results_service_pb2.ItemConditions(
+        metadata_field=filters.get("metadata_field", ""),
+        metadata_value=filters.get("metadata_value", ""),
+        length_low=length_low,
+        length_high=length_high,
+        score_low=score_low,
+        score_high=score_high,
+        verdicts=[VERDICTS[word] for word in filters.get("verdicts", ())],
+        custom_id=filters.get("custom_id", ""),
+    )
+    return made if made.ListFields() else None
+
+
+def side_by_side(
+    job_ids: Iterable[str], only_job_id: str, diffs: bool, page_size: int, filters: ItemFilters
+) -> results_service_pb2.ListSideBySideRequest:
+    return results_service_pb2.ListSideBySideRequest(
+        job_ids=job_ids,
+        task=filters.get("task", ""),
+        filter=SIDE_BY_SIDE_FILTERS[filters.get("filter", "all")],
+        only_job_id=only_job_id,
+        query=filters.get("query", ""),
+        conditions=_conditions(filters),
+        page_size=page_size,
+        with_diffs=diffs,
+    )
+
+
+def annotate(
+    job_id: str, task: str, item: int, verdict: str, repeat: int, corrected_answer: str, note: str
+) -> results_service_pb2.AnnotateItemRequest:
+    return results_service_pb2.AnnotateItemRequest(
+        job_id=job_id,
+        task=task,
+        item=item,
+        repeat=repeat,
+        verdict=VERDICTS[verdict],
+        corrected_answer=corrected_answer,
+        note=note,
+    )
+
+
+def create_hub_dataset(
+    source: suite_pb2.DataSource, options: DatasetOptions, limit: int
+) -> dataset_service_pb2.CreateHubDatasetRequest:
+    made = options_of(options)
+    made.name, made.format = options.get("name", ""), dataset_pb2.Dataset.FORMAT_HUB
+    return dataset_service_pb2.CreateHubDatasetRequest(options=made, source=source, limit=limit)
 
 
 def compare(subjects: Iterable[str], how: Comparison) -> comparison_pb2.CompareRequest:

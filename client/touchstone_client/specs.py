@@ -7,7 +7,8 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, suite_pb2
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2, scoring_pb2, suite_pb2
+from touchstone_client.errors import InvalidError
 
 MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
 RERUN = {
@@ -44,13 +45,45 @@ EXPORT_KINDS = {
     "jobs": results_service_pb2.ExportRequest.KIND_JOBS,
     "metrics": results_service_pb2.ExportRequest.KIND_METRICS,
     "items": results_service_pb2.ExportRequest.KIND_ITEMS,
+    "batch": results_service_pb2.ExportRequest.KIND_BATCH_OUTPUT,
+    "golden": results_service_pb2.ExportRequest.KIND_GOLDEN,
 }
+OF_ITEMS = ("items", "batch", "golden")
+"""Kinds of export that are about one job's items."""
 EXPORT_FORMATS = {
     "csv": results_service_pb2.ExportRequest.FORMAT_CSV,
     "json": results_service_pb2.ExportRequest.FORMAT_JSON,
     "jsonl": results_service_pb2.ExportRequest.FORMAT_JSONL,
     "parquet": results_service_pb2.ExportRequest.FORMAT_PARQUET,
 }
+SIDE_BY_SIDE_FILTERS = {
+    "all": results_service_pb2.ListSideBySideRequest.FILTER_UNSPECIFIED,
+    "agree": results_service_pb2.ListSideBySideRequest.FILTER_AGREE,
+    "disagree": results_service_pb2.ListSideBySideRequest.FILTER_DISAGREE,
+    "only-right": results_service_pb2.ListSideBySideRequest.FILTER_ONLY_RIGHT,
+    "only-wrong": results_service_pb2.ListSideBySideRequest.FILTER_ONLY_WRONG,
+    "all-right": results_service_pb2.ListSideBySideRequest.FILTER_ALL_RIGHT,
+    "all-wrong": results_service_pb2.ListSideBySideRequest.FILTER_ALL_WRONG,
+}
+VERDICTS = {
+    "none": results_service_pb2.Annotation.VERDICT_UNSPECIFIED,
+    "golden": results_service_pb2.Annotation.VERDICT_GOLDEN,
+    "fix": results_service_pb2.Annotation.VERDICT_FIX,
+    "wrong": results_service_pb2.Annotation.VERDICT_WRONG,
+}
+"""What a person says of an answer."""
+SCORERS = ("exact_match", "contains", "regex", "choice", "numeric", "token_f1", "rouge_l", "json")
+DATASET_FORMATS = {
+    "batch": dataset_pb2.Dataset.FORMAT_BATCH,
+    "lines": dataset_pb2.Dataset.FORMAT_LINES,
+    "columns": dataset_pb2.Dataset.FORMAT_COLUMNS,
+    "csv": dataset_pb2.Dataset.FORMAT_CSV,
+}
+"""What a file's rows may be; told by its content unless said."""
+PILOT = "pilot"
+"""The label of a job that was run to estimate another."""
+DATASET_TASK = "rows"
+"""The one task of a run over an uploaded dataset."""
 MARKS = {
     "valid": results_service_pb2.RUN_MARK_VALID,
     "invalidated": results_service_pb2.RUN_MARK_INVALIDATED,
@@ -66,6 +99,23 @@ def status(job: job_pb2.Job) -> str:
 def mode_of(job: job_pb2.Job) -> str:
     """The job's mode in a word of MODES."""
     return "loglikelihood" if job.spec.mode == suite_pb2.MODE_LOGLIKELIHOOD else "generate"
+
+
+def suite_of(spec: job_pb2.JobSpec) -> str:
+    """What the job is filed under: a suite's name, a dataset's id, an experiment's name."""
+    match spec.WhichOneof("work"):
+        case "suite":
+            return spec.suite.suite
+        case "dataset":
+            return spec.dataset.dataset_id
+        case "experiment":
+            return spec.experiment.experiment
+    return ""
+
+
+def work_of(spec: job_pb2.JobSpec) -> str:
+    """What the job runs, as people know it: a dataset by its name."""
+    return (spec.dataset.name if spec.WhichOneof("work") == "dataset" else "") or suite_of(spec)
 
 
 def suite_spec(
@@ -106,6 +156,63 @@ def suite_spec(
     )
 
 
+def dataset_spec(
+    dataset_id: str,
+    *,
+    endpoint: str,
+    model: str,
+    limit: int = 0,
+    seed: int = 0,
+    scoring: scoring_pb2.Scoring | None = None,
+    stream: bool = False,
+    sampling: job_pb2.Sampling | None = None,
+    priority: str = "",
+    project_id: int = 0,
+    time_limit_s: int = 0,
+    webhook_url: str = "",
+    any_job: bool = False,
+    labels: Mapping[str, str] | None = None,
+    budget_usd: float = 0.0,
+    provider_batch: bool = False,
+) -> job_pb2.JobSpec:
+    """A run of one model on an uploaded dataset. `limit` 0 means all rows; without `scoring` the dataset's own holds.
+
+    `priority` is a word of PRIORITIES; empty means normal. `any_job` takes equal requests' answers from any job. No
+    call begins that could cost more than `budget_usd` in all, 0 meaning any. `provider_batch` sends the rows through
+    the provider's own batch API.
+    """
+    return job_pb2.JobSpec(
+        endpoint=endpoint,
+        model=model,
+        sampling=sampling,
+        stream=stream,
+        priority=PRIORITIES[priority] if priority else None,
+        project_id=project_id,
+        time_limit_s=time_limit_s,
+        webhook_url=webhook_url,
+        reuse=job_pb2.Reuse(any_job=True) if any_job else None,
+        labels=labels or {},
+        budget_usd=budget_usd,
+        provider_batch=provider_batch,
+        dataset=job_pb2.DatasetWork(dataset_id=dataset_id, limit=limit, seed=seed, scoring=scoring),
+    )
+
+
+def changed_scoring(known: scoring_pb2.Scoring, **given: Any) -> scoring_pb2.Scoring:
+    """Another way of scoring the same dataset: what is given by the names in the proto, None meaning nothing. With
+    another scorer the reference stays where it was, and so does how the answer is taken out of a response."""
+    asked = {name: value for name, value in given.items() if value is not None}
+    if asked.get("scorer", known.scorer) == known.scorer:
+        made = scoring_pb2.Scoring()
+        made.CopyFrom(known)
+    else:
+        made = scoring_pb2.Scoring(reference_field=known.reference_field, answer_pattern=known.answer_pattern)
+    for name in asked:
+        made.ClearField(name)
+    made.MergeFrom(scoring_pb2.Scoring(**asked))
+    return made
+
+
 def sampling_parameters(custom: Mapping[str, Any] | None = None, **parameters: float | None) -> job_pb2.Sampling:
     """Sampling parameters by their names in the protos; None is left out. `custom` is merged into the provider's
     request as it is. Raises ValueError for a value that JSON does not have."""
@@ -120,9 +227,26 @@ def sampling_parameters(custom: Mapping[str, Any] | None = None, **parameters: f
     return message
 
 
-def rescore_spec(source: job_pb2.Job) -> job_pb2.JobSpec:
-    """Scores the stored answers of a finished job with the present scorer."""
-    return _taking(source, ())
+def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None) -> job_pb2.JobSpec:
+    """Scores the stored answers of a finished job with the present scorer or, of uploaded rows, as `scoring` says.
+
+    Raises InvalidError for another scoring of a suite.
+    """
+    spec = _taking(source, ())
+    # No call is made, so there is nothing to bound and nothing to send; a batch's day is longer than a run's time.
+    if spec.provider_batch:
+        spec.ClearField("time_limit_s")
+    spec.ClearField("provider_batch")
+    spec.ClearField("budget_usd")
+    if scoring is not None:
+        if spec.WhichOneof("work") != "dataset":
+            raise InvalidError.of(
+                f"Job {source.job_id} ran {suite_of(spec)}, whose tasks have scorers of their own. Another scorer can "
+                "be asked for where rows were uploaded."
+            )
+        spec.dataset.ClearField("scorer")
+        spec.dataset.scoring.CopyFrom(scoring)
+    return spec
 
 
 def rerun_spec(
@@ -130,13 +254,19 @@ def rerun_spec(
     outcomes: Iterable[item_result_pb2.Outcome],
     max_tokens: int | None = None,
     context_length: int | None = None,
+    budget_usd: float | None = None,
 ) -> job_pb2.JobSpec:
-    """Asks again for the items of a finished job that ended so, perhaps with other limits; takes its other answers."""
+    """Asks again for the items of a finished job that ended so, perhaps with other limits; takes its other answers.
+
+    `budget_usd` is for the new job alone; None means as much as the first one's.
+    """
     spec = _taking(source, outcomes)
     if max_tokens is not None:
         spec.sampling.max_tokens = max_tokens
     if context_length is not None:
         spec.sampling.context_length = context_length
+    if budget_usd is not None:
+        spec.budget_usd = budget_usd
     return spec
 
 
@@ -144,4 +274,6 @@ def _taking(source: job_pb2.Job, outcomes: Iterable[item_result_pb2.Outcome]) ->
     spec = job_pb2.JobSpec()
     spec.CopyFrom(source.spec)
     spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=outcomes))
+    # Who asked for the first job to be announced did not ask for this one.
+    spec.webhook_url = spec.schedule_id = ""
     return spec

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
+from services.rpc import WRONG_SETTINGS
 
 CHILD = Path(__file__).with_name("child.py")
 FIRST_BACKOFF_S = 0.2
@@ -66,7 +67,8 @@ class Supervisor:
     async def start(self, processes: Sequence[Process]) -> None:
         """Starts these at once and returns when all are ready.
 
-        Raises LaunchError with the end of its log when one ends five times within 20 s, or is not ready in 90 s.
+        Raises LaunchError with the end of its log when one ends five times within 20 s, or is not ready in 90 s; and at
+        once, with its last sentence, when one says that its settings are wrong.
         """
         waits: list[asyncio.Task[None]] = []
         for process in processes:
@@ -137,10 +139,14 @@ class Supervisor:
         exits: list[float] = []
         while True:
             began = time.monotonic()
-            ending = await self._run(process)
+            ending, code = await self._run(process)
             if process.name in self._stopping:
                 return
             now = time.monotonic()
+            if code == WRONG_SETTINGS:
+                ending = f"cannot start: {self._last_sentence(process)}"
+                if process.name not in self._started:
+                    raise LaunchError(f"{process.name} {ending}")
             if process.name not in self._started:
                 exits = [*(at for at in exits if now - at < EARLY_S), now]
                 if len(exits) >= MOST_EARLY_EXITS:
@@ -152,8 +158,8 @@ class Supervisor:
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, LONGEST_BACKOFF_S)
 
-    async def _run(self, process: Process) -> str:
-        """Runs it once; returns in words how it ended."""
+    async def _run(self, process: Process) -> tuple[str, int | None]:
+        """Runs it once; returns in words how it ended, and its exit code where it began."""
         try:
             with self._state.log(process.name).open("ab") as log:
                 # -I and -S: the shim needs nothing installed and starts in 10 ms.
@@ -167,11 +173,12 @@ class Supervisor:
                     start_new_session=True,
                 )
         except OSError as error:  # a full disk, say: it may pass
-            return f"could not be started ({error})"
+            return f"could not be started ({error})", None
         self._running[process.name] = running
         try:
             self._state.record(process.name, running.pid)
-            return _ending(await running.wait())
+            code = await running.wait()
+            return _ending(code), code
         finally:
             # Also whatever it started and left behind, before a successor meets it.
             _kill_group(running.pid)
@@ -182,6 +189,11 @@ class Supervisor:
         path = self._state.log(process.name)
         lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:] if path.exists() else []
         return "\n".join([f" The end of {path}:", *(f"  {line}" for line in lines)])
+
+    def _last_sentence(self, process: Process) -> str:
+        """What a service says before it ends by itself."""
+        lines = self._state.log(process.name).read_text(errors="replace").splitlines()
+        return lines[-1].removeprefix("touchstone: ") if lines else "its settings are wrong."
 
 
 def _kill_group(leader: int) -> None:

@@ -13,6 +13,12 @@ WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ",
 JOBS, LEASE, EVALUATORS, TOKENS, SESSIONS = "JOBS", "LEASE", "EVALUATORS", "TOKENS", "SESSIONS"
 WEBHOOKS, DELIVERIES = "WEBHOOKS", "DELIVERIES"
 """Keys of WEBHOOKS are secrets' places: who may read the bucket can sign calls."""
+DATASETS = "DATASETS"
+"""An object store: rows and manifests of uploaded datasets. See `services.bus.datasets`."""
+PROVIDER_BATCHES = "PROVIDER_BATCHES"
+"""What was sent through providers' batch APIs for which unit. See `services.bus.provider_batches`."""
+SPLITS = "splits"
+"""Subject at which evaluators are asked for a split of a Hub dataset. See `services.bus.splits`."""
 LIMITS = "LIMITS"
 """Key by endpoint: whose calls may go out when, over all evaluators. Losing it costs fairness for a moment."""
 
@@ -21,12 +27,15 @@ PLAN_ENDPOINT = "plan"
 PLAN_UNIT = -1
 STORED_ENDPOINT = "stored"
 """Reserved endpoint token: every evaluator serves units of re-scores, which read stored answers and call nobody."""
+_BATCHES_OF = "_batches"
 IMPORTED_ENDPOINTS = ("lm_eval", "inspect")
 """Reserved endpoint names: tools whose answers jobs are made of."""
 
 LOG_LEVELS = ("info", "warning", "error")
 
 KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
+KIND_RETURNED = "returned"
+"""A unit of a job with a budget left WORK undone: running it again is up to the scheduler, who counts the cost."""
 
 _DAY_S = 24 * 3600
 # Server error codes (nats-server errors.json): what each means for us is said where it is handled.
@@ -34,13 +43,17 @@ ERR_WRONG_LAST_SEQUENCE = 10071
 ERR_WRONG_LAST_SEQUENCE_CONSTANT = 10164
 # The stream takes no more: of this subject (WORK) or at all (RESULTS, DLQ).
 ERR_STREAM_LIMIT = 10077
+# The server has no disk left that it may use.
+ERR_NO_STORAGE = 10023
 
 
 @dataclass(frozen=True, slots=True)
 class ResultHeaders:
     """What the scheduler needs of a RESULTS message without its body.
 
-    `items`, `errors` and `output_tokens` count this message only; `done` marks the unit's last message.
+    `items`, `errors`, `output_tokens`, `cost`, `unpriced` and `retries` count this message only; `done` marks the
+    unit's last message. `cost` is in micro-dollars, None where no answer's price is known; `unpriced` counts items that
+    were called for at a cost that is not known, `retries` their calls beyond the first. `evaluator` is who sent it.
     """
 
     kind: str
@@ -51,9 +64,13 @@ class ResultHeaders:
     errors: int = 0
     output_tokens: int = 0
     done: bool = False
+    cost: float | None = None
+    unpriced: int = 0
+    retries: int = 0
+    evaluator: str = ""
 
     def encode(self) -> dict[str, str]:
-        return {
+        headers = {
             "Touchstone-Kind": self.kind,
             "Touchstone-Attempt": str(self.attempt),
             "Touchstone-Delivery": str(self.delivery),
@@ -62,11 +79,16 @@ class ResultHeaders:
             "Touchstone-Errors": str(self.errors),
             "Touchstone-Tokens": str(self.output_tokens),
             "Touchstone-Done": "1" if self.done else "0",
+            "Touchstone-Unpriced": str(self.unpriced),
+            "Touchstone-Retries": str(self.retries),
+            "Touchstone-Evaluator": self.evaluator,
         }
+        return headers if self.cost is None else headers | {"Touchstone-Cost": repr(self.cost)}
 
     @classmethod
     def decode(cls, headers: dict[str, str] | None) -> ResultHeaders:
         h = headers or {}
+        cost = h.get("Touchstone-Cost")
         return cls(
             kind=h.get("Touchstone-Kind", ""),
             attempt=int(h.get("Touchstone-Attempt", "0")),
@@ -76,24 +98,45 @@ class ResultHeaders:
             errors=int(h.get("Touchstone-Errors", "0")),
             output_tokens=int(h.get("Touchstone-Tokens", "0")),
             done=h.get("Touchstone-Done") == "1",
+            cost=None if cost is None else float(cost),
+            unpriced=int(h.get("Touchstone-Unpriced", "0")),
+            retries=int(h.get("Touchstone-Retries", "0")),
+            evaluator=h.get("Touchstone-Evaluator", ""),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class JobHeaders:
-    """State and attempt beside every job record, so that evaluators never parse the scheduler's records."""
+    """State, attempt and dataset, if any, beside every job record, so that no other service parses the scheduler's
+    records."""
 
     state: job_pb2.Job.State
     attempt: int
+    dataset: str = ""
 
     def encode(self) -> dict[str, str]:
-        return {"Touchstone-State": str(int(self.state)), "Touchstone-Attempt": str(self.attempt)}
+        return {
+            "Touchstone-State": str(int(self.state)),
+            "Touchstone-Attempt": str(self.attempt),
+            "Touchstone-Dataset": self.dataset,
+        }
 
     @classmethod
     def decode(cls, headers: dict[str, str] | None) -> JobHeaders:
         h = headers or {}
         state = cast(job_pb2.Job.State, int(h.get("Touchstone-State", "0")))
-        return cls(state, int(h.get("Touchstone-Attempt", "0")))
+        return cls(state, int(h.get("Touchstone-Attempt", "0")), h.get("Touchstone-Dataset", ""))
+
+
+def batches_endpoint(endpoint: str) -> str:
+    """Reserved endpoint token of units that go through an endpoint's batch API, where they wait for hours."""
+    return endpoint + _BATCHES_OF
+
+
+def batched_endpoint(token: str) -> str:
+    """The endpoint whose batch API the token stands for; empty for other tokens."""
+    # No endpoint's own name has the underscore.
+    return token.removesuffix(_BATCHES_OF) if token.endswith(_BATCHES_OF) else ""
 
 
 def work_subject(endpoint: str, priority: int, job_id: str, unit: int) -> str:
@@ -153,6 +196,21 @@ def kv_subject(bucket: str, key: str) -> str:
     return f"$KV.{bucket}.{key}"
 
 
+def object_stream(bucket: str) -> str:
+    """The stream behind an object store."""
+    return f"OBJ_{bucket}"
+
+
+def object_meta_subject(bucket: str, token: str) -> str:
+    """Where an object says what it is; `token` is its name in URL-safe base64."""
+    return f"$O.{bucket}.M.{token}"
+
+
+def object_chunks_subject(bucket: str, nuid: str) -> str:
+    """Where an object's pieces are; `nuid` is in its meta."""
+    return f"$O.{bucket}.C.{nuid}"
+
+
 EPOCH_KEY = "epoch"
 FLOOR_KEY = "floor"
 """Last RESULTS position that the scheduler no longer needs, decimal. Results purges up to the lower of both floors."""
@@ -170,6 +228,19 @@ def _bucket(name: str, **settings: Any) -> api.StreamConfig:
         "storage": api.StorageType.FILE,
     }
     return api.StreamConfig(name=f"KV_{name}", subjects=[f"$KV.{name}.>"], **(defaults | settings))
+
+
+def _objects(name: str) -> api.StreamConfig:
+    """An object store's stream, as `create_object_store` makes it, with replicas set later. Without `max_bytes`, which
+    the server would reserve on its disk at once and keep for ever: the one writer counts instead."""
+    return api.StreamConfig(
+        name=object_stream(name),
+        subjects=[object_chunks_subject(name, ">"), object_meta_subject(name, ">")],
+        discard=api.DiscardPolicy.NEW,
+        allow_rollup_hdrs=True,
+        allow_direct=True,
+        storage=api.StorageType.FILE,
+    )
 
 
 def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.StreamConfig]:
@@ -220,6 +291,9 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
         _bucket(LIMITS, max_age=3600),
         _bucket(WEBHOOKS),
         _bucket(DELIVERIES, max_age=14 * _DAY_S),
+        # Longer than a job may run: a unit whose batch is forgotten would be sent, and paid, again.
+        _bucket(PROVIDER_BATCHES, max_age=30 * _DAY_S),
+        _objects(DATASETS),
     ]
     for config in configs:
         config.num_replicas = replicas

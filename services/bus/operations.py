@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from math import fsum
 from typing import Any
 
 import nats.errors
@@ -26,6 +27,7 @@ from services.bus.contract import (
     KIND_FAULT,
     KIND_ITEMS,
     KIND_PLAN,
+    KIND_RETURNED,
     LIMITS,
     LOGS,
     PLAN_UNIT,
@@ -137,24 +139,32 @@ class Bus:
         headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"} | (expected or {})
         await self.js.publish(kv_subject(bucket, key), headers=headers, msg_ttl=60)
 
-    async def kv_all(self, bucket: str, pattern: str = ">") -> AsyncIterator[tuple[str, Msg]]:
-        """Newest value of every live key that matches, as (key, message)."""
+    async def kv_all(
+        self, bucket: str, pattern: str = ">", *, headers_only: bool = False
+    ) -> AsyncIterator[tuple[str, Msg]]:
+        """Newest value of every live key that matches, as (key, message); messages without data for `headers_only`."""
         prefix = kv_subject(bucket, "")
+        async for msg in self.newest(f"KV_{bucket}", prefix + pattern, headers_only=headers_only):
+            if not is_marker(msg.headers):
+                yield msg.subject.removeprefix(prefix), msg
+
+    async def newest(self, stream: str, pattern: str, *, headers_only: bool = False) -> AsyncIterator[Msg]:
+        """The newest message of every subject that matches."""
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT,
             ack_policy=api.AckPolicy.NONE,
-            filter_subject=prefix + pattern,
+            filter_subject=pattern,
             inactive_threshold=10,
             mem_storage=True,
+            headers_only=headers_only,
         )
-        sub = await self.js.pull_subscribe(prefix + pattern, stream=f"KV_{bucket}", config=config)
+        sub = await self.js.pull_subscribe(pattern, stream=stream, config=config)
         try:
             left = (await sub.consumer_info()).num_pending or 0
             while left > 0:
                 for msg in await sub.fetch(min(left, 256), timeout=10):
                     left -= 1
-                    if not is_marker(msg.headers):
-                        yield msg.subject.removeprefix(prefix), msg
+                    yield msg
         finally:
             await sub.unsubscribe()
 
@@ -222,6 +232,9 @@ class Bus:
 
         No message id: a redelivered unit must be able to publish again; the item key makes it harmless.
         """
+        # Stored answers were generated, and paid, once, and not now.
+        asked = [r for r in batch.items if not r.reused and r.calls]
+        prices = [r.cost_usd for r in asked if r.HasField("cost_usd")]
         headers = ResultHeaders(
             kind=KIND_ITEMS,
             attempt=batch.attempt,
@@ -229,9 +242,12 @@ class Bus:
             task=batch.task,
             items=len(batch.items),
             errors=sum(r.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR for r in batch.items),
-            # Stored answers were generated once, and not now.
             output_tokens=sum(r.output_tokens for r in batch.items if not r.reused),
             done=done,
+            cost=fsum(prices) * 1e6 if prices else None,
+            unpriced=len(asked) - len(prices),
+            retries=sum(r.calls - 1 for r in asked),
+            evaluator=one_line(batch.evaluator),
         )
         return await self._publish_result(batch.job_id, batch.unit, batch.SerializeToString(), headers)
 
@@ -242,6 +258,11 @@ class Bus:
     async def publish_fault(self, job_id: str, attempt: int, unit: int, fault: unit_pb2.Fault) -> int:
         headers = ResultHeaders(kind=KIND_FAULT, attempt=attempt)
         return await self._publish_result(job_id, unit, fault.SerializeToString(), headers)
+
+    async def publish_returned(self, job_id: str, attempt: int, unit: int, delivery: int) -> int:
+        """Says that a unit of a job with a budget has left WORK undone. Publish it after the unit has left."""
+        headers = ResultHeaders(kind=KIND_RETURNED, attempt=attempt, delivery=delivery)
+        return await self._publish_result(job_id, unit, b"", headers)
 
     async def _publish_result(self, job_id: str, unit: int, data: bytes, headers: ResultHeaders) -> int:
         try:

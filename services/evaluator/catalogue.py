@@ -11,6 +11,7 @@ from pathlib import Path
 
 from services.errors import InvalidRequestError
 from services.evaluator.data.reader import DataMissingError, Reader
+from services.evaluator.datasets.selection import sample
 from services.evaluator.suites import ShippedSuite, shipped
 from services.evaluator.tasks.base import Task
 from services.evaluator.tasks.definition import Definition
@@ -136,16 +137,8 @@ class Catalogue:
 
 
 def select(task: Task, limit: int, seed: int) -> Sequence[int]:
-    """Row numbers in increasing order: all where `limit` is 0, else a sample of at most `limit`.
-
-    The sample is fixed by seed, task and row number, and nested: 100 rows are among the 200 of the same seed.
-    """
-    size = task.size()
-    if not 0 < limit < size:
-        return range(size)
-    name = task.info.task
-    ranked = sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}:{name}:{index}".encode()).digest())
-    return sorted(ranked[:limit])
+    """Row numbers in increasing order: all where `limit` is 0, else a sample of at most `limit`, as `sample` says."""
+    return sample(task.info.task, task.size(), limit, seed)
 
 
 def _selection(task: Task, limit: int, seed: int) -> Selection:

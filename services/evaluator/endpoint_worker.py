@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from nats.aio.msg import Msg
 
 from services.bus import Bus
+from services.evaluator.datasets.task import AnyTask
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.pacing.limiter import Limiter
 from services.evaluator.pacing.pace import Pace
@@ -22,7 +23,7 @@ from services.evaluator.pacing.turns import Turns
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError, Request
 from services.evaluator.responses import Identify, KnownAnswers
 from services.evaluator.settings import Settings
-from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.tasks.base import Item, Response
 from services.evaluator.units import result
 from services.evaluator.units.hand import FaultError, Hand, Held, JobKey, Stop
 from services.evaluator.units.load import Loader
@@ -39,6 +40,7 @@ _FLUSH_S = 5.0
 _ON_THE_WAY_S = 0.15
 _MOST_AHEAD = 4
 _LONG_LOADING_S = 1.0
+_MAY_BE_CHARGED = "It was not tried again: the call may be charged, and the job has a budget."
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class _Unit:
 
     held: Held
     flow: Flow
-    task: Task
+    task: AnyTask
     packer: Packer
     trouble: _Trouble
     identify: Identify
@@ -315,12 +317,12 @@ class EndpointWorker:
             log.info("%s: %s was loaded in %.0f s", self.endpoint.name, model, waited_s, extra=unit.held.logged)
 
     async def _ask(self, call: _Call) -> Response:
-        spec, task = call.unit.held.unit.spec, call.unit.task
+        spec, task, item = call.unit.held.unit.spec, call.unit.task, call.item
         request = Request(
             spec.model,
-            spec.sampling,
+            spec.sampling if item.sampling is None else item.sampling,
             task,
-            call.item,
+            item,
             repeat=call.repeat,
             stream=spec.stream,
             repeats=max(1, spec.suite.repeats),
@@ -341,7 +343,11 @@ class EndpointWorker:
             self.pace.refused(sent, now)
         if error.fatal or outage.failure(error, sent, now):
             raise FaultError(error.message, error.detail)
-        if tries.failed(error, outage, budget, now):
+        over = tries.failed(error, outage, budget, now)
+        if not over and unit.held.unit.spec.budget_usd and not error.free:
+            # What a job with a budget may cost is reserved for one call an item.
+            over, tries.note = True, _MAY_BE_CHARGED
+        if over:
             message = f"{error.message} {tries.note}".rstrip()
             unit.packer.add(result.failed(unit.task, call.item, call.position, call.repeat, message, tries.calls))
             return

@@ -22,20 +22,28 @@ def named(models: Iterable[Model], name: str) -> Model | None:
     return found.get(name) or found.get(f"{name}:latest")
 
 
-def asked_with(spec: job_pb2.JobSpec, kind: str, capabilities: Capabilities, repeat: int = 0) -> Resolved:
-    """What the job's requests carry beside the prompt, for one of the answers to an item.
+def asked_with(
+    spec: job_pb2.JobSpec,
+    kind: str,
+    capabilities: Capabilities,
+    repeat: int = 0,
+    sampling: job_pb2.Sampling | None = None,
+) -> Resolved:
+    """What the job's requests carry beside the prompt, for one of the answers to an item; `sampling` is the item's own
+    where it has one.
 
     A baseline is asked with a seed at most, an application with what the job sets. In log-likelihood mode nothing is
     generated, so that only further provider fields count. Raises a fatal ProviderError for a parameter that the model
     refuses.
     """
-    asked = resolve(spec.sampling, capabilities, repeat, max(1, spec.suite.repeats), spec.model)
+    sampling = spec.sampling if sampling is None else sampling
+    asked = resolve(sampling, capabilities, repeat, max(1, spec.suite.repeats), spec.model)
     if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD:
         return Resolved({}, asked.extra, stop=False)
     if kind == "baseline":
         return Resolved({name: value for name, value in asked.parameters.items() if name == "seed"}, stop=False)
     if kind == "http":
-        chosen = {name: value for name, value in asked.parameters.items() if spec.sampling.HasField(name)}
+        chosen = {name: value for name, value in asked.parameters.items() if sampling.HasField(name)}
         return Resolved(chosen, asked.extra, asked.stop)
     return asked
 
@@ -73,12 +81,14 @@ class Identity:
     ) -> None:
         self._spec, self._digest, self._kind, self._capabilities = spec, digest, kind, capabilities
         self._setup = setup
-        self._begun: dict[int, tuple[Any, bool]] = {0: self._begin(0)}
+        self._begun: dict[Any, tuple[Any, bool]] = {0: self._begin(0)}
 
     def __call__(self, item: Item, repeat: int) -> str:
-        if repeat not in self._begun:
-            self._begun[repeat] = self._begin(repeat)
-        begun, stop = self._begun[repeat]
+        sampling = item.sampling
+        key = repeat if sampling is None else (repeat, sampling.SerializeToString(deterministic=True))
+        if key not in self._begun:
+            self._begun[key] = self._begin(repeat, sampling)
+        begun, stop = self._begun[key]
         texts = [item.context, *item.choices]
         if item.messages and self._spec.mode != suite_pb2.MODE_LOGLIKELIHOOD:
             texts = [text for message in item.messages for text in (message.role, message.content)]
@@ -89,9 +99,9 @@ class Identity:
         digits: str = whole.hexdigest()
         return digits[:_DIGITS]
 
-    def _begin(self, repeat: int) -> tuple[Any, bool]:
+    def _begin(self, repeat: int, sampling: job_pb2.Sampling | None = None) -> tuple[Any, bool]:
         spec = self._spec
-        asked = asked_with(spec, self._kind, self._capabilities, repeat)
+        asked = asked_with(spec, self._kind, self._capabilities, repeat, sampling)
         mode = suite_pb2.Mode.Name(spec.mode or suite_pb2.MODE_GENERATE)
         parts = (spec.endpoint, self._kind, self._setup, spec.model, self._digest, mode, asked.json, str(repeat))
         return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()), asked.stop

@@ -15,13 +15,21 @@ from nats.aio.msg import Msg
 import services
 from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus, of_job
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
+from services.evaluator.budget import reserve_suite
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.datasets import planning as datasets
+from services.evaluator.datasets.opened import OpenDatasets
+from services.evaluator.datasets.planning import Caller
+from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.identity import asked_with, named
 from services.evaluator.imports import plan as imports
 from services.evaluator.imports.store import ImportStore
-from services.evaluator.providers import model_size
+from services.evaluator.provider_batches import planning as batches
+from services.evaluator.providers import baseline, model_size
 from services.evaluator.providers.base import ProviderError, no_loglikelihood
+from services.evaluator.providers.capabilities import complete
+from services.evaluator.providers.most_cost import MostCost
 from services.evaluator.settings import Settings
 from services.evaluator.units.hand import Hand, Held
 from services.evaluator.units.load import Loader
@@ -57,6 +65,7 @@ class Planner:
         loader: Loader,
         listings: Mapping[str, EndpointListing],
         stored: ImportStore,
+        datasets: OpenDatasets,
         settings: Settings,
     ) -> None:
         self._bus = bus
@@ -65,6 +74,7 @@ class Planner:
         self._loader = loader
         self._listings = listings
         self._stored = stored
+        self._datasets = datasets
         self._settings = settings
         self._room = asyncio.Event()
         self._room.set()
@@ -93,25 +103,37 @@ class Planner:
         """The plan, or one with `error` set to the sentence that a user reads."""
         mode = spec.mode or suite_pb2.MODE_GENERATE
         rescore = bool(spec.reuse.job_id) and not spec.reuse.rerun
-        if spec.WhichOneof("work") != "suite":
-            return unit_pb2.Plan(error="This version of Touchstone runs suites only. Name one.")
+        work = spec.WhichOneof("work")
+        if work not in ("suite", "dataset"):
+            return unit_pb2.Plan(error="This version of Touchstone runs suites and datasets. Name one.")
         if spec.reuse.import_id:
             return await self._plan_import(spec)
         receipt = job_pb2.Receipt(software=services.__version__, source_job=spec.reuse.job_id)
         try:
             size = self._settings.unit_size
+            caller: Caller | None = None
+            if work == "dataset":
+                datasets.check_mode(spec)
             # A re-score calls nobody: whoever answered stands in its source's receipt.
             if not rescore:
                 endpoint = await self._endpoint(spec.endpoint)
-                receipt.MergeFrom(self._asked(spec, endpoint))
+                model = self._model(spec, endpoint)
+                receipt.MergeFrom(_asked(spec, endpoint, model))
                 size = unit_size(size, endpoint)
-            tasks = await asyncio.to_thread(self._catalogue.plan, spec.suite, mode, size)
-        except ProviderError as error:
-            return unit_pb2.Plan(error=error.message)
-        except InvalidRequestError as error:
+                caller = self._caller(spec, endpoint, model)
+            if work == "dataset":
+                task = await self._datasets.open(spec.dataset)
+                tasks = [await datasets.plan(spec, task, size, caller)]
+            else:
+                tasks = await asyncio.to_thread(self._catalogue.plan, spec.suite, mode, size)
+                if caller is not None and caller.most_cost is not None:
+                    await asyncio.to_thread(reserve_suite, spec, tasks, self._catalogue, caller.most_cost)
+        except (ProviderError, InvalidRequestError) as error:
             return unit_pb2.Plan(error=error.message)
         except TouchstoneError as error:
-            return unit_pb2.Plan(error=self._loader.data_error(spec.suite, error))
+            return unit_pb2.Plan(
+                error=error.message if work == "dataset" else self._loader.data_error(spec.suite, error)
+            )
         if not rescore:
             receipt.configuration = configuration(spec, receipt, tasks)
         return unit_pb2.Plan(tasks=tasks, receipt=receipt)
@@ -126,29 +148,38 @@ class Planner:
         receipt.configuration = configuration(spec, receipt, tasks)
         return unit_pb2.Plan(tasks=tasks, receipt=receipt)
 
-    def _asked(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> job_pb2.Receipt:
-        """Who is asked and how, as far as the tasks do not matter. Raises InvalidRequestError or ProviderError."""
-        model = self._model(spec, endpoint)
-        loglikelihood = spec.mode == suite_pb2.MODE_LOGLIKELIHOOD
-        capabilities = model.capabilities
-        if loglikelihood and capabilities.HasField("loglikelihood") and not capabilities.loglikelihood:
-            raise no_loglikelihood(spec.endpoint)
-        if spec.reuse.any_job and not model.digest:
-            raise InvalidRequestError(
-                f"{spec.endpoint} does not tell which weights are behind {spec.model}, so answers of other jobs may be "
-                "another model's. Run without reuse.any_job.",
-                "reuse.any_job",
-            )
-        return job_pb2.Receipt(
-            endpoint_kind=endpoint.kind,
-            server=endpoint.server,
-            concurrency=endpoint.concurrency,
-            model_digest=model.digest,
-            parameters=asked_with(spec, endpoint.kind, capabilities).json,
-            template="none" if loglikelihood or endpoint.kind == "baseline" else "endpoint",
-            capabilities=capabilities,
-            setup=model.setup,
+    def _caller(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoint_pb2.Model) -> Caller:
+        """Raises InvalidRequestError for a budget that cannot be kept, and ProviderError for a baseline that cannot
+        answer."""
+        is_baseline = endpoint.kind == "baseline"
+        listing = self._listings.get(spec.endpoint)
+        batch: BatchOptions | None = None
+        if spec.provider_batch:
+            batches.check(spec, endpoint.kind)
+            batch = listing.endpoint.batch if listing is not None else BatchOptions.usual(endpoint.kind)
+        if is_baseline:
+            baseline.check(spec.model, of_rows=spec.WhichOneof("work") == "dataset")
+        return Caller(
+            lambda sampling: asked_with(spec, endpoint.kind, model.capabilities, sampling=sampling),
+            MostCost(spec, endpoint, self._priced(spec, model)) if spec.budget_usd > 0 else None,
+            spec.model if is_baseline else "",
+            batch,
         )
+
+    def _priced(self, spec: job_pb2.JobSpec, model: endpoint_pb2.Model) -> endpoint_pb2.Model:
+        """The model with the prices of the endpoints file, also while the endpoint cannot be listed, at what of them
+        the job pays."""
+        listing = self._listings.get(spec.endpoint)
+        if listing is None:
+            return model
+        priced = complete(listing.endpoint, model)
+        if spec.provider_batch and priced.HasField("input_price"):
+            cheaper = endpoint_pb2.Model()
+            cheaper.CopyFrom(priced)
+            share = listing.endpoint.batch_share(spec.model)
+            cheaper.input_price, cheaper.output_price = priced.input_price * share, priced.output_price * share
+            return cheaper
+        return priced
 
     async def _endpoint(self, name: str) -> endpoint_pb2.Endpoint:
         """The endpoint as this evaluator knows it, or as one that serves it has announced it: the receipt must not
@@ -183,6 +214,30 @@ class Planner:
         size = model.parameters_b or model_size.parameters_b(model.model)
         model_size.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
         return model
+
+
+def _asked(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoint_pb2.Model) -> job_pb2.Receipt:
+    """Who is asked and how, as far as the tasks do not matter. Raises InvalidRequestError or ProviderError."""
+    loglikelihood = spec.mode == suite_pb2.MODE_LOGLIKELIHOOD
+    capabilities = model.capabilities
+    if loglikelihood and capabilities.HasField("loglikelihood") and not capabilities.loglikelihood:
+        raise no_loglikelihood(spec.endpoint)
+    if spec.reuse.any_job and not model.digest:
+        raise InvalidRequestError(
+            f"{spec.endpoint} does not tell which weights are behind {spec.model}, so answers of other jobs may be "
+            "another model's. Run without reuse.any_job.",
+            "reuse.any_job",
+        )
+    return job_pb2.Receipt(
+        endpoint_kind=endpoint.kind,
+        server=endpoint.server,
+        concurrency=endpoint.concurrency,
+        model_digest=model.digest,
+        parameters=asked_with(spec, endpoint.kind, capabilities).json,
+        template="none" if loglikelihood or endpoint.kind == "baseline" else "endpoint",
+        capabilities=capabilities,
+        setup=model.setup,
+    )
 
 
 def _log(job_id: str, plan: unit_pb2.Plan, took_s: float) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import grpc
 
 from services import rpc
-from services.bus import of_job
+from services.bus import heed_cancel, of_job
 from services.errors import DeadlineError, TouchstoneError, UnavailableError
 from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.identity import Identity, named, setup
@@ -27,7 +27,6 @@ from services.evaluator.tasks.base import Item
 from services.evaluator.units import result
 from services.evaluator.units.hand import FaultError, Held
 from services.evaluator.units.load import Loaded
-from services.evaluator.units.storing import heed_cancel
 from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 from touchstone.v1.results_service_pb2 import FindResponsesRequest, FindResponsesResponse

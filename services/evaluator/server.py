@@ -9,6 +9,7 @@ from services import bus, rpc
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints import endpoint
 from services.evaluator.engine.ownership import Ownership
+from services.evaluator.hub_datasets.splits import SplitReader
 from services.evaluator.imports.store import ImportsOfResults
 from services.evaluator.lm_eval.suite import LmEvalSuite
 from services.evaluator.providers.registry import provider
@@ -41,9 +42,15 @@ async def main(stop: asyncio.Event) -> None:
             bus.job_logs(connection.publish_log, f"evaluator {settings.name}", secrets),
             rpc.serve(settings.listen, rpc.Authenticator(None, ""), tls=tls) as server,
         ):
-            worker = Worker(settings, connection, catalogue, configured, provider, store, imports)
+            datasets = bus.Datasets(connection)
+            worker = Worker(settings, connection, catalogue, configured, provider, store, imports, datasets)
             _collect_seldom()
-            await worker.run(stop, lambda: server.set_ready(True))
+            splits = asyncio.create_task(bus.serve_splits(connection, SplitReader(settings.data_dir).open))
+            try:
+                await worker.run(stop, lambda: server.set_ready(True))
+            finally:
+                splits.cancel()
+                await asyncio.wait([splits])
     finally:
         await channel.close()
         await connection.close()

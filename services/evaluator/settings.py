@@ -22,7 +22,10 @@ class Settings:
     unit, which a crash can repeat; twice as many where as many calls go out at once. A job fails when its endpoint
     gives nothing but errors for `first_outage_s` before its first success and for `outage_s` after it. `results` is the
     address of the results service, which has the stored answers; empty when it is not known. `service_token` is what
-    services show each other. `lm_eval` opens the suite of that name, if it is installed.
+    services show each other. `lm_eval` opens the suite of that name, if it is installed. A provider's batch is asked
+    for its state after `batch_poll_s`, then ever more seldom, down to every `batch_most_poll_s`. One that may have
+    begun without its id having been noted is looked for during `batch_settle_s`, which must be longer than such a call
+    takes.
     """
 
     name: str
@@ -37,6 +40,9 @@ class Settings:
     results: str = ""
     service_token: str = field(default="", repr=False)
     lm_eval: bool = False
+    batch_poll_s: float = 5.0
+    batch_most_poll_s: float = 60.0
+    batch_settle_s: float = 90.0
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -60,6 +66,9 @@ class Settings:
             results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
             service_token=rpc.Settings.from_env().service_token,
             lm_eval=_switch("TOUCHSTONE_LM_EVAL"),
+            batch_poll_s=_number("TOUCHSTONE_BATCH_POLL_S", 5.0, least=0.01),
+            batch_most_poll_s=_number("TOUCHSTONE_BATCH_MOST_POLL_S", 60.0, least=0.01),
+            batch_settle_s=_number("TOUCHSTONE_BATCH_SETTLE_S", 90.0, least=0.0),
         )
 
 

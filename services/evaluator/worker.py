@@ -8,14 +8,20 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from nats.aio.msg import Msg
 
-from services.bus import JOBS, Bus, JobHeaders, is_marker, job_key, kv_subject
+from services.bus import JOBS, Bus, JobHeaders, ProviderBatches, end_tasks, is_marker, job_key, kv_subject
 from services.evaluator.announce import Announcer
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.datasets.opened import OpenDatasets
+from services.evaluator.datasets.store import DatasetStore
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.imports.store import ImportStore, NoImports
 from services.evaluator.planning import Planner
+from services.evaluator.provider_batches.leftovers import Leftovers
+from services.evaluator.provider_batches.registry import batch_api
+from services.evaluator.provider_batches.tools import Tools
+from services.evaluator.provider_batches.worker import BatchWorker
 from services.evaluator.providers.base import Provider
 from services.evaluator.rescorer import Rescorer
 from services.evaluator.responses import KnownAnswers, ResponseStore
@@ -32,7 +38,7 @@ _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 class Worker:
     """One evaluator over its endpoints. `make_provider` is how tests bring providers of their own; `store` is where
-    answers are that were given before, `imports` where those of other tools are."""
+    answers are that were given before, `imports` where those of other tools are, `datasets` where uploaded rows are."""
 
     def __init__(
         self,
@@ -43,12 +49,14 @@ class Worker:
         make_provider: Callable[[Endpoint], Provider],
         store: ResponseStore | None = None,
         imports: ImportStore | None = None,
+        datasets: DatasetStore | None = None,
     ) -> None:
         self._settings = settings
         self._bus = bus
         self._hand = Hand(bus)
         imports = imports or NoImports()
-        loader = Loader(catalogue, imports)
+        opened = OpenDatasets(datasets)
+        loader = Loader(catalogue, imports, opened)
         known: dict[str, EndpointListing] = {}
         answers = KnownAnswers(store, known)
         self._workers = [
@@ -59,8 +67,26 @@ class Worker:
             EndpointListing(worker.endpoint, worker.provider, worker.pace, self._changed) for worker in self._workers
         ]
         known.update((listing.endpoint.name, listing) for listing in self._listings)
-        self._planner = Planner(bus, self._hand, catalogue, loader, known, imports, settings)
+        self._planner = Planner(bus, self._hand, catalogue, loader, known, imports, opened, settings)
         self._rescorer = Rescorer(bus, self._hand, loader, answers, imports, settings)
+        batches = ProviderBatches(bus)
+        apis = {
+            worker.endpoint.name: api
+            for worker in self._workers
+            if (api := batch_api(worker.endpoint, worker.provider)) is not None
+        }
+        self._leftovers = Leftovers(bus, batches, apis, settings.batch_settle_s)
+        self._batch_workers = [
+            BatchWorker(
+                worker.endpoint,
+                Tools(apis[worker.endpoint.name], bus, loader, answers, settings),
+                batches,
+                self._hand,
+                self._leftovers.look,
+            )
+            for worker in self._workers
+            if worker.endpoint.name in apis
+        ]
         pairs = list(zip(self._workers, self._listings, strict=True))
         self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs)
 
@@ -71,6 +97,8 @@ class Worker:
         await until_stored(self._rescorer.open, "the consumer of stored answers")
         for worker in self._workers:
             await until_stored(worker.open, f"the consumer of {worker.endpoint.name}")
+        for batch_worker in self._batch_workers:
+            await until_stored(batch_worker.open, f"the consumer of {batch_worker.endpoint.name}'s batches")
         announced = asyncio.Event()
         background = [
             asyncio.create_task(loop)
@@ -78,13 +106,19 @@ class Worker:
                 self._announcer.run(announced),
                 self._heartbeats(),
                 self._rechecks(),
+                self._leftovers.run(),
                 *(listing.run() for listing in self._listings),
                 *(worker.permit() for worker in self._workers if worker.endpoint.requests_per_minute),
             )
         ]
         pulling = [
             asyncio.create_task(loop)
-            for loop in (self._planner.run(), self._rescorer.run(), *(w.run() for w in self._workers))
+            for loop in (
+                self._planner.run(),
+                self._rescorer.run(),
+                *(worker.run() for worker in self._workers),
+                *(worker.run() for worker in self._batch_workers),
+            )
         ]
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -95,12 +129,14 @@ class Worker:
                 await _until_any(stopping, stopping, background + pulling)
         finally:
             stopping.cancel()
-            await _end(pulling)
+            await end_tasks(pulling)
             await self._announcer.drain()
             await self._hand.drain(self._settings.grace_s)
-            await _end(background)
+            await end_tasks(background)
             for worker in self._workers:
                 await worker.provider.close()
+            for batch_worker in self._batch_workers:
+                await batch_worker.close()
 
     def _changed(self) -> None:
         self._announcer.changed()
@@ -143,12 +179,3 @@ async def _until_any(stopping: asyncio.Task[bool], event: asyncio.Task[bool], lo
     for loop in loops:
         if loop.done():
             loop.result()
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    """Asks until they end: see `heed_cancel` for how a request can be lost."""
-    left = set(tasks)
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=0.5)

@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from services.errors import TouchstoneError
-from services.gateway import api, health, middleware, pages
+from services.gateway import api, health, middleware, openai, pages
 from services.gateway.context import Context
+from services.gateway.openai.errors import openai_error
 from services.gateway.pages.failure import page_error
 from services.gateway.responses import json_error
 from services.gateway.static import Static
@@ -25,6 +26,7 @@ def create_app(context: Context) -> Starlette:
             Route("/readyz", health.readyz),
             Mount("/static", Static()),
             *api.routes,
+            *openai.routes,
             *pages.routes,
         ],
         middleware=[
@@ -46,6 +48,8 @@ async def _raise(_: HTTPConnection, error: Exception) -> Response:
 
 async def _answer(connection: HTTPConnection, error: Exception) -> Response:
     """JSON for the API, for htmx (its toast shows the sentence) and for clients that do not ask for HTML."""
+    if connection.scope["path"].startswith(openai.PREFIX):
+        return openai_error(error)
     wants_page = "text/html" in connection.headers.get("accept", "") and "hx-request" not in connection.headers
     if connection.scope["path"].startswith(middleware.API) or not wants_page:
         return json_error(error)

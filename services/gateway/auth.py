@@ -129,12 +129,17 @@ def require_same_site(connection: HTTPConnection, *, evidence: bool = False) -> 
         raise PermissionDeniedError("The request does not come from this site's own pages. Reload the page.")
 
 
-def require_csrf(caller: Caller, headers: Headers, body: bytes) -> None:
-    """A session's unsafe request carries its token in a header or a form field. Raises PermissionDeniedError."""
+def csrf_token(headers: Headers, body: bytes) -> str:
+    """The token that an unsafe request carries, in a header or a form field; empty without one."""
     sent = headers.get(CSRF_HEADER, "")
     if not sent and headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=2000)
         sent = fields.get(CSRF_FIELD, [""])[0]
+    return sent
+
+
+def require_csrf(caller: Caller, sent: str) -> None:
+    """A session's unsafe request carries its token. Raises PermissionDeniedError."""
     if not sent or not hmac.compare_digest(sent.encode(), caller.csrf.encode()):
         raise PermissionDeniedError("The page is too old to send this. Reload it, then try again.")
 

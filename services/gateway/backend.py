@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from services import rpc
 from services.errors import TouchstoneError, UnavailableError
 from touchstone.v1 import job_pb2, scheduler_service_pb2
+from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
 from touchstone.v1.results_service_pb2_grpc import ResultsServiceStub
 from touchstone.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
 
@@ -39,6 +40,7 @@ class Backend:
         self._channels = {"scheduler": scheduler, "results": results}
         self.scheduler = SchedulerServiceStub(scheduler)
         self.results = ResultsServiceStub(results)
+        self.datasets = DatasetServiceStub(results)
         self._service_token = service_token
         self._timeout_s = timeout_s
 
@@ -55,7 +57,23 @@ class Backend:
         try:
             return await method(request, timeout=timeout_s or self._timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
-            raise _translated(error, request) from error
+            raise _translated(error, _service_of(request)) from error
+
+    async def send(
+        self,
+        method: grpc.aio.StreamUnaryMultiCallable[Q, R],
+        requests: AsyncIterator[Q],
+        caller: rpc.Identity,
+        timeout_s: float,
+    ) -> R:
+        """One call of the results service with streamed requests, at its pace. Raises like `ask`, and what `requests`
+        raises."""
+        metadata = rpc.metadata(self._service_token, caller)
+        call = method(timeout=timeout_s, metadata=metadata, wait_for_ready=False)
+        try:
+            return await rpc.send(call, requests)
+        except grpc.aio.AioRpcError as error:
+            raise _translated(error, "results") from error
 
     async def stream(
         self, method: grpc.aio.UnaryStreamMultiCallable[Q, R], request: Q, caller: rpc.Identity
@@ -66,7 +84,7 @@ class Backend:
             async for response in call:
                 yield response
         except grpc.aio.AioRpcError as error:
-            raise _translated(error, request) from error
+            raise _translated(error, _service_of(request)) from error
         finally:
             call.cancel()
 
@@ -94,14 +112,23 @@ class Backend:
             await channel.close()
 
 
-def _translated(error: grpc.aio.AioRpcError, request: Message) -> TouchstoneError:
-    if error.code() in _NO_ANSWER:
+def _service_of(request: Message) -> str:
+    return "scheduler" if "scheduler" in request.DESCRIPTOR.file.name else "results"
+
+
+def _translated(error: grpc.aio.AioRpcError, service: str) -> TouchstoneError:
+    if error.code() in _NO_ANSWER and not _answered(error):
         # Channels wait until a server is there, so a stopped service shows as a passed deadline.
-        return UnavailableError(_SILENCE["results" if "results" in request.DESCRIPTOR.file.name else "scheduler"])
+        return UnavailableError(_SILENCE[service])
     domain = rpc.from_rpc_error(error)
     if type(domain) is TouchstoneError:
         return RpcFailureError(error.code(), domain.message)
     return domain
+
+
+def _answered(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the service itself says so, of something that it needs: its own errors come with details."""
+    return any(key == "grpc-status-details-bin" for key, _ in error.trailing_metadata() or ())
 
 
 _SILENCE = {

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from services import rpc
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
+from services.gateway import jobs
 from services.gateway.backend import Backend
 from touchstone.v1 import endpoint_pb2, job_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
 
@@ -131,7 +132,10 @@ class Catalogue:
         return known.detail
 
     async def require_suite(self, name: str) -> None:
-        """Raises InvalidRequestError for a suite that is not installed; while nobody knows what is, any may be."""
+        """Raises InvalidRequestError for a suite that is not installed; while nobody knows what is, any may be. A
+        dataset's id is taken for what it says."""
+        if jobs.is_dataset(name):
+            return
         try:
             known = await self.suites()
         except TouchstoneError:

@@ -26,6 +26,7 @@ class Context:
     window: SlidingWindow
     streams: Streams
     waits: Streams
+    uploads: Streams
     templates: Environment
 
 

@@ -8,7 +8,7 @@ from services import rpc
 from services.errors import TouchstoneError
 from services.gateway import jobs
 from services.gateway.backend import Backend
-from touchstone.v1 import job_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import dataset_service_pb2, job_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
 
 FALLBACK = "10-30 minutes"
 _STORED_S = 0.002
@@ -62,17 +62,29 @@ async def like_runs(backend: Backend, spec: job_pb2.JobSpec, caller: rpc.Identit
     )
     answer = await backend.ask(backend.results.ListJobs, request, caller, timeout_s=1)
 
+    work = jobs.suite_of(job_pb2.Job(spec=spec))
+
     def unlike(run: job_pb2.Job) -> tuple[bool, ...]:
         other = run.spec
-        return (other.suite.suite != spec.suite.suite, other.endpoint != spec.endpoint, other.mode != spec.mode)
+        return (jobs.suite_of(run) != work, other.endpoint != spec.endpoint, other.mode != spec.mode)
 
     return sorted((run for run in answer.jobs if not run.spec.HasField("reuse")), key=unlike)
 
 
-async def duration(backend: Backend, job: job_pb2.Job, suite: suite_pb2.Suite, caller: rpc.Identity) -> str:
-    """The API's `estimated_duration` of a job just queued. Never raises: without facts it is the document's text."""
-    work, reuse = job.spec.suite, job.spec.reuse
-    items = items_of(suite, list(work.tasks), work.limit) * max(1, work.repeats)
+async def rows_of(backend: Backend, work: job_pb2.DatasetWork, caller: rpc.Identity) -> int:
+    """Rows that a run over a dataset asks; 0 when the dataset is not known."""
+    request = dataset_service_pb2.GetDatasetRequest(dataset_id=work.dataset_id)
+    try:
+        rows = (await backend.ask(backend.datasets.GetDataset, request, caller, timeout_s=1)).dataset.rows
+    except TouchstoneError:
+        return 0
+    return min(rows, work.limit) if work.limit else rows
+
+
+async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.Identity) -> str:
+    """The API's `estimated_duration` of a job of so many answers that was just queued; 0 means that nobody knows how
+    many. Never raises: without facts it is the document's text."""
+    reuse = job.spec.reuse
     try:
         queue_answer, runs = await asyncio.gather(
             backend.ask(backend.scheduler.GetQueue, scheduler_service_pb2.GetQueueRequest(), caller, timeout_s=1),

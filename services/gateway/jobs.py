@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import UTC, datetime
 
@@ -24,6 +25,8 @@ STATUS: dict[job_pb2.Job.State, str] = {
 }
 """The API's words. What it calls running has a `current_step`."""
 STATUSES = ("pending", "running", "completed", "failed", "cancelled")
+_BENCHMARK = re.compile(r"bm_[0-9a-fA-F]{32}")
+_DATASET = re.compile(r"ds_[0-9a-f]{32}")
 
 
 def states(status: str) -> list[job_pb2.Job.State]:
@@ -34,6 +37,28 @@ def states(status: str) -> list[job_pb2.Job.State]:
 def short_id(job_id: str) -> str:
     """Its last eight characters: the first ones are a time, which jobs of one minute share."""
     return job_id[-8:]
+
+
+def benchmark_id(job_id: str) -> str:
+    """A job's id as /admin/benchmarks says it: bm_ and its UUID without hyphens."""
+    return f"bm_{job_id.replace('-', '')}"
+
+
+def is_benchmark(name: str) -> bool:
+    """Whether the name is what `benchmark_id` makes."""
+    return _BENCHMARK.fullmatch(name) is not None
+
+
+def is_dataset(name: str) -> bool:
+    """Whether the name of what a job ran is a dataset's id."""
+    return _DATASET.fullmatch(name) is not None
+
+
+def checked_dataset(dataset_id: str) -> str:
+    """The id. Raises NotFoundError for what can be no id."""
+    if not is_dataset(dataset_id):
+        raise NotFoundError(f"Dataset {dataset_id[:80]} not found")
+    return dataset_id
 
 
 def is_finished(job: job_pb2.Job) -> bool:
@@ -76,7 +101,9 @@ def not_found(job_id: str) -> NotFoundError:
 
 
 def checked_id(job_id: str) -> str:
-    """The id in its stored form. Raises NotFoundError for what can be no id."""
+    """The id in its stored form, of a UUID or of what `benchmark_id` makes. Raises NotFoundError for other texts."""
+    if is_benchmark(job_id):
+        return str(uuid.UUID(job_id[3:]))
     try:
         canonical = str(uuid.UUID(job_id))
     except ValueError:

@@ -6,10 +6,13 @@ import asyncio
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from services.errors import LimitReachedError
+from services.errors import LimitReachedError, UnavailableError
+
+T = TypeVar("T")
 
 
 class SlidingWindow:
@@ -48,8 +51,8 @@ class SlidingWindow:
 
 
 class Streams:
-    """Answers under way that go on, per user, and the word to end them all. `what` they are is said when there are
-    too many."""
+    """Answers, or requests, under way that go on, per user, and the word to end them all. `what` they are is said when
+    there are too many."""
 
     def __init__(self, per_user: int, what: str = "live pages and event streams") -> None:
         self._per_user = per_user
@@ -60,6 +63,20 @@ class Streams:
     def stop(self) -> None:
         """Ends every stream, so that the server can leave."""
         self.stopping.set()
+
+    async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work comes to. Raises UnavailableError when the server leaves before; the work is cancelled then."""
+        going = asyncio.ensure_future(work)
+        stopping = asyncio.ensure_future(self.stopping.wait())
+        try:
+            await asyncio.wait((going, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if going.done():
+                return going.result()
+            raise UnavailableError("The server is stopping. Send this again in a moment.")
+        finally:
+            stopping.cancel()
+            going.cancel()
+            await asyncio.gather(going, return_exceptions=True)
 
     @contextmanager
     def slot(self, user: str) -> Iterator[None]:

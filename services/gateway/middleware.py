@@ -13,11 +13,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.errors import TouchstoneError
 from services.gateway import context
-from services.gateway.auth import require_csrf, require_same_site
+from services.gateway.auth import csrf_token, require_csrf, require_same_site
 
 log = logging.getLogger(__name__)
 
-API = "/api/"
+API = ("/api/", "/admin/", "/v1/")
+"""What begins so is answered in JSON and counts against the limit of requests."""
+UPLOAD_PAGE = "/datasets/upload"
+UPLOADS = frozenset({"/admin/datasets/upload", "/v1/files", UPLOAD_PAGE})
+"""Paths whose handlers read the body as it comes, count it, and judge themselves whether a session may send it."""
 _OPEN_PATHS = ("/healthz", "/readyz")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 1024 * 1024
@@ -90,14 +94,14 @@ class Errors:
 
 
 class BodyLimit:
-    """Refuses bodies above the cap with 413, by their stated length or as they arrive."""
+    """Refuses bodies above the cap with 413, by their stated length or as they arrive. Uploads have another."""
 
     def __init__(self, app: ASGIApp, most: int = MAX_BODY_BYTES) -> None:
         self.app = app
         self.most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in UPLOADS:
             await self.app(scope, receive, send)
             return
         stated = Headers(scope=scope).get("content-length", "0")
@@ -139,9 +143,9 @@ class Access:
         scope.setdefault("state", {})["caller"] = caller
         if scope["path"].startswith(API):
             ctx.window.admit(caller.identity.user)
-        if caller.session and scope["method"] not in _SAFE_METHODS:
+        if caller.session and scope["method"] not in _SAFE_METHODS and scope["path"] not in UPLOADS:
             body = await _read(receive)
-            require_csrf(caller, connection.headers, body)
+            require_csrf(caller, csrf_token(connection.headers, body))
             receive = _replay(body, receive)
         await self.app(scope, receive, send)
 

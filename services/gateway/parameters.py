@@ -79,7 +79,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         INT32_MAX,
         "tokens",
         _CHAT,
-        "Most tokens to generate per item: what other APIs call max_tokens.",
+        "Most tokens to generate per item. max_tokens is the same.",
     ),
     Parameter(
         "num_ctx",
@@ -97,19 +97,26 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
 )
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+ALIASES = {"max_tokens": "num_predict"}
+"""Names that other APIs have for a parameter; either may be given."""
 
 RESERVED = ("model", "messages", "prompt", "input", "contents", "stream")
 """Body fields that the evaluator writes; custom JSON may not replace them."""
 
 
 def parameter_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
-    """(path, sentence) for unknown names and values out of range."""
+    """(path, sentence) for unknown names, values out of range, and a parameter under two names."""
     problems = []
     for name, value in values.items():
-        if name not in BY_NAME:
-            problems.append((f"{path}.{name}", f"{path}.{name} is not known. Allowed: {', '.join(BY_NAME)}."))
-        elif sentence := BY_NAME[name].problem(value, f"{path}.{name}"):
+        known = BY_NAME.get(ALIASES.get(name, name))
+        if known is None:
+            allowed = ", ".join((*BY_NAME, *ALIASES))
+            problems.append((f"{path}.{name}", f"{path}.{name} is not known. Allowed: {allowed}."))
+        elif sentence := known.problem(value, f"{path}.{name}"):
             problems.append((f"{path}.{name}", sentence))
+    for alias, name in ALIASES.items():
+        if alias in values and name in values:
+            problems.append((f"{path}.{alias}", f"Give {path}.{name} or {path}.{alias}, which are the same; not both."))
     return problems
 
 
@@ -137,7 +144,11 @@ def parameter_schema() -> dict[str, Any]:
         }
         for one in PARAMETERS
     }
-    return {"title": "Sampling", "type": "object", "properties": members, "additionalProperties": False}
+    for alias, name in ALIASES.items():
+        members[alias] = members[name] | {"description": f"The same as {name}; give one of the two."}
+    return {"title": "Sampling", "type": "object", "properties": members, "additionalProperties": False} | {
+        "not": {"anyOf": [{"required": [alias, name]} for alias, name in ALIASES.items()]}
+    }
 
 
 CUSTOM_SCHEMA: dict[str, Any] = {
@@ -150,7 +161,7 @@ CUSTOM_SCHEMA: dict[str, Any] = {
 
 def sampling(values: Mapping[str, Any], custom: Mapping[str, Any] | None = None) -> job_pb2.Sampling:
     """Checked values as a message. What is absent is not sent, so that the provider's default holds."""
-    message = job_pb2.Sampling(**{BY_NAME[name].field: value for name, value in values.items()})
+    message = job_pb2.Sampling(**{BY_NAME[ALIASES.get(name, name)].field: value for name, value in values.items()})
     if custom:
         extra = struct_pb2.Struct()
         json_format.ParseDict(dict(custom), extra)

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from services import rpc
-from services.errors import LimitReachedError, TouchstoneError, UnauthenticatedError
+from services.errors import BadLinesError, LimitReachedError, TouchstoneError, UnauthenticatedError
 from services.gateway.backend import RpcFailureError
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def headers_of(error: Exception) -> dict[str, str]:
 
 
 def json_error(error: Exception) -> JSONResponse:
-    """`{"detail": sentence}`, with `retry_after` or `errors` where there is more to tell."""
+    """`{"detail": sentence}`, with `retry_after`, `errors` or `lines` where there is more to tell."""
     status = status_of(error)
     sentence = sentence_of(error)
     body: dict[str, Any] = {"detail": f"Benchmark execution failed: {sentence}" if status == 500 else sentence}
@@ -98,4 +98,8 @@ def json_error(error: Exception) -> JSONResponse:
         body["retry_after"] = error.retry_after_s
     if isinstance(error, FieldErrors):
         body["errors"] = [{"field": field, "message": message} for field, message in error.problems]
+    if isinstance(error, BadLinesError):
+        body["error"] = sentence
+        body["lines"] = [{"line": number, "reason": reason} for number, reason in error.lines]
+        body["bad_lines"] = error.total
     return JSONResponse(body, status, headers_of(error))

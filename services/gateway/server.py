@@ -45,6 +45,7 @@ def build(settings: Settings, access: LocalAccess | TokenAccess, service_token: 
         window=SlidingWindow(settings.requests_per_minute),
         streams=Streams(settings.streams_per_user),
         waits=Streams(settings.waits_per_user, "waiting reads"),
+        uploads=Streams(settings.uploads_per_user, "uploads"),
         templates=environment(),
     )
 
@@ -87,6 +88,7 @@ async def serve(context: Context, stop: asyncio.Event, listener: socket.socket |
         # They do not end by themselves, or not soon: without this the server would wait for them.
         context.streams.stop()
         context.waits.stop()
+        context.uploads.stop()
         server.should_exit = True
         await serving
     finally:

@@ -14,7 +14,8 @@ class Settings:
     """Where the gateway listens, which services it asks, and its limits.
 
     `scheduler` and `results` are gRPC addresses, host:port or several joined by commas. `call_timeout_s` is the
-    deadline of every call to them. Limits hold per user and per gateway process.
+    deadline of every call to them. Limits hold per user and per gateway process. `upload_max_bytes` is the most of an
+    upload as it is sent, perhaps compressed; one that sends nothing for `upload_idle_s` is ended.
     """
 
     host: str = "127.0.0.1"
@@ -24,6 +25,9 @@ class Settings:
     requests_per_minute: int = 100
     streams_per_user: int = 8
     waits_per_user: int = 32
+    uploads_per_user: int = 4
+    upload_max_bytes: int = 2 * 10**9
+    upload_idle_s: float = 45
     stream_max_age_s: float = 900
     heartbeat_s: float = 15
     call_timeout_s: float = 3
@@ -40,6 +44,9 @@ class Settings:
             requests_per_minute=_integer("TOUCHSTONE_REQUESTS_PER_MINUTE", 100, 1, 1_000_000),
             streams_per_user=_integer("TOUCHSTONE_STREAMS_PER_USER", 8, 1, 10_000),
             waits_per_user=_integer("TOUCHSTONE_WAITS_PER_USER", 32, 1, 10_000),
+            uploads_per_user=_integer("TOUCHSTONE_UPLOADS_PER_USER", 4, 1, 1000),
+            upload_max_bytes=_integer("TOUCHSTONE_UPLOAD_MAX_BYTES", 2 * 10**9, 1, 2**40),
+            upload_idle_s=_integer("TOUCHSTONE_UPLOAD_IDLE_S", 45, 1, 3600),
             call_timeout_s=_integer("TOUCHSTONE_CALL_TIMEOUT_S", 3, 1, 600),
             stream_max_age_s=_integer("TOUCHSTONE_STREAM_MAX_AGE_S", 900, 1, 86_400),
         )

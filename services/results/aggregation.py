@@ -48,7 +48,8 @@ class TaskData:
     `cells` count the items of a class task, `scores` hold those of metrics that are means (accuracy's may come from
     `cells`), `pairs` are those of a correlation task. `clustered`: items share passages, or have several answers.
     Then, and where means are to be averaged, clusters are told apart in `members` and within `scores`.
-    `planned` counts items; of their answers, `repeats` each, `lost` have no final outcome.
+    `planned` counts items, without those that are known to have no reference; of their answers, `repeats` each, `lost`
+    have no final outcome.
     """
 
     task: str

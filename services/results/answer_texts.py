@@ -47,6 +47,12 @@ def note_end(connection: Connection, event: job_pb2.JobEvent) -> None:
     )
 
 
+def dropped_attempt(connection: Connection, job_id: str) -> int:
+    """Answers of a job up to this attempt have lost their texts; 0 where none have."""
+    found = first_row(connection, "SELECT dropped_attempt FROM answer_texts WHERE job_id = $job_id", {"job_id": job_id})
+    return int(found[0]) if found is not None else 0
+
+
 def dropped_at(connection: Connection, job_id: str) -> str:
     """When texts of a job were dropped, as ISO 8601; "" while all are kept."""
     return all_dropped_at(connection, [job_id]).get(job_id, "")
@@ -175,6 +181,7 @@ def _clear(connection: Connection, kept: Kept, task: str) -> None:
     """Rows of a later attempt, which has begun meanwhile, keep their texts."""
     where = {"job_id": kept.job_id, "task": task, "attempt": kept.attempt}
     rows = "WHERE job_id = $job_id AND task = $task AND attempt <= $attempt"
-    connection.execute(f"UPDATE items SET prompt = '', response = '', reasoning = '', identity = NULL {rows}", where)
+    texts = "prompt = '', messages = '', response = '', reasoning = ''"
+    connection.execute(f"UPDATE items SET {texts}, identity = NULL {rows}", where)
     # Apart: a list cannot be changed in place, so this moves the rows.
     connection.execute(f"UPDATE items SET continuations = NULL {rows} AND continuations IS NOT NULL", where)

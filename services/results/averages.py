@@ -25,13 +25,16 @@ def average(groups: Sequence[Sequence[Measured]], metric: str = "") -> Estimate 
 
     A group is one task, or several that count once (MNLI matched and mismatched). Metrics beside are left out, unless
     `metric` names one: it restricts the average to one metric and to the tasks that have it. An undefined value counts
-    as 0. None when there is no task, or one without items.
+    as 0. None when there is no task, or one without items. An average over one metric of one task is that metric, with
+    its own interval.
     """
     chosen = [[m for m in group if names_of(m, metric)] for group in groups]
     chosen = [group for group in chosen if group]
     estimates = [m.estimates[name] for group in chosen for m in group for name in names_of(m, metric)]
     if not estimates or any(e.n == 0 for e in estimates):
         return None
+    if len(estimates) == 1 and estimates[0].value is not None:
+        return estimates[0]
     score = _mean([_mean([_task_score(m, metric) for m in group]) for group in chosen])
     # Each task's draws lean a little towards the middle of their range, by the prior. Over many tasks that does not
     # average out while the width shrinks: only their spread is taken, around the average itself.

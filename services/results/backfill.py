@@ -40,7 +40,22 @@ def fill_run_scores(connection: DuckDBPyConnection) -> None:
         run_scores.add_item_set(connection, job)
 
 
-BACKFILLS: dict[int, Callable[[DuckDBPyConnection], None]] = {4: fill_run_scores}
+def fill_run_sources(connection: DuckDBPyConnection) -> None:
+    """Migration 6: whose answers jobs took; runs with answers of an invalidated one count no longer."""
+    sources: dict[str, list[str]] = {"job_id": [], "source": []}
+    for job_id, blob in _rows(connection, "SELECT job_id, job FROM jobs"):
+        job = job_pb2.Job.FromString(blob)
+        if job.spec.reuse.job_id:
+            sources["job_id"].append(job_id)
+            sources["source"].append(job.spec.reuse.job_id)
+    connection.register("filled", pa.table({name: pa.array(each, pa.string()) for name, each in sources.items()}))
+    connection.execute("INSERT INTO run_sources FROM filled")
+    connection.unregister("filled")
+    for (job_id,) in connection.execute("SELECT DISTINCT job_id FROM uncounted_runs WHERE source <> ''").fetchall():
+        run_scores.refresh(connection, job_id)
+
+
+BACKFILLS: dict[int, Callable[[DuckDBPyConnection], None]] = {4: fill_run_scores, 6: fill_run_sources}
 """By migration, run in its transaction."""
 
 

@@ -43,6 +43,7 @@ def list_configurations(
     found = _read(
         connection,
         visible,
+        project_id=request.project_id,
         model=request.model,
         named=request.named,
         after_at=paging.time_of(after[0]) if after[0] is not None else None,
@@ -157,7 +158,7 @@ def _one(connection: Connection, configuration: str, visible: Visibility) -> pb.
     return found[0] if found else None
 
 
-def _read(connection: Connection, visible: Visibility, **asked: Any) -> list[pb.Configuration]:
+def _read(connection: Connection, visible: Visibility, project_id: int = 0, **asked: Any) -> list[pb.Configuration]:
     where = {
         "model": "",
         "configuration": "",
@@ -167,11 +168,12 @@ def _read(connection: Connection, visible: Visibility, **asked: Any) -> list[pb.
         "after_configuration": None,
         **asked,
     }
-    runs, count = "(FROM current_scores WHERE newest = 1)", "sum(runs)"
-    if visible.owner:
-        runs, count = "(FROM run_scores WHERE complete AND counts AND owner = $visible_owner)", "count(*)"
-        where |= visible.parameters
-    text = query("list_configurations").format(runs=runs, count=count)
+    runs = "FROM current_scores WHERE newest = 1"
+    if visible.owner or project_id:
+        # Of all runs the newest ones are kept; of some they are looked for.
+        runs = query("own_runs")
+        where |= visible.parameters | {"project_id": project_id}
+    text = query("list_configurations").format(runs=runs)
     columns = ("configuration", "model", "endpoint", "name", "alias", "job_id", "suite", "run_count")
     found = []
     for *values, last_run_at in connection.execute(text, where).fetchall():

@@ -1,4 +1,4 @@
-"""The open DuckDB file: one writer thread and a few reader threads.
+"""The open DuckDB file: one writer thread and a few reader threads, those of quick and of long reads apart.
 
 A write that the disk refuses leaves the file as it was, but the open database can no longer be trusted: `lost` is set,
 the process ends, and the next one opens the file again.
@@ -22,7 +22,7 @@ from services.errors import UnavailableError
 T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
 
-READERS = 4
+READERS, LONG_READERS = 4, 2
 STREAMERS = 2
 _FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
 
@@ -46,6 +46,7 @@ class Database:
         self._connection = connection
         self._writer = ThreadPoolExecutor(1, "writer")
         self._readers = ThreadPoolExecutor(READERS, "reader")
+        self._long_readers = ThreadPoolExecutor(LONG_READERS, "long reader")
         self._streamers = ThreadPoolExecutor(STREAMERS, "streamer")
         self.lost = asyncio.Event()
 
@@ -56,6 +57,10 @@ class Database:
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """Runs `ask` on a cursor of its own, on one snapshot of everything committed so far."""
         return await self._run(self._readers, partial(self._snapshot, ask))
+
+    async def read_long(self, ask: Callable[[Connection], T]) -> T:
+        """As `read`, for what may take seconds: quick reads wait for none of them, only for each other."""
+        return await self._run(self._long_readers, partial(self._snapshot, ask))
 
     async def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]:
         """What `make` yields, on one snapshot. Each step takes a thread for itself, so that who takes the next
@@ -71,7 +76,7 @@ class Database:
 
     async def close(self) -> None:
         """Waits for what is running, then closes the file."""
-        for pool in (self._writer, self._readers, self._streamers):
+        for pool in (self._writer, self._readers, self._long_readers, self._streamers):
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
         with contextlib.suppress(duckdb.Error):
             self._connection.close()

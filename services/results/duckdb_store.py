@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from services.results import answer_texts, job_reads, rows, run_scores
+from services.results import answer_texts, ended_counts, job_reads, rows, run_scores
 from services.results.database import Connection, first_row, query
 from services.results.imports import store as imports
 from services.results.job_columns import mode_of, suite_of
@@ -57,6 +57,7 @@ def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemR
     connection.execute(query(statement))
     # Not after a failure: in a void transaction this fails, too, and would hide why. The next batch takes the name.
     connection.unregister("batch")
+    ended_counts.count_late(connection, {batch.job_id for batch in batches})
 
 
 def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> None:
@@ -139,12 +140,23 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
             "state": int(job.state),
             "attempt": job.attempt,
             "created_at": job.created_at.ToDatetime(),
-            "job": job.SerializeToString(),
+            "job": ended_counts.counted(connection, job).SerializeToString(),
             "baseline": job.baseline,
             "incomplete": job.incomplete,
             "finished_at": job.finished_at.ToDatetime() if job.HasField("finished_at") else None,
+            "planned": sum(task.items * max(1, task.repeats) for task in job.plan) if job.plan else None,
+            "started_at": job.started_at.ToDatetime() if job.HasField("started_at") else None,
         },
     )
+    _note_source(connection, job)
+
+
+def _note_source(connection: Connection, job: job_pb2.Job) -> None:
+    if job.spec.reuse.job_id:
+        connection.execute(
+            "INSERT INTO run_sources VALUES ($job_id, $source) ON CONFLICT (job_id) DO NOTHING",
+            {"job_id": job.job_id, "source": job.spec.reuse.job_id},
+        )
 
 
 def _store_metric(

@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.errors import NotFoundError
-from services.results import item_choice, job_reads, paging
-from services.results.database import Connection, first_row, query
+from services.results import excerpts, item_annotations, item_choice, job_reads, paging
+from services.results.database import Connection, query
+from services.results.item_scores import Score, score_of
 from services.results.rows import COLUMNS, stored_item
-from services.results.visibility import EVERYTHING, Visibility
+from services.results.visibility import EVERYTHING, HiddenJobError, Visibility
 from touchstone.v1 import results_service_pb2
 from touchstone.v1.results_service_pb2 import ListItemsRequest, StoredItem
 
-EXCERPT_BYTES = 2048
 COUNT_LIMIT = 10_001
 
-_TEXTS = ("prompt", "response", "reasoning", "prediction", "reference", "error")
-
-
-def _beginnings() -> str:
-    """COLUMNS with texts cut to what an excerpt may need, in characters."""
-    columns = COLUMNS
-    for name in _TEXTS:
-        columns = columns.replace(f'"{name}"', f'left("{name}", {EXCERPT_BYTES + 1}) AS "{name}"')
-    return columns
-
-
-_BEGINNINGS = _beginnings()
 _Pair = tuple[StoredItem, StoredItem | None]
 """An item and the baseline's."""
 
@@ -41,12 +29,13 @@ def list_items(
     size = paging.page_size(request.page_size, default=100, most=500)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (str, int, int))
-    chosen, where = item_choice.choose(connection, request, visible)
+    chosen = item_choice.choose(connection, request, visible)
     key = dict(zip(("after_task", "after_item", "after_repeat"), after or (None, None, None), strict=True))
-    found = connection.execute(chosen + query("item_page"), where | key | {"size": size + 1}).fetchall()
+    where = chosen.parameters | key | {"size": size + 1}
+    found = connection.execute(chosen.sql + query("item_page"), where).fetchall()
     counts = dict(zip(item_choice.CHOICES.values(), found[0][2:], strict=True))
     places = [(here, there) for here, there, *_ in found if here is not None]
-    stored = _excerpts(connection, [place for pair in places for place in pair if place is not None])
+    stored = read_excerpts(connection, [place for pair in places for place in pair if place is not None], chosen.score)
     pairs, token = paging.fill_weighed(
         ((stored[here], None if there is None else stored[there]) for here, there in places),
         size,
@@ -59,7 +48,7 @@ def list_items(
         items=[item for item, _ in pairs],
         baselines=[other or StoredItem() for _, other in pairs] if beside else [],
         next_page_token=token,
-        total_size=min(counts[where["choice"]], COUNT_LIMIT),
+        total_size=min(counts[chosen.choice], COUNT_LIMIT),
         count_all=counts["all"],
         count_failures=counts["failures"],
         count_unparsed=counts["unparsed"],
@@ -76,16 +65,25 @@ def get_item(
     connection: Connection, request: results_service_pb2.GetItemRequest, visible: Visibility = EVERYTHING
 ) -> StoredItem:
     """Whole texts. Raises NotFoundError for the item, and for a job that is not visible."""
-    if visible.owner:
-        job_reads.get_job(connection, request.job_id, visible)
-    row = first_row(
-        connection,
-        f"SELECT {COLUMNS} FROM items WHERE job_id = $job_id AND task = $task AND item = $item AND repeat = $repeat",
-        {"job_id": request.job_id, "task": request.task, "item": request.item, "repeat": request.repeat},
-    )
-    if row is None:
+    try:
+        score = score_of(job_reads.get_job(connection, request.job_id, visible).plan)
+    except HiddenJobError:
+        raise
+    except NotFoundError:
+        # Items may be here before the audit trail names their job.
+        score = score_of(())
+    rows = connection.execute(
+        f"SELECT {score.sql}, {COLUMNS} FROM items "
+        "WHERE job_id = $job_id AND task = $task AND item = $item AND repeat = $repeat",
+        {"job_id": request.job_id, "task": request.task, "item": request.item, "repeat": request.repeat}
+        | score.parameters,
+    ).fetchall()
+    if not rows:
         raise NotFoundError(f"Job {request.job_id} has no stored item {request.item} of task {request.task!r}.")
-    return stored_item(row)
+    ((number, *values),) = rows
+    stored = stored_item(values, number)
+    item_annotations.put_on(connection, [stored])
+    return stored
 
 
 def list_stored_items(connection: Connection, job_id: str) -> results_service_pb2.ListStoredItemsResponse:
@@ -95,19 +93,14 @@ def list_stored_items(connection: Connection, job_id: str) -> results_service_pb
     )
 
 
-def _excerpts(connection: Connection, places: Sequence[int]) -> dict[int, StoredItem]:
-    text = f"SELECT rowid, {_BEGINNINGS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
-    rows = connection.execute(text, {"places": places}).fetchall()
-    return {place: _excerpt(stored_item(values)) for place, *values in rows}
+def read_excerpts(connection: Connection, places: Sequence[int], score: Score) -> dict[int, StoredItem]:
+    """Rows of `items` by their numbers, with cut texts and what is thought of them."""
+    text = f"SELECT rowid, {score.sql}, {excerpts.COLUMNS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
+    rows = connection.execute(text, {"places": places} | score.parameters).fetchall()
+    stored = {place: excerpts.cut(stored_item(values, number)) for place, number, *values in rows}
+    item_annotations.put_on(connection, stored.values())
+    return stored
 
 
 def _weight(pair: _Pair) -> int:
     return sum(one.ByteSize() for one in pair if one is not None)
-
-
-def _excerpt(stored: StoredItem) -> StoredItem:
-    for name in _TEXTS:
-        text = getattr(stored.result, name).encode()
-        if len(text) > EXCERPT_BYTES:
-            setattr(stored.result, name, text[: EXCERPT_BYTES - 3].decode(errors="ignore") + "…")
-    return stored

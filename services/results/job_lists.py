@@ -24,6 +24,7 @@ def where(
         "model": request.model,
         "model_query": request.model_query,
         "suite": request.suite,
+        "datasets": request.datasets,
         "owner": request.owner,
         "project_id": request.project_id,
         "states": [int(state) for state in request.states],
@@ -48,6 +49,23 @@ def list_jobs(
     visible: Visibility = EVERYTHING,
 ) -> results_service_pb2.ResultsServiceListJobsResponse:
     """Newest first. Raises InvalidRequestError for a bad page."""
+    jobs, token = read_page(connection, request, visible)
+    text, parameters = where(request, visible)
+    ((total,),) = connection.execute(query("count_jobs").format(where=text), parameters).fetchall()
+    return results_service_pb2.ResultsServiceListJobsResponse(
+        jobs=jobs,
+        next_page_token=token,
+        total_size=total,
+        scores=read_scores(connection, jobs) if request.with_scores else [],
+    )
+
+
+def read_page(
+    connection: Connection,
+    request: results_service_pb2.ResultsServiceListJobsRequest,
+    visible: Visibility = EVERYTHING,
+) -> tuple[list[job_pb2.Job], str]:
+    """The jobs of `list_jobs`, without their number, and the next page's token. Raises as that does."""
     size = paging.page_size(request.page_size, default=20, most=1000)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (int, str))
@@ -58,18 +76,11 @@ def list_jobs(
         "size": size + 1,
     }
     rows = connection.execute(query("list_jobs").format(where=text), parameters | key).fetchall()
-    jobs, token = paging.fill_page(
+    return paging.fill_page(
         (job_pb2.Job.FromString(blob) for (blob,) in rows),
         size,
         filter_,
         lambda job: [job.created_at.ToMicroseconds(), job.job_id],
-    )
-    ((total,),) = connection.execute(query("count_jobs").format(where=text), parameters).fetchall()
-    return results_service_pb2.ResultsServiceListJobsResponse(
-        jobs=jobs,
-        next_page_token=token,
-        total_size=total,
-        scores=read_scores(connection, jobs) if request.with_scores else [],
     )
 
 

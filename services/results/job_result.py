@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.errors import InvalidRequestError
 from services.results import aggregation, specs, suite_score, task_reads
 from services.results.aggregation import Measured
 from services.results.database import Connection, first_row, query
 from services.results.messages import metric_message
-from services.results.ranking import not_ranked_reason, redrawn_reason
+from services.results.ranking import NO_REFERENCE, not_ranked_reason, redrawn_reason
+from services.results.statistics import Estimate
 from services.results.task_reads import Counts
 from touchstone.v1 import job_pb2, metric_pb2
 
+COST_DIGITS = 12
+"""Of US dollars: beyond them sums of the same prices differ by the order in which they were added."""
 SERVED_MODELS = 8
 """Versions listed at most."""
 
@@ -62,7 +65,10 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
     if ended:
         several = any(task_reads.repeats_of(plan) > 1 for plan in job.plan)
         result.not_ranked_reason = not_ranked_reason(
-            job.state, missing + errors, [task.outcomes for task in result.tasks], several_answers=several
+            job.state,
+            missing + errors,
+            [counts[plan.task].scored_message() for plan in job.plan],
+            several_answers=several,
         )
         if job.spec.reuse.rerun and not result.not_ranked_reason:
             result.not_ranked_reason = redrawn_reason(job, _source(connection, job.spec.reuse.job_id))
@@ -74,6 +80,9 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
     for metric, _ in averages:
         if metric.metric == suite_score.SCORE:
             result.suite_score.CopyFrom(metric)
+    if seal and result.not_ranked_reason == NO_REFERENCE:
+        # Stands for the run on its board and in its history.
+        averages = [(metric_pb2.Metric(metric=suite_score.SCORE, undefined_reason=NO_REFERENCE), len(job.plan))]
     so_far = suite_score.pooled_accuracy(job.plan, data)
     if so_far is not None:
         result.accuracy_so_far.CopyFrom(so_far)
@@ -92,7 +101,7 @@ def task_result(
         task=plan.task,
         title=plan.title,
         metrics=[
-            metric_message(name, estimate, beside=name in measured.beside)
+            metric_message(name, _explained(estimate, counts), beside=name in measured.beside)
             for name, estimate in measured.estimates.items()
         ],
         items=counts.stored,
@@ -105,6 +114,11 @@ def task_result(
         beside=plan.beside,
         first_answer_gap=counts.first_gain / (counts.stored - counts.errors) if counts.first_gain else 0.0,
     )
+
+
+def _explained(estimate: Estimate, counts: Counts) -> Estimate:
+    """Why a metric of answers that are there has no value."""
+    return replace(estimate, undefined_reason=NO_REFERENCE) if counts.unscored and not estimate.n else estimate
 
 
 def _add_usage(
@@ -120,7 +134,7 @@ def _add_usage(
     result.items_reused = total.reused
     if total.stored > total.errors:
         if not total.unpriced:
-            result.cost_usd = total.cost_usd
+            result.cost_usd = round(total.cost_usd, COST_DIGITS)
         ((median, p95, ttft_median, ttft_p95),) = connection.execute(
             query("latency"), {"job_id": job.job_id}
         ).fetchall()

@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.errors import InvalidRequestError
 from services.results import job_reads, ranking, run_scores
 from services.results.database import Connection, first_row, query
+from services.results.job_columns import asked_mode
 from services.results.suite_score import SCORE
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
@@ -39,6 +40,7 @@ def leaderboard(
     Raises UnknownSuiteError when the runs alone cannot tell whether suite and metric exist and `announced` is not
     given, and InvalidRequestError when they do not exist.
     """
+    mode = asked_mode(request.mode)
     metrics = suite_metrics(connection, request.suite, announced, visible)
     metric = request.metric or SCORE
     if metric not in metrics:
@@ -49,7 +51,7 @@ def leaderboard(
         )
     if request.limit < 0:
         raise InvalidRequestError(f"limit is {request.limit}; it may be 1 to 1000, or 0 for 10.", "limit")
-    board = {"suite": request.suite, "mode": int(request.mode) or int(suite_pb2.MODE_GENERATE)}
+    board = {"suite": request.suite, "mode": mode}
     runs = query("current_runs")
     if request.project_id or visible.owner:
         # Of all runs the choice is kept, of some it is made, once for both questions below.
@@ -132,8 +134,9 @@ def _item_sets(rows: list[tuple[Any, ...]]) -> list[results_service_pb2.ItemSet]
             subset=subset,
             configurations=models or floors,
             tasks=tasks or [],
+            scoring=scored or "",
         )
-        for item_set, items, published, subset, models, floors, tasks, _ in ordered
+        for item_set, items, published, subset, models, floors, tasks, scored, _ in ordered
     ]
 
 

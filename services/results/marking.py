@@ -25,7 +25,8 @@ def mark_run(
     now: datetime,
     visible: Visibility = EVERYTHING,
 ) -> None:
-    """Marks a finished run; it stands for its configuration no longer, or again, from this transaction on.
+    """Marks a finished run; it stands for its configuration no longer, or again, from this transaction on. So do runs
+    with its answers when it is invalidated, and when that is taken back.
 
     Raises InvalidRequestError, NotFoundError, ConflictError for a run that is not finished, and PermissionDeniedError
     for another user's.
@@ -52,7 +53,8 @@ def mark_run(
             "now": now,
         },
     )
-    run_scores.refresh(connection, job.job_id)
+    for job_id in (job.job_id, *marks.built_on(connection, job.job_id)):
+        run_scores.refresh(connection, job_id)
     log.info("%s marked job %s as %s", caller.user, job.job_id, NAMES.get(request.mark, "valid"))
 
 

@@ -13,6 +13,7 @@ from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 MOST_DAYS = 3650
+MOST_MEANS = 100
 
 
 def since(days: int, now: datetime) -> datetime | None:
@@ -35,19 +36,22 @@ def overview(
         query("overview_jobs").format(where=text), parameters
     ).fetchall()
     latest = first_row(connection, query("overview_latest").format(where=text), parameters | {"finished_at": ended})
-    ((mean, runs),) = connection.execute(
+    rows = connection.execute(
         query("overview_scores"),
         {
             "metric": request.metric or ACCURACY,
             "suite": request.suite,
             "project_id": request.project_id,
             "created_after": start,
+            "most": MOST_MEANS,
             **visible.parameters,
         },
     ).fetchall()
+    means = [pb.OverviewMean(suite=suite, mode=mode, mean=mean, runs=runs) for suite, mode, mean, runs in rows]
     return pb.GetOverviewResponse(
-        mean=mean,
-        runs_with_metric=runs,
+        mean=means[0].mean if means else None,
+        runs_with_metric=means[0].runs if means else 0,
+        means=means,
         total_jobs=total,
         completed_jobs=completed,
         failed_jobs=failed,

@@ -57,6 +57,8 @@ SCHEMA = pa.schema(
         ("identity", pa.string()),
         ("cost_usd", pa.float64()),
         ("reasoning_tokens", pa.int32()),
+        ("metadata", pa.string()),
+        ("messages", pa.string()),
     ]
 )
 KEY = ("job_id", "task", "item", "repeat")
@@ -117,7 +119,9 @@ def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, Any]
             columns[name].append(number if number is None or isfinite(number) else None)
         # JSON has no NaN, and one would make every other statistic of the job unreadable.
         finite = {name: number for name, number in left.items() if isfinite(number)} if left else left
-        others.append(json.dumps(finite, sort_keys=True) if finite else None)
+        # An answer without statistics counts in no metric. One whose numbers are all none counts, with nothing reached.
+        marked = not finite and result.statistics and all(columns[name][-1] is None for name in _STATISTICS)
+        others.append(json.dumps(finite, sort_keys=True) if finite or marked else None)
     columns["other_statistics"] = others
     return columns
 
@@ -137,8 +141,8 @@ def _continuations(results: Sequence[item_result_pb2.ItemResult]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values, mask=empty)
 
 
-def stored_item(values: Sequence[Any]) -> results_service_pb2.StoredItem:
-    """The message for a row selected as COLUMNS."""
+def stored_item(values: Sequence[Any], score: float | None = None) -> results_service_pb2.StoredItem:
+    """The message for a row selected as COLUMNS. `score` is StoredItem.score."""
     row = dict(zip(SCHEMA.names, values, strict=True))
     result = item_result_pb2.ItemResult(
         **{name: row[name] for name in _PLAIN_FIELDS},
@@ -149,12 +153,14 @@ def stored_item(values: Sequence[Any]) -> results_service_pb2.StoredItem:
     for name in _STATISTICS:
         if row[name] is not None:
             result.statistics[name] = row[name]
-    for name, number in json.loads(row["other_statistics"] or "{}").items():
-        result.statistics[name] = number
+    if row["other_statistics"]:
+        for name, number in json.loads(row["other_statistics"]).items():
+            result.statistics[name] = number
     return results_service_pb2.StoredItem(
         job_id=row["job_id"],
         task=row["task"],
         attempt=row["attempt"],
         result=result,
         evaluator=row["evaluator"],
+        score=score,
     )

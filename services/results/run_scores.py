@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from services.results import scoring
 from services.results.database import Connection, first_row, query
 from services.results.job_columns import suite_of
 from touchstone.v1 import job_pb2, metric_pb2
@@ -30,8 +31,11 @@ def add(connection: Connection, job: job_pb2.Job) -> None:
     before = _keys(connection, job.job_id)
     if before:
         connection.execute("DELETE FROM run_scores WHERE job_id = $job_id", where)
-    which = "s.job_id = $job_id AND j.job_id = $job_id AND m.job_id = $job_id"
-    connection.execute(query("add_run_scores").format(which=which), where)
+    of_job = {
+        "which": "s.job_id = $job_id AND j.job_id = $job_id AND m.job_id = $job_id",
+        "uncounted": "SELECT job_id FROM uncounted_runs",
+    }
+    connection.execute(query("add_run_scores").format(**of_job), where)
     add_item_set(connection, job)
     for key in {*before, *_keys(connection, job.job_id)}:
         _choose_current(connection, key)
@@ -60,7 +64,9 @@ def refresh(connection: Connection, job_id: str) -> None:
 def fill(connection: Connection) -> None:
     """Everything anew, from the sealed jobs; without item sets."""
     connection.execute("DELETE FROM run_scores")
-    connection.execute(query("add_run_scores").format(which="true"))
+    # Not by the view of uncounted runs, which an older schema, filled in on the way to this one, does not have.
+    uncounted = "SELECT job_id FROM present_marks WHERE mark <> 1"
+    connection.execute(query("add_run_scores").format(which="true", uncounted=uncounted))
     connection.execute("DELETE FROM current_scores")
     connection.execute(query("choose_current").format(which="true"))
 
@@ -68,7 +74,8 @@ def fill(connection: Connection) -> None:
 def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
     """Notes the items that a job was planned to run."""
     connection.execute(
-        "INSERT INTO item_sets VALUES ($suite, $item_set, $items, $published_items, $subset, $tasks) "
+        "INSERT INTO item_sets (suite, item_set, items, published_items, subset, tasks) "
+        "VALUES ($suite, $item_set, $items, $published_items, $subset, $tasks) "
         "ON CONFLICT DO UPDATE SET items = excluded.items, published_items = excluded.published_items, "
         "subset = excluded.subset, tasks = excluded.tasks",
         {
@@ -80,6 +87,12 @@ def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
             "tasks": [plan.task for plan in job.plan],
         },
     )
+    # Apart: an older schema, whose suites are filled in on the way to this one, has no such column and no datasets.
+    if scored := scoring.words(job.spec):
+        connection.execute(
+            "UPDATE item_sets SET scoring = $scoring WHERE suite = $suite AND item_set = $item_set",
+            {"scoring": scored, "suite": suite_of(job.spec), "item_set": job.item_set},
+        )
 
 
 def _keys(connection: Connection, job_id: str) -> list[tuple[Any, ...]]:

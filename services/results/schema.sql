@@ -280,3 +280,128 @@ CREATE TABLE imported_answers (
     output_tokens INTEGER NOT NULL,
     error VARCHAR NOT NULL
 );
+
+-- migration 6: datasets, what people think of answers
+
+-- The index of the datasets in the object store: there is where they are. `file_path` names the manifest's object,
+-- `uploaded_at` is when the file had come whole, `created_at` when it was listed. `dataset` is the serialised Dataset.
+-- Deleted ones stay, with `deleted_at`, so that old runs keep their name.
+CREATE TABLE datasets (
+    id VARCHAR PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    file_path VARCHAR NOT NULL,
+    count INTEGER NOT NULL,
+    uploaded_at TIMESTAMP NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    owner VARCHAR NOT NULL,
+    project_id BIGINT NOT NULL,
+    digest VARCHAR NOT NULL,
+    is_file BOOLEAN NOT NULL,
+    dataset BLOB NOT NULL,
+    deleted_at TIMESTAMP
+);
+
+-- Which shards datasets have, deleted ones none: a shard that no dataset has is removed from the object store.
+CREATE TABLE dataset_shards (
+    dataset_id VARCHAR NOT NULL,
+    digest BLOB NOT NULL
+);
+
+-- Every verdict on an answer, `verdict` as in Annotation; the one with the highest number holds. 0 takes back what was
+-- said before.
+CREATE TABLE annotations (
+    number INTEGER PRIMARY KEY,
+    job_id VARCHAR NOT NULL,
+    task VARCHAR NOT NULL,
+    item INTEGER NOT NULL,
+    "repeat" INTEGER NOT NULL,
+    verdict UTINYINT NOT NULL,
+    corrected_answer VARCHAR NOT NULL,
+    note VARCHAR NOT NULL,
+    author VARCHAR NOT NULL,
+    annotated_at TIMESTAMP NOT NULL
+);
+CREATE VIEW present_annotations AS
+FROM annotations
+QUALIFY row_number() OVER (PARTITION BY job_id, task, item, "repeat" ORDER BY number DESC) = 1;
+
+-- Of uploaded rows: their metadata as a JSON object, and more than one message as a JSON array.
+ALTER TABLE items ADD COLUMN metadata VARCHAR DEFAULT '';
+ALTER TABLE items ADD COLUMN messages VARCHAR DEFAULT '';
+
+-- How answers are scored, in words, where item sets of one suite may differ in it.
+ALTER TABLE item_sets ADD COLUMN scoring VARCHAR DEFAULT '';
+
+-- Answers that the job planned, NULL before; and when its first attempt began to run.
+ALTER TABLE jobs ADD COLUMN planned INTEGER;
+ALTER TABLE jobs ADD COLUMN started_at TIMESTAMP;
+
+-- Whose answers a job took.
+CREATE TABLE run_sources (
+    job_id VARCHAR PRIMARY KEY,
+    source VARCHAR NOT NULL
+);
+
+-- Runs that do not count, with why: those marked so, `source` being '', and those with answers of one that was
+-- invalidated (2), which `source` names, directly or by way of others.
+CREATE VIEW uncounted_runs AS
+WITH RECURSIVE spoiled AS (
+    SELECT s.job_id, s.source AS origin
+    FROM run_sources s
+    JOIN present_marks m ON m.job_id = s.source
+    WHERE m.mark = 2
+    UNION
+    SELECT s.job_id, spoiled.origin
+    FROM run_sources s
+    JOIN spoiled ON spoiled.job_id = s.source
+)
+SELECT job_id, mark, reason, superseded_by, '' AS source
+FROM present_marks
+WHERE mark <> 1
+UNION ALL
+SELECT spoiled.job_id, m.mark, m.reason, '', spoiled.origin
+FROM spoiled
+JOIN present_marks m ON m.job_id = spoiled.origin;
+
+-- Runs over datasets. Figures of unfinished ones are those of the last state change and of what is stored by now:
+-- `throughput` in generated tokens a second and `eta_seconds` are means over the whole run. Nothing is kept in files.
+CREATE VIEW benchmarks AS
+WITH stored AS (
+    SELECT
+        job_id,
+        count(*) AS completed,
+        coalesce(sum(output_tokens) FILTER (NOT reused), 0) AS output_tokens,
+    FROM items
+    WHERE job_id IN (SELECT job_id FROM jobs WHERE suite LIKE 'ds\_%' ESCAPE '\')
+    GROUP BY job_id
+), runs AS (
+    SELECT
+        j.*,
+        CAST(coalesce(s.completed, 0) AS INTEGER) AS completed,
+        coalesce(s.output_tokens, 0) AS output_tokens,
+        coalesce(j.planned, d.count, 0) AS total,
+        epoch(coalesce(j.finished_at, now() AT TIME ZONE 'UTC') - j.started_at) AS seconds,
+    FROM jobs j
+    LEFT JOIN stored s USING (job_id)
+    LEFT JOIN datasets d ON d.id = j.suite
+    WHERE j.suite LIKE 'ds\_%' ESCAPE '\'
+)
+SELECT
+    'bm_' || replace(job_id, '-', '') AS id,
+    model AS model_id,
+    suite AS dataset_id,
+    -- As job states go: 1 pending to 7 cancelled.
+    ['pending', 'running', 'running', 'running', 'completed', 'failed', 'cancelled'][state] AS status,
+    if(total > 0, CAST(least(100, 100 * completed // total) AS INTEGER), 0) AS progress,
+    completed,
+    total,
+    CAST(if(seconds > 0, output_tokens / seconds, 0) AS FLOAT) AS throughput,
+    CAST(if(finished_at IS NULL AND completed > 0, (total - completed) * seconds / completed, 0) AS INTEGER)
+        AS eta_seconds,
+    started_at,
+    finished_at AS completed_at,
+    if(finished_at IS NULL, NULL, seconds) AS total_time_seconds,
+    CAST(NULL AS VARCHAR) AS results_file,
+    CAST(NULL AS VARCHAR) AS metadata_file,
+    created_at,
+FROM runs;

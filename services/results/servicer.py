@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -20,24 +20,25 @@ from services.results import (
     stored_responses,
     visibility,
 )
+from services.results.annotating import annotate
 from services.results.comparison.compare import compare
 from services.results.comparison.places import BoardPlaces
 from services.results.database import Connection, Database
+from services.results.estimate import estimate_run
 from services.results.export.serving import Exports
 from services.results.imports import reads as imported
 from services.results.imports import taking
 from services.results.ingest import Feed
+from services.results.installation import Installation
 from services.results.job_result import compute
 from services.results.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
 from services.results.marking import mark_run
 from services.results.overview import overview
+from services.results.side_by_side.listing import SideBySide
 from services.results.trends import list_trends
 from services.results.visibility import EVERYTHING, OWN, HiddenJobError, Visibility
-from touchstone.v1 import comparison_pb2, results_service_pb2_grpc, suite_pb2
+from touchstone.v1 import comparison_pb2, results_service_pb2_grpc
 from touchstone.v1 import results_service_pb2 as pb
-
-ListSuites = Callable[[], Awaitable[list[suite_pb2.Suite]]]
-IsJob = Callable[[str], Awaitable[bool]]
 
 Read = TypeVar("Read")
 
@@ -48,27 +49,25 @@ _SEAL_WORK_S = 1.0
 
 
 class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
-    """`suites` lists what evaluators announce; it is asked only about suites that no run names. `is_job` tells whether
-    the scheduler has a job; it is asked only about jobs that the audit trail did not name yet. `reads` is
-    that of the settings."""
+    """`installation` is asked only for what is not stored: suites that no run names, jobs that the audit trail did not
+    name yet, limits of endpoints. `reads` is that of the settings."""
 
     def __init__(
         self,
         database: Database,
         results: Feed,
         events: Feed,
-        suites: ListSuites,
-        is_job: IsJob,
+        installation: Installation,
         reads: str = visibility.OPEN,
     ) -> None:
         self._database = database
         self._results = results
         self._events = events
-        self._suites = suites
-        self._is_job = is_job
+        self._installation = installation
         self._reads = reads
         self._exports = Exports(database)
         self._places = BoardPlaces(database)
+        self._side_by_side = SideBySide()
 
     async def GetJob(self, request: pb.ResultsServiceGetJobRequest, context: Any) -> pb.ResultsServiceGetJobResponse:
         visible = self._visible()
@@ -91,7 +90,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         try:
             return await self._database.read(lambda c: leaderboard(c, request, None, visible, self._places.of))
         except UnknownSuiteError:
-            announced = await self._suites()
+            announced = await self._installation.suites()
             return await self._database.read(lambda c: leaderboard(c, request, announced, visible))
         finally:
             self._places.catch_up()
@@ -99,7 +98,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def Compare(self, request: comparison_pb2.CompareRequest, context: Any) -> comparison_pb2.CompareResponse:
         visible = self._visible()
         try:
-            return await self._database.read(lambda c: compare(c, request, visible))
+            return await self._database.read_long(lambda c: compare(c, request, visible))
         except NotFoundError:
             await self._require_suite(request.suite, visible)
             raise
@@ -111,6 +110,23 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def GetItem(self, request: pb.GetItemRequest, context: Any) -> pb.GetItemResponse:
         visible = self._visible()
         return pb.GetItemResponse(item=await self._database.read(lambda c: item_reads.get_item(c, request, visible)))
+
+    async def ListSideBySide(self, request: pb.ListSideBySideRequest, context: Any) -> pb.ListSideBySideResponse:
+        visible = self._visible()
+        return await self._database.read(lambda c: self._side_by_side.rows(c, request, visible))
+
+    async def EstimateRun(self, request: pb.EstimateRunRequest, context: Any) -> pb.EstimateRunResponse:
+        visible = self._visible()
+        job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id, visible))
+        limit = await self._installation.requests_per_minute(job.spec.endpoint)
+        return await self._database.read_long(lambda c: estimate_run(c, request, limit, visible))
+
+    async def AnnotateItem(self, request: pb.AnnotateItemRequest, context: Any) -> pb.AnnotateItemResponse:
+        caller, visible, now = rpc.identity(), self._visible(), _now()
+        await self._database.write(lambda c: annotate(c, request, caller, now, visible))
+        of_item = pb.GetItemRequest(job_id=request.job_id, task=request.task, item=request.item, repeat=request.repeat)
+        item = await self._database.read(lambda c: item_reads.get_item(c, of_item, visible))
+        return pb.AnnotateItemResponse(item=item)
 
     async def Export(self, request: pb.ExportRequest, context: Any) -> AsyncGenerator[pb.ExportResponse]:
         async with aclosing(self._exports.serve(request, self._visible())) as pieces:
@@ -168,7 +184,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         sealed = await self._database.read(lambda c: job_reads.sealed_result(c, job.job_id, job.attempt))
         if sealed is None:
             # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.
-            computed = await self._database.read(lambda c: compute(c, job, seal=True))
+            computed = await self._database.read_long(lambda c: compute(c, job, seal=True))
             now = datetime.now(UTC)
             sealed = await self._database.write(lambda c: duckdb_store.store_seal(c, job, computed, now))
         return sealed
@@ -190,7 +206,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         """Raises InvalidRequestError for a suite that neither runs nor evaluators name."""
         if suite:
             with contextlib.suppress(UnavailableError):
-                announced = await self._suites()
+                announced = await self._installation.suites()
                 await self._database.read(lambda c: suite_metrics(c, suite, announced, visible))
 
     def _visible(self) -> Visibility:
@@ -208,7 +224,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
                 raise
             except NotFoundError:
                 left = until - asyncio.get_running_loop().time()
-                if left <= 0 or await self._is_stored(job_id) or not await self._is_job(job_id):
+                if left <= 0 or await self._is_stored(job_id) or not await self._installation.has_job(job_id):
                     raise
                 with contextlib.suppress(UnavailableError):
                     await self._events.reached(position + 1, left)

@@ -76,7 +76,7 @@ def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
     metrics = [[spec.metric for spec in specs.counts(plan.metrics)] for plan in counted]
     names = {name for task in metrics for name in task}
     single = names.pop().replace("_", " ") if len(names) == 1 else ""
-    if not groups:
+    if not groups or not any(metrics):
         return ""
     if len(groups) == 1:
         rule = f"The {single}" if single else "Mean of the task's metrics"

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -39,15 +40,21 @@ class Counts:
     """Answers of one task, or of several added up, and what they used."""
 
     outcomes: Counter[int] = field(default_factory=Counter)
+    scored: Counter[int] = field(default_factory=Counter)
+    errors_without_reference: int = 0
     correct: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
     reused: int = 0
-    cost_usd: float = 0.0
+    costs: list[float] = field(default_factory=list)
     unpriced: int = 0
     grouped: bool = False
     first_gain: float = 0.0
+
+    @property
+    def cost_usd(self) -> float:
+        return fsum(self.costs)
 
     @property
     def stored(self) -> int:
@@ -57,20 +64,40 @@ class Counts:
     def errors(self) -> int:
         return self.outcomes[ERROR]
 
+    @property
+    def unscored(self) -> int:
+        """Final answers to rows without a reference."""
+        return self.stored - self.errors - self.scored.total()
+
+    @property
+    def never_scored(self) -> int:
+        """The same with those whose calls failed."""
+        return self.unscored + (self.errors_without_reference if self.unscored else 0)
+
     def add(self, other: Counts) -> None:
         self.outcomes += other.outcomes
+        self.scored += other.scored
+        self.errors_without_reference += other.errors_without_reference
         self.correct += other.correct
         self.input_tokens += other.input_tokens
         self.output_tokens += other.output_tokens
         self.reasoning_tokens += other.reasoning_tokens
         self.reused += other.reused
-        self.cost_usd += other.cost_usd
+        self.costs = [*self.costs, *other.costs]
         self.unpriced += other.unpriced
         self.grouped |= other.grouped
         self.first_gain += other.first_gain
 
     def message(self) -> metric_pb2.OutcomeCounts:
-        return metric_pb2.OutcomeCounts(**{_OUTCOME_FIELDS[o]: count for o, count in self.outcomes.items()})
+        return _message(self.outcomes)
+
+    def scored_message(self) -> metric_pb2.OutcomeCounts:
+        """Of the answers that metrics are computed from."""
+        return _message(self.scored)
+
+
+def _message(outcomes: Mapping[int, int]) -> metric_pb2.OutcomeCounts:
+    return metric_pb2.OutcomeCounts(**{_OUTCOME_FIELDS[o]: count for o, count in outcomes.items()})
 
 
 def repeats_of(plan: job_pb2.TaskPlan) -> int:
@@ -85,9 +112,10 @@ def read_counts(connection: Connection, job: job_pb2.Job) -> dict[str, Counts]:
     """By task; for tasks without stored items, too."""
     counts: dict[str, Counts] = defaultdict(Counts)
     for row in connection.execute(query("task_counts"), {"job_id": job.job_id}).fetchall():
-        task, outcome, items, correct, read, written, reasoning, reused, cost, unpriced, grouped, gain = row
-        used = (correct, read, written, reasoning, reused, cost or 0.0, unpriced, grouped, gain or 0.0)
-        counts[task].add(Counts(Counter({outcome: items}), *used))
+        task, outcome, items, scored, bare, correct, read, written, reasoning, reused, cost, unpriced, *more = row
+        grouped, gain = more
+        used = (correct, read, written, reasoning, reused, [cost or 0.0], unpriced, grouped, gain or 0.0)
+        counts[task].add(Counts(Counter({outcome: items}), Counter({outcome: scored}), bare, *used))
     return counts
 
 
@@ -111,9 +139,9 @@ def read_data(
             scores=scores[plan.task],
             pairs=_read_pairs(connection, job.job_id, plan) if any(map(specs.is_correlation, plan.metrics)) else None,
             clustered=plan.task in clustered,
-            planned=plan.items,
+            planned=plan.items - count.never_scored // repeats_of(plan),
             repeats=repeats_of(plan),
-            lost=max(0, planned_answers(plan) - (count.stored - count.errors)) if ended else 0,
+            lost=max(0, planned_answers(plan) - count.never_scored - count.scored.total()) if ended else 0,
         )
     return data
 

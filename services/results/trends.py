@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from services.errors import InvalidRequestError
 from services.results import overview, run_scores
 from services.results.database import Connection, query
+from services.results.job_columns import asked_mode
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import results_service_pb2 as pb
-from touchstone.v1 import suite_pb2
 
 SERIES, MOST_SERIES = 16, 64
 DAYS = 30
@@ -26,10 +26,10 @@ def list_trends(
             f"limit is {request.limit}; it may be 1 to {MOST_SERIES}, or 0 for {SERIES}.", "limit"
         )
     rows = connection.execute(
-        query("trends").format(metric=", ".join(f"runs.{name}" for name in run_scores.METRIC_COLUMNS)),
+        query("trends").format(metric=", ".join(f"r.{name}" for name in run_scores.METRIC_COLUMNS)),
         {
             "suite": request.suite,
-            "mode": int(request.mode) or int(suite_pb2.MODE_GENERATE),
+            "mode": asked_mode(request.mode),
             "metric": request.metric or "score",
             "created_after": overview.since(request.days, now) or now - timedelta(days=DAYS),
             "model": request.model,

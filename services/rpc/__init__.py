@@ -19,7 +19,8 @@ from services.rpc.caller import (
     token_digest,
 )
 from services.rpc.client import channel, metadata
-from services.rpc.process import run
+from services.rpc.process import WRONG_SETTINGS, run
+from services.rpc.sending import send
 from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve
 from services.rpc.status import from_rpc_error, to_status
 from services.rpc.tls import PLAIN, Tls
@@ -28,6 +29,7 @@ __all__ = [
     "LOCAL",
     "MAX_MESSAGE_BYTES",
     "PLAIN",
+    "WRONG_SETTINGS",
     "Authenticator",
     "Identity",
     "IdentityInterceptor",
@@ -42,6 +44,7 @@ __all__ = [
     "metadata",
     "require_admin",
     "run",
+    "send",
     "serve",
     "to_status",
     "token_digest",

@@ -39,6 +39,10 @@ _SERVICE_CONFIG = {
                     )
                 ),
                 {"service": "touchstone.v1.ResultsService", "method": "ImportAnswers"},
+                *(
+                    {"service": "touchstone.v1.DatasetService", "method": method}
+                    for method in ("UploadDataset", "CreateHubDataset", "DeleteDataset")
+                ),
             ],
             "waitForReady": True,
         },

@@ -12,11 +12,16 @@ from typing import Any
 
 from services import errors
 
+WRONG_SETTINGS = 78
+"""Exit code of a service whose settings or files are wrong, so that starting it again changes nothing (EX_CONFIG of
+BSD's sysexits.h)."""
+
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Runs a service until SIGTERM or SIGINT sets the event it is given.
 
-    A TouchstoneError ends the process with its sentence and exit code 1.
+    A TouchstoneError ends the process with its sentence and exit code 1, an InvalidRequestError, which settings and
+    configuration files raise, with WRONG_SETTINGS.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -35,5 +40,8 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
 
     try:
         asyncio.run(supervised())
+    except errors.InvalidRequestError as error:
+        print(f"touchstone: {error.message}", file=sys.stderr)
+        sys.exit(WRONG_SETTINGS)
     except errors.TouchstoneError as error:
         sys.exit(f"touchstone: {error.message}")

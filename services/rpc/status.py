@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import grpc
@@ -22,6 +23,11 @@ _CODES: dict[type[errors.TouchstoneError], grpc.StatusCode] = {
     errors.DeadlineError: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
 }
+_BAD_LINES = "bad_lines"
+_MOST_BAD_LINES = 100
+_MOST_BAD_LINES_BYTES = 4500
+"""Details are a header, in base64, of which many clients accept 8 KB in all."""
+_LINE = re.compile(r"line ([0-9]{1,18})")
 _ERRORS = {code: error for error, code in _CODES.items()}
 
 
@@ -30,7 +36,10 @@ def to_status(error: errors.TouchstoneError) -> Any:
     code = code_of(error)
     assert code is not None
     details: list[Any] = []
-    if isinstance(error, errors.InvalidRequestError):
+    if isinstance(error, errors.BadLinesError):
+        details.append(_bad_lines(error))
+        details.append(error_details_pb2.ErrorInfo(reason=_BAD_LINES, metadata={_BAD_LINES: str(error.total)}))
+    elif isinstance(error, errors.InvalidRequestError):
         violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     elif isinstance(error, errors.LimitReachedError):
@@ -45,6 +54,17 @@ def to_status(error: errors.TouchstoneError) -> Any:
         packed.append(any_)
     status = status_pb2.Status(code=code.value[0], message=error.message, details=packed)
     return rpc_status.to_status(status)
+
+
+def _bad_lines(error: errors.BadLinesError) -> Any:
+    """As many of the lines as a header may hold, the first one in any case."""
+    bad = error_details_pb2.BadRequest()
+    for number, reason in error.lines[:_MOST_BAD_LINES]:
+        bad.field_violations.add(field=f"line {number}", description=reason)
+        if bad.ByteSize() > _MOST_BAD_LINES_BYTES and len(bad.field_violations) > 1:
+            del bad.field_violations[-1]
+            break
+    return bad
 
 
 def code_of(error: errors.TouchstoneError) -> grpc.StatusCode | None:
@@ -63,10 +83,22 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.TouchstoneError:
         seconds = next((retry.retry_delay.seconds for d in status.details if d.Unpack(retry)), 1) if status else 1
         return errors.LimitReachedError(message, int(seconds))
     if kind is errors.InvalidRequestError:
-        bad = error_details_pb2.BadRequest()
-        field = next((bad.field_violations[0].field for d in status.details if d.Unpack(bad)), "") if status else ""
-        return errors.InvalidRequestError(message, field)
+        return _invalid(message, status)
     return kind(message)
+
+
+def _invalid(message: str, status: Any) -> errors.InvalidRequestError:
+    bad, info = error_details_pb2.BadRequest(), error_details_pb2.ErrorInfo()
+    for detail in status.details if status else ():
+        _ = detail.Unpack(bad) or detail.Unpack(info)
+    lines = [
+        (int(found[1]), violation.description)
+        for violation in bad.field_violations
+        if (found := _LINE.fullmatch(violation.field))
+    ]
+    if lines:
+        return errors.BadLinesError(message, lines, max(len(lines), int(info.metadata.get(_BAD_LINES, "0"))))
+    return errors.InvalidRequestError(message, bad.field_violations[0].field if bad.field_violations else "")
 
 
 def _status_of(error: grpc.aio.AioRpcError) -> Any:

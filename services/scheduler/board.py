@@ -19,7 +19,7 @@ from services.errors import NotFoundError
 from services.scheduler import queue
 from services.scheduler.fleet import Fleet
 from services.scheduler.job import COMPLETED, HOLDS_SLOT, PENDING, Job, stamp
-from services.scheduler.ports import Change, LeadershipLostError, Store, Work
+from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Work
 from services.scheduler.route import route
 from services.scheduler.settings import Limits
 from services.scheduler.steps import describe
@@ -37,12 +37,14 @@ class Board:
         self,
         store: Store,
         work: Work,
+        datasets: Datasets,
         fleet: Fleet,
         limits: Limits,
         clock: Callable[[], float],
         event_ids: Callable[[], str],
     ) -> None:
-        self.store, self.work, self.fleet, self.limits, self.now = store, work, fleet, limits, clock
+        self.store, self.work, self.datasets = store, work, datasets
+        self.fleet, self.limits, self.now = fleet, limits, clock
         self.jobs: dict[str, Job] = {}
         self.lock = asyncio.Lock()
         self.wake = asyncio.Event()

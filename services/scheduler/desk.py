@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from services.errors import (
     ConflictError,
@@ -16,17 +17,25 @@ from services.errors import (
     UnavailableError,
 )
 from services.rpc import Identity
-from services.scheduler import reuse
+from services.scheduler import budget, reuse
 from services.scheduler.board import Board
 from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job, seconds, stamp
 from services.scheduler.job_ids import new_job_id
 from services.scheduler.ports import Results
 from services.scheduler.reads import Reads
-from services.scheduler.validation import check_request_id, usual_priority, validate
+from services.scheduler.validation import check_request_id, require_project, usual_priority, validate
 from services.scheduler.webhooks.address import AddressRule
-from touchstone.v1 import job_pb2, queue_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
 
 _WATCH_INTERVAL_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a spec speaks of: the job whose answers it takes, and its dataset where that is there."""
+
+    source: job_pb2.Job | None
+    dataset: dataset_pb2.Dataset | None
 
 
 class Desk:
@@ -46,23 +55,38 @@ class Desk:
         """
         check_request_id(request_id)
         asked = self._asked(caller, spec)
-        source = await self._source(caller, asked)
-        return await self._board.finish_anyway(self._create(caller, request_id, asked, source))
+        context = await self._context(caller, asked)
+        return await self._board.finish_anyway(self._create(caller, request_id, asked, context))
 
     async def check(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
         """The spec of jobs that will be created on a schedule. Raises as `create`, except for a full queue."""
         scheduled = self._asked(caller, spec)
         scheduled.priority = scheduled.priority or job_pb2.PRIORITY_LOW
         _require_priority(caller, scheduled, job_pb2.PRIORITY_LOW)
-        source = await self._source(caller, scheduled)
-        board = self._board
-        validate(scheduled, board.fleet, board.limits.job_time_s, board.now(), source)
+        full = self._full(scheduled, await self._context(caller, scheduled))
+        if full.HasField("dataset"):
+            # Its jobs are scored as the dataset says now, and its list tells the dataset's name.
+            scheduled.dataset.CopyFrom(full.dataset)
         return scheduled
 
     async def create_scheduled(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """As `create`, for a spec that `check` has given. No user can choose a `request_id` with spaces."""
-        source = await self._source(owner, spec)
-        return await self._board.finish_anyway(self._create(owner, request_id, spec, source))
+        context = await self._context(owner, spec)
+        return await self._board.finish_anyway(self._create(owner, request_id, spec, context))
+
+    async def _context(self, caller: Identity, spec: job_pb2.JobSpec) -> _Context:
+        """What is asked for before the lock is taken, as it may be long in coming."""
+        dataset: dataset_pb2.Dataset | None = None
+        if spec.WhichOneof("work") == "dataset":
+            manifest = await self._board.datasets.get_manifest(spec.dataset.dataset_id)
+            there = manifest.dataset if manifest is not None and not manifest.deleting else None
+            if there is not None and self._reads.sees(caller, there.owner):
+                dataset = there
+        return _Context(await self._source(caller, spec), dataset)
+
+    def _full(self, spec: job_pb2.JobSpec, context: _Context) -> job_pb2.JobSpec:
+        board = self._board
+        return validate(spec, board.fleet, board.limits, board.now(), context.source, context.dataset)
 
     def _asked(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
         """A copy of a caller's spec, whose form is right as far as it shows without the fleet."""
@@ -78,7 +102,7 @@ class Desk:
         return asked
 
     async def _source(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.Job | None:
-        """The job whose answers are taken. Like a retry's, it is asked for before the lock is taken."""
+        """The job whose answers are taken."""
         job_id = spec.reuse.job_id
         if reuse.is_import(spec):
             await self._check_import(caller, spec)
@@ -89,6 +113,7 @@ class Desk:
         # While results is silent the job may be queued: whether there are answers is asked again when it runs.
         with suppress(UnavailableError, DeadlineError):
             result = await self._results.result(job_id)
+            reuse.check_mark(job_id, result)
             reuse.check_kept(job_id, result.texts_dropped)
             reuse.check_rerun(spec.reuse, source, result)
         return source
@@ -107,10 +132,8 @@ class Desk:
             return self._board.view(self._board.find(job_id))
         return await self._results.job(job_id)
 
-    async def _create(
-        self, caller: Identity, request_id: str, spec: job_pb2.JobSpec, source: job_pb2.Job | None
-    ) -> job_pb2.Job:
-        board = self._board
+    async def _create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec, context: _Context) -> job_pb2.Job:
+        board, source = self._board, context.source
         async with board.lock:
             now = board.now()
             if request_id:
@@ -119,12 +142,12 @@ class Desk:
                     made = board.jobs[known]
                     if spec.schedule_id:
                         return board.view(made)
-                    # What cannot be judged any more, as its endpoint has gone, may well be the same call once more.
-                    with suppress(InvalidRequestError):
-                        full = validate(spec, board.fleet, board.limits.job_time_s, now, source)
-                        _require_same(made, full)
+                    # What cannot be judged any more, as its endpoint or dataset has gone, may well be the same call
+                    # once more.
+                    with suppress(InvalidRequestError, NotFoundError):
+                        _require_same(made, self._full(spec, context))
                     return board.view(made)
-            full = validate(spec, board.fleet, board.limits.job_time_s, now, source)
+            full = self._full(spec, context)
             self._require_room(caller.user)
             message = job_pb2.Job(
                 job_id=new_job_id(now),
@@ -159,11 +182,7 @@ class Desk:
 
     def list(self, owner: str, project_id: int = 0) -> list[job_pb2.Job]:
         """Live and recently finished jobs of one owner and project, or of all for an empty one and 0, newest first."""
-        found = [
-            job
-            for job in self._board.jobs.values()
-            if owner in ("", job.message.owner) and project_id in (0, job.message.spec.project_id)
-        ]
+        found = [job for job in self._board.jobs.values() if owner in ("", job.message.owner) and _of(job, project_id)]
         found.sort(key=lambda job: (seconds(job.message.created_at), job.id), reverse=True)
         return self._board.views(found)
 
@@ -198,6 +217,7 @@ class Desk:
             job = board.jobs.get(job_id) or (Job(old) if old is not None else board.find(job_id))
             self._require_owner(caller, job)
             if job.can_retry:
+                budget.check_retry(job.message)
                 self._require_room(job.message.owner)
             job.retry(board.now())
             board.jobs[job_id] = job
@@ -217,17 +237,23 @@ class Desk:
             await asyncio.sleep(_WATCH_INTERVAL_S)
             await changed.wait()
 
-    def queue(self) -> queue_pb2.Queue:
+    def queue(self, project_id: int = 0) -> queue_pb2.Queue:
+        """Jobs of one project, or of all for 0. Places in the queue count all jobs."""
+        require_project(project_id)
         board = self._board
-        running = board.in_state(PLANNING, RUNNING, FINALIZING)
+        running = [job for job in board.in_state(PLANNING, RUNNING, FINALIZING) if _of(job, project_id)]
         running.sort(key=lambda job: (seconds(job.message.created_at), job.id))
         return queue_pb2.Queue(
             running=board.views(running),
-            pending=board.views(board.jobs[w.job_id] for w in board.waiting()),
+            pending=board.views(job for w in board.waiting() if _of(job := board.jobs[w.job_id], project_id)),
             slots=board.limits.running_jobs,
             pending_per_owner=board.limits.pending_per_owner,
             evaluators=len(board.fleet.live(board.now())),
         )
+
+
+def _of(job: Job, project_id: int) -> bool:
+    return project_id in (0, job.message.spec.project_id)
 
 
 def _require_priority(caller: Identity, spec: job_pb2.JobSpec, usual: job_pb2.Priority) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from services.bus import STORED_ENDPOINT
+from services.bus import STORED_ENDPOINT, batched_endpoint
 from services.errors import InvalidRequestError, NotFoundError
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, suite_pb2
 
@@ -18,6 +18,8 @@ _STATE_RANK = {
 
 _STORED_AT_ONCE = 128
 """Stored answers that an evaluator scores at once, as one would count calls."""
+_BATCHED_AT_ONCE = 100_000
+"""Rows at once in the hands of a batch API: all of a job, of which evaluators take as much as they may."""
 _FORGET_S = 7 * 24 * 3600.0
 """As long as an announcement stays in the bucket."""
 
@@ -35,6 +37,15 @@ class Capacity:
     resident: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An evaluator that ended without a goodbye, as it announced itself last. `restarted`: another process has its name
+    by now."""
+
+    evaluator: evaluator_pb2.Evaluator
+    restarted: bool
+
+
 class Fleet:
     """All evaluators announced within a week."""
 
@@ -42,6 +53,8 @@ class Fleet:
         self._absent_after_s = absent_after_s
         self._heard: dict[str, tuple[float, evaluator_pb2.Evaluator]] = {}
         self._sent: dict[str, str] = {}
+        self._watched: set[str] = set()
+        self._replaced: list[Loss] = []
 
     def sent(self, endpoint: str, model: str) -> None:
         """Notes that work for this model went out."""
@@ -50,12 +63,23 @@ class Fleet:
     def hear(self, evaluator: evaluator_pb2.Evaluator, now: float) -> bool:
         """Takes an announcement, heard at `now`; True when it changes what can be released."""
         before = self._heard.get(evaluator.evaluator)
+        if evaluator.evaluator in self._watched and before is not None and _replaces(evaluator, before[1]):
+            self._replaced.append(Loss(before[1], restarted=True))
         for name in [name for name, (heard, _) in self._heard.items() if now - heard > _FORGET_S]:
             del self._heard[name]
         self._heard[evaluator.evaluator] = (now, evaluator)
+        self._watched.add(evaluator.evaluator)
         if before is None or not self._is_live(before[0], now):
             return True
         return _capacity_key(before[1]) != _capacity_key(evaluator)
+
+    def losses(self, now: float) -> list[Loss]:
+        """Those since this was asked last."""
+        found, self._replaced = self._replaced, []
+        gone = self._watched - {evaluator.evaluator for evaluator in self.live(now)}
+        self._watched -= gone
+        last = [self._heard[name][1] for name in sorted(gone & self._heard.keys())]
+        return found + [Loss(evaluator, restarted=False) for evaluator in last if not evaluator.draining]
 
     def _is_live(self, heard: float, now: float) -> bool:
         return now - heard <= self._absent_after_s
@@ -80,6 +104,9 @@ class Fleet:
         if endpoint == STORED_ENDPOINT:
             evaluators = sum(not evaluator.draining for evaluator in self.live(now))
             return Capacity(evaluators * _STORED_AT_ONCE, evaluators, False)
+        if batched := batched_endpoint(endpoint):
+            evaluators = self.capacity(batched, now).evaluators
+            return Capacity(evaluators * _BATCHED_AT_ONCE, evaluators, False)
         for evaluator in self.live(now):
             for e in evaluator.endpoints:
                 if e.endpoint == endpoint and not evaluator.draining:
@@ -136,6 +163,10 @@ class Fleet:
         if name not in known:
             raise InvalidRequestError(f"No suite is named {name!r}. {_choices('Suites', known)}", "spec.suite.suite")
         return known[name]
+
+
+def _replaces(evaluator: evaluator_pb2.Evaluator, before: evaluator_pb2.Evaluator) -> bool:
+    return not before.draining and before.started_at != evaluator.started_at
 
 
 def _capacity_key(evaluator: evaluator_pb2.Evaluator) -> tuple[object, ...]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from google.protobuf import timestamp_pb2
 
@@ -17,6 +18,9 @@ from services.errors import ConflictError
 from services.scheduler import reuse
 from services.scheduler.ledger import Ledger
 from touchstone.v1 import job_pb2, job_record_pb2, unit_pb2
+
+if TYPE_CHECKING:
+    from services.bus import BatchRecord
 
 State = job_pb2.Job.State
 PENDING, PLANNING, RUNNING, FINALIZING, COMPLETED, FAILED, CANCELLED = (
@@ -61,6 +65,8 @@ class Job:
     planning_sequence: int = 0
     """RESULTS position before the answer to the planning unit."""
     planning_since: float = math.inf
+    batches: dict[int, BatchRecord] = field(default_factory=dict)
+    """By unit, of what this attempt has sent through a provider's batch API."""
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
 
@@ -109,8 +115,11 @@ class Job:
         else:
             self.message.receipt.CopyFrom(plan.receipt)
         self.message.item_set = item_set(task.item_set for task in plan.tasks)
-        self.ledger = Ledger(list(plan.tasks))
+        self.ledger = Ledger(list(plan.tasks), paid_once=self.message.spec.provider_batch)
         self.ledger.sequence = sequence
+        self.batches.clear()
+        before = self.message.progress
+        self.ledger.carry(before.cost_usd if before.HasField("cost_usd") else None, before.reserved_usd)
         if missing is not None:
             self.ledger.keep(missing)
         stamp(self.message.attempt_started_at, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from nats.aio.msg import Msg
@@ -53,7 +54,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     store = JobStore(connection, epoch)
     work = WorkStream(connection, process.lease)
     fleet = Fleet(settings.limits.absent_after_s)
-    board = Board(store, work, fleet, settings.limits, clock, store.event_id)
+    board = Board(store, work, bus.Datasets(connection), fleet, settings.limits, clock, store.event_id)
     scheduler = Scheduler(board, process.results)
     urls = AddressRule(settings.webhooks.private, settings.webhooks.loopback)
     desk = Desk(board, process.results, process.reads, urls)
@@ -69,7 +70,13 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         if fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), clock()):
             board.wake.set()
 
+    async def heard_batch(msg: Msg) -> None:
+        if not bus.is_marker(msg.headers):
+            with suppress(ValueError, TypeError, KeyError):
+                scheduler.on_batch(bus.BatchRecord.decode(msg.data))
+
     announcements = await connection.kv_watch(bus.EVALUATORS, "*", heard)
+    batches = await connection.kv_watch(bus.PROVIDER_BATCHES, ">", heard_batch)
     try:
         async for _, msg in connection.kv_all(bus.EVALUATORS):
             # Heard when the server stored it: an old entry is known, but not live.
@@ -81,11 +88,15 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         after = scheduler.restore(jobs, released, position)
         for job_id in {job_id for job_id, _ in released} - {job.id for job in jobs if job.live}:
             await work.withdraw(job_id)
+        async for _, msg in connection.kv_all(bus.PROVIDER_BATCHES):
+            await heard_batch(msg)
         replayed = asyncio.Event()
 
         async def on_result(job_id: str, unit: int, headers: bus.ResultHeaders, sequence: int) -> None:
             if headers.kind == bus.KIND_ITEMS:
                 scheduler.on_items(job_id, unit, headers, sequence)
+            elif headers.kind == bus.KIND_RETURNED:
+                await scheduler.on_returned(job_id, unit, headers, sequence)
             elif headers.kind in (bus.KIND_PLAN, bus.KIND_FAULT) and scheduler.awaits(job_id, headers.attempt):
                 body = (await connection.js.get_msg(bus.RESULTS, seq=sequence, direct=True)).data or b""
                 if headers.kind == bus.KIND_PLAN:
@@ -117,3 +128,4 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         await courier.close()
         if connection.connected:
             await announcements.unsubscribe()
+            await batches.unsubscribe()

@@ -14,7 +14,7 @@ import nats.errors
 import nats.js.errors
 
 from services import bus
-from services.scheduler.ending import heed_cancel
+from services.bus import heed_cancel
 from services.scheduler.ports import LeadershipLostError
 
 log = logging.getLogger(__name__)

@@ -6,55 +6,54 @@ planned items. Counting the same message twice is prevented by the stream positi
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING
 
+from services.scheduler.budget import Spending
+from services.scheduler.eta import time_left
+from services.scheduler.flight import Flight
 from services.scheduler.plan import Layout
+from services.scheduler.rates import Rates, Sample
 from touchstone.v1 import job_pb2, job_record_pb2
 
 if TYPE_CHECKING:
     from services.bus import ResultHeaders
 
-WINDOW_S = 30.0
-SAMPLE_S = 1.0
-_HISTORY = 60
 
-
-@dataclass(slots=True)
-class _Flight:
-    """A unit that has begun to report: counts of its newest delivery."""
-
-    first: int
-    """Position before its first message."""
-    delivery: int = 0
-    items: int = 0
-    errors: int = 0
-    tokens: int = 0
+_COST_DIGITS = 12
+"""Of US dollars: beyond them sums of the same prices differ by the order in which they were added."""
 
 
 class Ledger:
-    """Done and released units of one attempt, with rates."""
+    """Done and released units of one attempt, with rates and costs."""
 
-    def __init__(self, tasks: list[job_pb2.TaskPlan]) -> None:
+    def __init__(self, tasks: list[job_pb2.TaskPlan], *, paid_once: bool = False) -> None:
+        """`paid_once`: a unit costs the same however often it is delivered, as in a provider's batch."""
+        self._paid_once = paid_once
         self.layout = Layout(tasks)
         self._names = [task.task for task in tasks]
+        self._most = [task.most_cost_usd for task in tasks]
         self._done = bytearray(-(-self.layout.units // 8))
         self._done_count = 0
         self._done_items = [0] * len(tasks)
         self._failed_items = [0] * len(tasks)
-        self._tokens = 0
+        self._tokens = self._retries = 0
+        self._costs: list[float] = []
+        """US dollars of earlier attempts and of done units: added up at once, so that no digits are lost."""
+        self._lost = 0.0
         self._partial: dict[int, tuple[int, ...]] = {}
-        self._flights: dict[int, _Flight] = {}
+        self._flights: dict[int, Flight] = {}
         self.released: set[int] = set()
-        self._begun: set[int] = set()
+        self._taken_back: dict[int, tuple[int, int]] = {}
+        """By unit: the position up to which its messages are accounted for, and how often it was taken back."""
         self.kept_items = 0
         """Items that an earlier attempt has done."""
         self._next = 0
         self.sequence = 0
-        self._samples: deque[tuple[float, int, int]] = deque(maxlen=4 * _HISTORY)
+        self._rates = Rates()
+        self.at_once = 0
+        """Calls that the endpoint takes at the same time; 0 while not known."""
 
     # -- storage -----------------------------------------------------------------------------------------------
 
@@ -62,12 +61,21 @@ class Ledger:
         """Writes what a restart needs. Units in flight are left out: their messages are replayed from the stream."""
         record.done_units = bytes(self._done)
         record.results_sequence = self._safe_sequence()
-        del record.partial_units[:]
+        del record.partial_units[:], record.failed_items[:], record.samples[:], record.charged_units[:]
         for unit, positions in self._partial.items():
             record.partial_units.add(unit=unit, positions=positions)
-        del record.failed_items[:]
         record.failed_items.extend(self._failed_items)
         record.output_tokens = self._tokens
+        record.retries = self._retries
+        record.kept_items = self.kept_items
+        record.ClearField("cost_usd")
+        if self._costs:
+            record.cost_usd = fsum(self._costs)
+        record.lost_usd = self._lost
+        for sample in self._rates.samples:
+            record.samples.add(at=sample.at, items=sample.items, tokens=sample.tokens, retries=sample.retries)
+        for unit, (sequence, times) in self._taken_back.items():
+            record.charged_units.add(unit=unit, results_sequence=sequence, times=times)
 
     def _safe_sequence(self) -> int:
         # Replaying from here must bring back every message of the unfinished units.
@@ -75,14 +83,19 @@ class Ledger:
 
     @classmethod
     def load(cls, record: job_record_pb2.JobRecord) -> Ledger:
-        ledger = cls(list(record.job.plan))
+        ledger = cls(list(record.job.plan), paid_once=record.job.spec.provider_batch)
         for unit in range(ledger.layout.units):
             if unit // 8 < len(record.done_units) and record.done_units[unit // 8] >> (unit % 8) & 1:
                 ledger._set_done(unit)
         ledger._failed_items = [*record.failed_items, *[0] * len(ledger._names)][: len(ledger._names)]
-        ledger._tokens = record.output_tokens
+        ledger._tokens, ledger._retries = record.output_tokens, record.retries
         ledger._partial = {p.unit: tuple(p.positions) for p in record.partial_units}
+        ledger.kept_items = record.kept_items
         ledger.sequence = record.results_sequence
+        ledger._costs = [record.cost_usd] if record.HasField("cost_usd") else []
+        ledger._lost = record.lost_usd
+        ledger._taken_back = {c.unit: (c.results_sequence, c.times) for c in record.charged_units}
+        ledger._rates = Rates(Sample(s.at, s.items, s.tokens, s.retries) for s in record.samples)
         return ledger
 
     def keep(self, missing: Mapping[int, tuple[int, ...]]) -> None:
@@ -93,30 +106,42 @@ class Ledger:
         self._partial = {unit: positions for unit, positions in missing.items() if positions}
         self.kept_items = self.layout.items - sum(self.unit_items(unit) for unit in missing)
 
+    def carry(self, cost: float | None, lost: float) -> None:
+        """Takes over what earlier attempts have cost."""
+        self._costs, self._lost = [] if cost is None else [cost], lost
+
     # -- events ------------------------------------------------------------------------------------------------
 
     def record(self, unit: int, headers: ResultHeaders, sequence: int) -> bool:
         """Counts one message; True when it finished its unit. Messages seen before and unknown units change nothing."""
-        if sequence <= self.sequence or not 0 <= unit < self.layout.units:
+        if not self._is_news(unit, sequence):
             return False
-        self.sequence = sequence
-        if self.is_done(unit):
-            return False
-        flight = self._flights.setdefault(unit, _Flight(first=sequence - 1))
+        flight = self._flights.setdefault(unit, self._flight(unit, sequence - 1))
         self.released.add(unit)
-        if headers.delivery > flight.delivery:
-            flight.delivery, flight.items, flight.errors, flight.tokens = headers.delivery, 0, 0, 0
-        if headers.delivery == flight.delivery:
-            flight.items += headers.items
-            flight.errors += headers.errors
-            flight.tokens += headers.output_tokens
+        flight.count(headers)
         # A slower earlier delivery may finish first: all items of the unit are stored then, too.
         if not headers.done:
             return False
         self._failed_items[self.layout.slice(unit).task] += flight.errors
         self._tokens += flight.tokens
+        self._retries += flight.retries
+        self._costs += flight.costs
+        self._lost += flight.lost + flight.open
         self._set_done(unit)
         return True
+
+    def returned(self, unit: int, sequence: int) -> bool:
+        """Notes that a unit has left WORK undone; True when it is to be released again."""
+        if not self._is_news(unit, sequence):
+            return False
+        self.take_back(unit)
+        return True
+
+    def _is_news(self, unit: int, sequence: int) -> bool:
+        if sequence <= self.sequence or not 0 <= unit < self.layout.units:
+            return False
+        self.sequence = sequence
+        return not self.is_done(unit) and sequence > self._taken_back.get(unit, (0, 0))[0]
 
     def _set_done(self, unit: int) -> None:
         self._done[unit // 8] |= 1 << (unit % 8)
@@ -125,6 +150,7 @@ class Ledger:
         self._done_items[place.task] += place.size
         self._flights.pop(unit, None)
         self.released.discard(unit)
+        self._taken_back.pop(unit, None)
 
     def task_done(self, unit: int) -> str:
         """The task whose last unit this was, with its figures, in words; empty while others of it are missing."""
@@ -136,6 +162,10 @@ class Ledger:
 
     def is_done(self, unit: int) -> bool:
         return bool(self._done[unit // 8] >> (unit % 8) & 1)
+
+    def held_by(self, evaluator: str) -> list[int]:
+        """Unfinished units that this evaluator has reported of last."""
+        return sorted(unit for unit, flight in self._flights.items() if flight.evaluator == evaluator)
 
     # -- release -----------------------------------------------------------------------------------------------
 
@@ -161,21 +191,62 @@ class Ledger:
         """Positions that the unit is limited to; empty means all of its slice."""
         return self._partial.get(unit, ())
 
-    def begun(self, unit: int) -> bool:
-        """Whether an evaluator may have stored some of its answers before it was taken back."""
-        return unit in self._begun
+    def taken_back(self, unit: int) -> int:
+        """How often the unit was taken back, so that an evaluator may have stored some of its answers."""
+        return self._taken_back.get(unit, (0, 0))[1]
 
     def take_back(self, unit: int) -> None:
-        """The unit is not with an evaluator after all; it will be released again."""
-        self._begun.add(unit)
+        """The unit is not with an evaluator after all; it will be released again. What its calls may have cost counts
+        for ever."""
+        self.charge(unit)
+        self.free(unit)
+
+    def charge(self, unit: int) -> None:
+        """The first half of `take_back`: counts the cost, while the unit is not to be released yet."""
+        flight = self._flights.pop(unit, None) or self._flight(unit, 0)
+        self._lost += 0.0 if self._paid_once else flight.bound
+        self._taken_back[unit] = self.sequence, self.taken_back(unit) + 1
+
+    def free(self, unit: int) -> None:
+        """The second half: the unit may be released again."""
         self.released.discard(unit)
-        self._flights.pop(unit, None)
         self._next = min(self._next, unit)
 
     @property
     def in_flight_items(self) -> int:
         flights = self._flights
         return sum(self.unit_items(u) - (flights[u].items if u in flights else 0) for u in self.released)
+
+    def counted(self, unit: int) -> int:
+        """Items of an unfinished unit that are counted already."""
+        return self._flights[unit].items if unit in self._flights else 0
+
+    # -- costs -------------------------------------------------------------------------------------------------
+
+    def _flight(self, unit: int, first: int) -> Flight:
+        return Flight(self.unit_items(unit), self._most_cost(unit), first, self._paid_once)
+
+    def _most_cost(self, unit: int) -> float:
+        return self._most[self.layout.slice(unit).task]
+
+    def unit_cost(self, unit: int) -> float:
+        """US dollars that all of the unit's calls may cost at most."""
+        return self._most_cost(unit) * self.unit_items(unit)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of what was answered; None where no price is known."""
+        known = [*self._costs, *(cost for flight in self._flights.values() for cost in flight.costs)]
+        return fsum(known) if known else None
+
+    def spending(self) -> Spending:
+        flights = self._flights
+        fresh = sum(self.unit_cost(unit) for unit in self.released if unit not in flights)
+        return Spending(
+            spent=self.cost_usd or 0.0,
+            lost=self._lost + sum(flight.lost for flight in flights.values()),
+            reserved=fresh + sum(flight.open for flight in flights.values()),
+        )
 
     # -- figures -----------------------------------------------------------------------------------------------
 
@@ -189,10 +260,7 @@ class Ledger:
 
     def pace(self, now: float) -> float:
         """Items per second lately; 0 in the first moments."""
-        for at, done, _ in reversed(self._samples):
-            if now - at >= SAMPLE_S / 2:
-                return max(0.0, (self.items_done - done) / (now - at))
-        return 0.0
+        return self._rates.pace(now, self.items_done)
 
     @property
     def items_failed(self) -> int:
@@ -204,11 +272,11 @@ class Ledger:
 
     def sample(self, now: float) -> None:
         """Notes the present figures for the rates; call it about once a second."""
-        if not self._samples or now - self._samples[-1][0] >= SAMPLE_S * 0.9:
-            self._samples.append((now, self.items_done, self.output_tokens))
+        retries = self._retries + sum(flight.retries for flight in self._flights.values())
+        self._rates.add(Sample(now, self.items_done, self.output_tokens, retries))
 
     def progress(self, now: float, progress: job_pb2.Progress) -> None:
-        """Fills in counts, rates and the time left."""
+        """Fills in counts, costs, rates and the time left."""
         progress.items_total = self.layout.items
         progress.items_done = self.items_done
         progress.items_failed = self.items_failed
@@ -216,6 +284,11 @@ class Ledger:
         progress.units_done = self._done_count
         progress.units_released = len(self.released)
         progress.output_tokens = self.output_tokens
+        spending = self.spending()
+        progress.ClearField("cost_usd")
+        if (cost := self.cost_usd) is not None:
+            progress.cost_usd = round(cost, _COST_DIGITS)
+        progress.reserved_usd = spending.lost + spending.reserved
         running = {self.layout.slice(unit).task for unit in self.released}
         flying = [0] * len(self._names)
         failing = list(self._failed_items)
@@ -232,35 +305,21 @@ class Ledger:
                 items_failed=failing[task],
                 running=task in running,
             )
-        self._rates(now, progress)
+        self._tell_rates(now, progress)
 
-    def _rates(self, now: float, progress: job_pb2.Progress) -> None:
-        rates = self._sample_rates()
+    def _tell_rates(self, now: float, progress: job_pb2.Progress) -> None:
         del progress.rate_history[:]
-        progress.rate_history.extend(rate for _, rate in rates[-_HISTORY:])
+        progress.rate_history.extend(self._rates.history())
         for name in ("eta_s", "eta_low_s", "eta_high_s"):
             progress.ClearField(name)
         progress.items_per_second = progress.tokens_per_second = 0.0
-        oldest = next((s for s in self._samples if s[0] >= now - WINDOW_S), None)
-        if oldest is None or now - oldest[0] < SAMPLE_S:
+        recent = self._rates.recent(now)
+        # A batch's answers come all at once, after hours: no pace tells when.
+        if recent is None or self._paid_once:
             return
-        span = now - oldest[0]
-        rate = (self.items_done - oldest[1]) / span
-        progress.items_per_second = rate
-        progress.tokens_per_second = (self.output_tokens - oldest[2]) / span
-        left = self.layout.items - self.items_done
-        if rate <= 0 or left <= 0:
-            return
-        recent = [r for at, r in rates if at >= now - WINDOW_S]
-        # The interval of a mean rate, from how much the seconds of the window differ among themselves.
-        error = 0.0
-        if len(recent) > 1:
-            mean = sum(recent) / len(recent)
-            error = 1.96 * math.sqrt(sum((r - mean) ** 2 for r in recent) / (len(recent) - 1) / len(recent))
-        progress.eta_s = left / rate
-        progress.eta_low_s = left / (rate + error)
-        progress.eta_high_s = left / max(rate - error, rate / 4)
-
-    def _sample_rates(self) -> list[tuple[float, float]]:
-        pairs = zip(list(self._samples), list(self._samples)[1:], strict=False)
-        return [(b[0], max(0.0, (b[1] - a[1]) / (b[0] - a[0]))) for a, b in pairs]
+        span = now - recent.at
+        progress.items_per_second = max(0.0, (self.items_done - recent.items) / span)
+        progress.tokens_per_second = max(0.0, (self.output_tokens - recent.tokens) / span)
+        left = time_left(self._rates, now, self.items_done, self.layout.items, progress.items_per_second, self.at_once)
+        if left is not None:
+            progress.eta_s, progress.eta_low_s, progress.eta_high_s = left.value, left.low, left.high

@@ -11,7 +11,7 @@ import nats.errors
 import nats.js.errors
 
 from services import bus
-from services.scheduler.ending import heed_cancel
+from services.bus import heed_cancel
 from services.scheduler.job import Job
 from services.scheduler.nats_fence import FencedBucket, Write
 from services.scheduler.nats_trouble import ends_leadership
@@ -54,7 +54,7 @@ class JobStore:
         events: list[tuple[str, job_pb2.JobEvent]] = []
         for change in changes:
             job = change.job
-            headers = bus.JobHeaders(job.state, job.message.attempt).encode()
+            headers = bus.JobHeaders(job.state, job.message.attempt, job.message.spec.dataset.dataset_id).encode()
             writes.append(self._bucket.write(bus.job_key(job.id), job.record().SerializeToString(), headers))
             if change.event is None:
                 continue

@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from nats.js import api
 
 from services import bus
-from services.scheduler.ending import heed_cancel
+from services.bus import heed_cancel
 from services.scheduler.lease import Lease
 from services.scheduler.nats_trouble import ends_leadership
 from services.scheduler.ports import LeadershipLostError

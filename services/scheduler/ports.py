@@ -8,7 +8,7 @@ from typing import Protocol
 
 from services.errors import UnavailableError
 from services.scheduler.job import Job
-from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, schedule_pb2, unit_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2, results_service_pb2, schedule_pb2, unit_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,14 @@ class Work(Protocol):
 
     async def results_position(self) -> int:
         """Last position of the RESULTS stream now."""
+        ...
+
+
+class Datasets(Protocol):
+    """Uploaded datasets. Raises UnavailableError while they cannot be read."""
+
+    async def get_manifest(self, dataset_id: str) -> dataset_pb2.DatasetManifest | None:
+        """None for a dataset that is not there."""
         ...
 
 

@@ -69,6 +69,16 @@ def check_import(spec: job_pb2.JobSpec, found: results_service_pb2.GetImportResp
         raise InvalidRequestError(f"The import has no answers for {', '.join(absent)}.", "spec.suite.tasks")
 
 
+def check_mark(job_id: str, result: metric_pb2.JobResult) -> None:
+    """Raises ConflictError for a source that was declared invalid: so would be what is made of its answers."""
+    if result.mark == "invalidated":
+        why = f": {result.mark_reason}" if result.mark_reason else ""
+        raise ConflictError(
+            f"Job {job_id} was marked as invalid{why}. Its answers cannot be taken while it is. Start a new job, or "
+            "have the mark taken back."
+        )
+
+
 def check_kept(job_id: str, texts_dropped: str) -> None:
     """Raises ConflictError when the texts of a source's answers were dropped, at an ISO 8601 time."""
     if texts_dropped:
@@ -151,6 +161,11 @@ def _work(spec: job_pb2.JobSpec) -> bytes:
         tasks = sorted(copy.suite.tasks)
         del copy.suite.tasks[:]
         copy.suite.tasks.extend(tasks)
+    if copy.HasField("dataset"):
+        # The rows count, under whatever id and name they were uploaded; scored they are again in any case.
+        rows = job_pb2.DatasetWork(digest=copy.dataset.digest, limit=copy.dataset.limit)
+        rows.seed = copy.dataset.seed if rows.limit else 0
+        copy.dataset.CopyFrom(rows)
     work: bytes = getattr(copy, copy.WhichOneof("work") or "suite").SerializeToString(deterministic=True)
     return work
 
@@ -207,7 +222,8 @@ def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], asked: job_pb
         if source
         else "the first attempt, so its answers cannot be completed"
     )
-    if job.plan and [_key(task) for task in job.plan] != [_key(task) for task in plan]:
+    dataset = job.spec.HasField("dataset")
+    if job.plan and [_key(task, dataset) for task in job.plan] != [_key(task, dataset) for task in plan]:
         raise ConflictError(f"The data or the prompts have changed since {since}. Start a new job.")
     if asked.model_digest and job.receipt.model_digest not in ("", asked.model_digest):
         raise ConflictError(f"The weights behind {job.spec.model} have changed since {since}. Start a new job.")
@@ -223,5 +239,7 @@ def _but_limits(parameters: str) -> dict[str, object]:
     return {name: value for name, value in json.loads(parameters).items() if name not in _LIMITS}
 
 
-def _key(task: job_pb2.TaskPlan) -> tuple[str, str, str, str, int]:
-    return task.task, task.version, task.prompt_hash, task.item_set, max(1, task.repeats)
+def _key(task: job_pb2.TaskPlan, dataset: bool) -> tuple[str | int, ...]:
+    # A dataset's item set tells also how it is scored, which may differ; which rows are taken, the specs tell.
+    rows = (task.data.revision, task.items) if dataset else (task.item_set,)
+    return task.task, task.version, task.prompt_hash, max(1, task.repeats), *rows

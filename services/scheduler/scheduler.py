@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from services.bus import PLAN_ENDPOINT, PLAN_UNIT, ResultHeaders, of_job
+from services.bus import PLAN_ENDPOINT, PLAN_UNIT, BatchRecord, ResultHeaders, heed_cancel, of_job
 from services.errors import ConflictError, DeadlineError, TouchstoneError, UnavailableError
-from services.scheduler import queue
+from services.scheduler import budget, queue
 from services.scheduler.board import Board
-from services.scheduler.ending import heed_cancel
 from services.scheduler.fleet import Capacity
 from services.scheduler.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
 from services.scheduler.plan import Layout
 from services.scheduler.ports import Results
 from services.scheduler.reuse import calls_nobody, too_few_stored
 from services.scheduler.route import route
+from services.scheduler.settling import Settling
 from services.scheduler.upkeep import Upkeep
-from touchstone.v1 import unit_pb2
+from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,8 @@ _ON_THE_WAY_S = 0.5
 """From an item's release until its result is counted here, beside waiting for a slot and the call itself."""
 _MOST_AHEAD = 6
 """Times the calls at once."""
+_MOST_RETURNS = 6
+"""As many deliveries condemn a unit whose job has no budget."""
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 5.0
 
 
@@ -36,6 +39,7 @@ class Scheduler:
     def __init__(self, board: Board, results: Results) -> None:
         self._board, self._results = board, results
         self._upkeep = Upkeep(board)
+        self._settling = Settling(board, results, lambda: self._upkeep.position)
         self._group: asyncio.TaskGroup | None = None
         self._sealing: set[str] = set()
 
@@ -63,14 +67,45 @@ class Scheduler:
         """Counts a flush of item results."""
         self._upkeep.position = sequence
         job = self._board.jobs.get(job_id)
+        if job is not None:
+            self._settling.late(job, sequence)
         if job is None or job.state != RUNNING or job.ledger is None or headers.attempt != job.message.attempt:
             return
         self._upkeep.heard_of(job)
-        if job.ledger.record(unit, headers, sequence):
+        finished = job.ledger.record(unit, headers, sequence)
+        if finished or job.message.spec.budget_usd:
+            # What answers did not cost others may.
             self._board.wake.set()
-            if done := job.ledger.task_done(unit):
-                log.info("job %s: %s", job.id, done, extra=of_job(job.id))
+        if finished and (done := job.ledger.task_done(unit)):
+            log.info("job %s: %s", job.id, done, extra=of_job(job.id))
         self._board.touch(job)
+
+    async def on_returned(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
+        """An evaluator leaves it to the scheduler whether a unit of a job with a budget is run once more."""
+        self._upkeep.position = sequence
+        job = self._board.jobs.get(job_id)
+        if job is None or job.state != RUNNING or job.ledger is None or headers.attempt != job.message.attempt:
+            return
+        if not job.ledger.returned(unit, sequence):
+            return
+        # The evaluator's line is in the job's log.
+        log.info("job %s: unit %d came back", job.id, unit)
+        self._board.wake.set()
+        if (times := job.ledger.taken_back(unit)) >= _MOST_RETURNS:
+            async with self._board.lock:
+                if job.state == RUNNING:
+                    reason = (
+                        f"Unit {unit} was begun {times} times and never finished: it may be what ends its evaluators. "
+                        "Look at their logs, then retry."
+                    )
+                    await self._board.fail(job, reason)
+
+    def on_batch(self, record: BatchRecord) -> None:
+        """Notes what an evaluator tells of a provider's batch."""
+        job = self._board.jobs.get(record.job_id)
+        if job is not None and job.live and job.message.attempt == record.attempt:
+            job.batches[record.unit] = record
+            self._board.touch(job)
 
     def on_other(self, sequence: int) -> None:
         """A message that concerns no job here."""
@@ -114,6 +149,7 @@ class Scheduler:
                 await self._board.fail(job, plan.error or "No items were found. Choose other tasks or a higher limit.")
                 return
             try:
+                budget.check_plan(job.message.spec, plan.tasks)
                 job.start(plan, missing, sequence, self._board.now())
             except ConflictError as error:
                 await self._board.fail(job, error.message)
@@ -147,6 +183,7 @@ class Scheduler:
             async with asyncio.TaskGroup() as self._group:
                 self._group.create_task(self._pump())
                 self._group.create_task(self._upkeep.run())
+                self._group.create_task(self._settling.run())
                 raise await self._board.lost
         finally:
             self._board.close()
@@ -163,29 +200,35 @@ class Scheduler:
             self._board.wake.clear()
             await self._admit()
             await self._release()
+            await self._stop_spenders()
             await self._finalize()
 
     async def _admit(self) -> None:
         board = self._board
         async with board.lock:
-            free = board.limits.running_jobs - len(board.in_state(*HOLDS_SLOT))
+            holding = Counter(job.message.spec.provider_batch for job in board.in_state(*HOLDS_SLOT))
+            free = {
+                False: board.limits.running_jobs - holding[False],
+                True: board.limits.batch_jobs - holding[True],
+            }
             for waiting in board.waiting():
-                if free <= 0:
-                    break
                 job = board.jobs[waiting.job_id]
+                batched = job.message.spec.provider_batch
+                if free[batched] <= 0:
+                    continue
                 # A job whose endpoint nobody serves would hold a slot for nothing.
                 if board.fleet.capacity(route(job.message.spec), board.now()).evaluators == 0:
                     continue
                 job.admit(self._upkeep.position, board.now())
                 await board.commit(job, "scheduler", "planning")
-                free -= 1
+                free[batched] -= 1
         for job in board.in_state(PLANNING):
             if job.plan_released != job.message.attempt:
                 spec = job.message.spec
                 unit = unit_pb2.Unit(
                     job_id=job.id, attempt=job.message.attempt, unit=PLAN_UNIT, spec=spec, owner=job.message.owner
                 )
-                unit.spec.ClearField("webhook_url")
+                _shorten(unit.spec)
                 await board.work.release(PLAN_ENDPOINT, spec.priority, unit)
                 job.plan_released = job.message.attempt
 
@@ -226,12 +269,21 @@ class Scheduler:
             item_set=task.item_set,
             model_digest=job.message.receipt.model_digest,
             owner=job.message.owner,
-            begun=ledger.begun(unit),
+            begun=ledger.taken_back(unit) > 0,
         )
-        message.spec.ClearField("webhook_url")
+        _shorten(message.spec)
         ledger.released.add(unit)
         self._board.fleet.sent(route(job.message.spec), job.message.spec.model)
         await self._board.work.release(route(job.message.spec), job.message.spec.priority, message)
+
+    async def _stop_spenders(self) -> None:
+        """Ends jobs whose budget lets no unit go out, once none is out and all that was spent is known."""
+        for job in self._board.in_state(RUNNING):
+            if (reason := _used_up(job)) is None:
+                continue
+            async with self._board.lock:
+                if job.state == RUNNING:
+                    await self._board.fail(job, reason)
 
     async def _finalize(self) -> None:
         for job in self._board.in_state(RUNNING):
@@ -293,16 +345,38 @@ async def _wait_for_results(job: Job, error: TouchstoneError, pause: float) -> f
     return min(pause * 2, _MOST_PAUSE_S)
 
 
+def _shorten(spec: job_pb2.JobSpec) -> None:
+    """Takes out what evaluators have no use for: it travels with every unit, and URLs may hold a secret."""
+    spec.ClearField("webhook_url")
+    spec.ClearField("labels")
+
+
+def _used_up(job: Job) -> str | None:
+    """Why a job with a budget can make no more calls; None while it can, or some are under way."""
+    ledger, limit = job.ledger, job.message.spec.budget_usd
+    if not limit or ledger is None or ledger.released or calls_nobody(job.message.spec):
+        return None
+    units = ledger.unreleased(1)
+    if not units or budget.affordable(limit, ledger.spending(), units, [ledger.unit_cost(units[0][0])]):
+        return None
+    cost = ledger.unit_cost(units[0][0])
+    return budget.used_up(limit, ledger.spending(), cost, ledger.items_done, ledger.layout.items)
+
+
 def _active(job: Job, capacity: Capacity, ahead: int, now: float) -> queue.Active:
-    assert job.ledger is not None
+    ledger = job.ledger
+    assert ledger is not None
+    units = ledger.unreleased(2 * capacity.evaluators, 2 * capacity.calls + ahead)
+    if limit := job.message.spec.budget_usd:
+        units = budget.affordable(limit, ledger.spending(), units, [ledger.unit_cost(unit) for unit, _ in units])
     return queue.Active(
         job_id=job.id,
         owner=job.message.owner,
         priority=job.message.spec.priority,
         since=seconds(job.message.created_at),
-        in_flight_units=len(job.ledger.released),
-        in_flight_items=job.ledger.in_flight_items,
-        next_units=job.ledger.unreleased(2 * capacity.evaluators, 2 * capacity.calls + ahead),
+        in_flight_units=len(ledger.released),
+        in_flight_items=ledger.in_flight_items,
+        next_units=units,
         warm=job.message.spec.model in capacity.resident,
         held_s=now - seconds(job.message.attempt_started_at),
     )

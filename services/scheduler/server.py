@@ -13,8 +13,8 @@ import nats.errors
 import nats.js.errors
 
 from services import bus, rpc
+from services.bus import end_tasks
 from services.errors import UnavailableError
-from services.scheduler.ending import end
 from services.scheduler.job_logs import list_job_logs
 from services.scheduler.leadership import Process, lead
 from services.scheduler.lease import Lease
@@ -78,7 +78,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
             await server.set_ready(False)
-            await end([leading])
+            await end_tasks([leading])
             await lease.give_up()
     await results_channel.close()
     await connection.close()

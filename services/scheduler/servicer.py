@@ -94,7 +94,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return await self._logs(request)
 
     async def GetQueue(self, request: pb.GetQueueRequest, context: Any) -> pb.GetQueueResponse:
-        return pb.GetQueueResponse(queue=self._reads.queue(rpc.identity(), self._desk.queue()))
+        return pb.GetQueueResponse(queue=self._reads.queue(rpc.identity(), self._desk.queue(request.project_id)))
 
     # -- schedules ---------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return pb.CreateScheduleResponse(schedule=schedule)
 
     async def ListSchedules(self, request: pb.ListSchedulesRequest, context: Any) -> pb.ListSchedulesResponse:
-        found = self._lead().timetable.list(rpc.identity(), request.owner)
+        found = self._lead().timetable.list(rpc.identity(), request.owner, request.project_id)
         page, token = paged(found, request.page_size, request.page_token, 100, 500, _oldest_schedule_first)
         return pb.ListSchedulesResponse(schedules=page, next_page_token=token)
 
@@ -120,7 +120,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return pb.CreateWebhookResponse(webhook=made.webhook, secret=made.secret)
 
     async def ListWebhooks(self, request: pb.ListWebhooksRequest, context: Any) -> pb.ListWebhooksResponse:
-        found = await self._lead().webhooks.all_of(rpc.identity())
+        found = await self._lead().webhooks.all_of(rpc.identity(), request.project_id)
         page, token = paged(found, request.page_size, request.page_token, 100, 500, _oldest_webhook_first)
         return pb.ListWebhooksResponse(webhooks=page, next_page_token=token)
 

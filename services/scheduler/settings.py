@@ -15,8 +15,14 @@ class Limits:
     """What the installation allows. Times in seconds."""
 
     running_jobs: int = 3
+    batch_jobs: int = 10
+    """Beside them those that go through a provider's batch API, which wait for a day and keep no slot busy."""
     pending_per_owner: int = 10
     job_time_s: int = 3 * 3600
+    batch_time_s: int = 48 * 3600
+    """In place of `job_time_s` for what goes through a provider's batch API, which may take a day."""
+    requests_per_job: int = 50_000
+    """Most rows of a dataset in one job; 0 means any number."""
     planning_s: float = 900.0
     """Most time for reading a job's data."""
     queue_retry_after_s: int = 300
@@ -38,8 +44,11 @@ class Limits:
 
         return cls(
             running_jobs=int(number("RUNNING_JOBS", cls.running_jobs)),
+            batch_jobs=int(number("BATCH_JOBS", cls.batch_jobs)),
             pending_per_owner=int(number("PENDING_PER_USER", cls.pending_per_owner)),
             job_time_s=int(number("JOB_TIME_S", cls.job_time_s)),
+            batch_time_s=int(number("BATCH_JOB_TIME_S", cls.batch_time_s)),
+            requests_per_job=int(number("MAX_REQUESTS_PER_JOB", cls.requests_per_job)),
             planning_s=number("PLANNING_S", cls.planning_s),
             queue_retry_after_s=int(number("QUEUE_RETRY_AFTER_S", cls.queue_retry_after_s)),
             ageing_s=number("AGEING_S", cls.ageing_s),

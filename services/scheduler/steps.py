@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from services.bus import BatchStage
 from services.scheduler.fleet import Fleet
 from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job
 from services.scheduler.reuse import calls_nobody
@@ -26,6 +27,8 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None
         progress.current_step = "Reading the data"
     elif job.state == RUNNING and not served:
         progress.current_step = f"Waiting for {needed}"
+    elif job.state == RUNNING and spec.provider_batch:
+        progress.current_step = _batches(job)
     elif job.state == RUNNING:
         names = [task.task for task in progress.tasks if task.running][:3]
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -33,3 +36,20 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None
         progress.current_step = f"{listed or 'Starting'}, unit {unit:,} of {progress.units_total:,}"
     elif job.state == FINALIZING:
         progress.current_step = "Checking the items and computing metrics"
+
+
+def _batches(job: Job) -> str:
+    """What a job waits for that goes through a provider's batch API."""
+    ledger = job.ledger
+    under_way = [record for unit, record in job.batches.items() if ledger is not None and not ledger.is_done(unit)]
+    if ledger is None or not under_way:
+        return "Sending the rows to the provider's batch API"
+    begun = [record for record in under_way if record.stage in (BatchStage.WAITING, BatchStage.READING)]
+    if not begun:
+        held_up = next((record.words for record in under_way if record.words), "")
+        return held_up or f"Sending the rows to {under_way[0].label}'s batch API"
+    # What is read is counted twice otherwise: in the provider's figures and in ours.
+    beyond = sum(max(0, record.done + record.failed - ledger.counted(record.unit)) for record in begun)
+    done, total = min(ledger.items_done + beyond, ledger.layout.items), ledger.layout.items
+    batches = "batch" if len(begun) == 1 else f"{len(begun)} batches"
+    return f"Waiting for {begun[0].label}'s {batches}: {done:,} of {total:,} done"

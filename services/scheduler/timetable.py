@@ -26,7 +26,7 @@ from services.scheduler.desk import Desk
 from services.scheduler.job import seconds, stamp
 from services.scheduler.ports import LeadershipLostError, Schedules
 from services.scheduler.reads import Reads
-from services.scheduler.validation import check_request_id
+from services.scheduler.validation import check_request_id, require_project
 from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
 
 log = logging.getLogger(__name__)
@@ -98,12 +98,15 @@ class Timetable:
             self._schedules[schedule.schedule_id] = schedule
             return schedule
 
-    def list(self, caller: Identity, owner: str) -> list[schedule_pb2.Schedule]:
-        """What the caller may see of one owner, or of all for an empty one; oldest first."""
+    def list(self, caller: Identity, owner: str, project_id: int = 0) -> list[schedule_pb2.Schedule]:
+        """What the caller may see of one owner and project, or of all for an empty one and 0; oldest first."""
+        require_project(project_id)
         found = [
             self._shown(caller, schedule)
             for schedule in self._schedules.values()
-            if owner in ("", schedule.owner) and self._reads.sees(caller, schedule.owner)
+            if owner in ("", schedule.owner)
+            and project_id in (0, schedule.spec.project_id)
+            and self._reads.sees(caller, schedule.owner)
         ]
         return sorted(found, key=lambda schedule: (schedule.created_at.ToNanoseconds(), schedule.schedule_id))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from services.bus import PLAN_UNIT, of_job
+from services.bus import PLAN_UNIT, heed_cancel, of_job
 from services.errors import OVER_LIMIT
 from services.scheduler.board import Board
-from services.scheduler.ending import heed_cancel
 from services.scheduler.job import PLANNING, RUNNING, Job, seconds
+from services.scheduler.lookout import stop_without_dataset, tell_losses
 from services.scheduler.ports import Change
 from services.scheduler.reuse import calls_nobody, too_few_stored
+from services.scheduler.route import route
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +45,12 @@ class Upkeep:
                     self._board.touch(job)
             # Ageing, and evaluators that came or went silently.
             self._board.wake.set()
+            tell_losses(self._board)
             if now - self._checked >= _CHECKPOINT_S:
                 self._checked = now
                 await self._checkpoint(now)
                 await self._find_lost(now)
+                await stop_without_dataset(self._board)
             await asyncio.sleep(_TICK_S)
 
     async def _look_at(self, job: Job, now: float) -> None:
@@ -60,6 +63,7 @@ class Upkeep:
             return
         if job.state != RUNNING or job.ledger is None:
             return
+        job.ledger.at_once = self._board.fleet.capacity(route(job.message.spec), now).calls
         job.ledger.sample(now)
         failed, done, total = job.ledger.items_failed, job.ledger.items_done, job.ledger.layout.items
         share = self._board.limits.error_share
@@ -68,7 +72,8 @@ class Upkeep:
                 f"{OVER_LIMIT} Stopped after {_span(job.message.progress.time_limit_s)} with {done:,} of {total:,} "
                 "items done. The rest can run as a second attempt."
             )
-        elif failed > share * total:
+        # What is under way in a provider's batches is paid: whether enough was answered is decided at the end.
+        elif failed > share * total and not job.message.spec.provider_batch:
             reason = (
                 f"{failed:,} of {done:,} items failed, more than {share:.0%} of the job. "
                 "What was answered is kept; a retry runs the rest."
@@ -117,13 +122,22 @@ class Upkeep:
             self._heard[job.id] = now
             if job.state == PLANNING and (job.id, PLAN_UNIT) not in offered:
                 job.plan_released = 0
-            if job.ledger is None:
-                continue
-            for unit in sorted(job.ledger.released):
-                if (job.id, unit) not in offered:
-                    log.warning("job %s: unit %d was lost, releasing it again", job.id, unit, extra=of_job(job.id))
-                    job.ledger.take_back(unit)
+            if job.ledger is not None and any((job.id, unit) not in offered for unit in job.ledger.released):
+                await self._take_back(job, offered)
         self._board.wake.set()
+
+    async def _take_back(self, job: Job, offered: set[tuple[str, int]]) -> None:
+        """Stored before they are released again: no message tells a successor what their calls may have cost."""
+        async with self._board.lock:
+            if job.state != RUNNING or job.ledger is None:
+                return
+            lost = [unit for unit in sorted(job.ledger.released) if (job.id, unit) not in offered]
+            for unit in lost:
+                log.warning("job %s: unit %d was lost, releasing it again", job.id, unit, extra=of_job(job.id))
+                job.ledger.charge(unit)
+            await self._board.save([Change(job)])
+            for unit in lost:
+                job.ledger.free(unit)
 
 
 def _span(total_s: float) -> str:

@@ -6,9 +6,10 @@ import re
 
 from services.bus import IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError, NotFoundError, UnsupportedError
-from services.scheduler import reuse
+from services.scheduler import budget, dataset_jobs, reuse
 from services.scheduler.fleet import Fleet
-from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
+from services.scheduler.settings import Limits
+from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, suite_pb2
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
     ("temperature", 0.0, 2.0),
@@ -18,8 +19,10 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("context_length", 1, 10_000_000),
     ("repeat_penalty", 0.0, 2.0),
 )
+_BATCH_KINDS = ("openai", "gemini")
 _MOST_SPEC_BYTES = 16 * 1024
-"""The spec travels with every unit and every audit event; a NATS message holds 1 MB."""
+"""Without labels. The spec travels with every unit and every audit event; a NATS message holds 1 MB."""
+_MOST_LABELS, _MOST_LABEL_NAME, _MOST_LABEL = 16, 64, 512
 _MOST_REPEATS = 64
 _MOST_OPEN_SHOTS = 100
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{0,64}")
@@ -32,6 +35,12 @@ def check_request_id(request_id: str) -> None:
         raise InvalidRequestError("request_id may have up to 64 printable ASCII characters.", "request_id")
 
 
+def require_project(project_id: int) -> None:
+    """Of a list's filter. Raises InvalidRequestError."""
+    if project_id < 0:
+        raise InvalidRequestError("project_id may be 0 (any) or more.", "project_id")
+
+
 def usual_priority(spec: job_pb2.JobSpec) -> job_pb2.Priority:
     """What a job gets that asks for none: high for suites, which somebody waits for, normal for batches."""
     return job_pb2.PRIORITY_HIGH if spec.WhichOneof("work") == "suite" else job_pb2.PRIORITY_NORMAL
@@ -40,13 +49,16 @@ def usual_priority(spec: job_pb2.JobSpec) -> job_pb2.Priority:
 def validate(
     spec: job_pb2.JobSpec,
     fleet: Fleet,
-    job_time_s: int,
+    limits: Limits,
     now: float,
     source: job_pb2.Job | None = None,
+    dataset: dataset_pb2.Dataset | None = None,
 ) -> job_pb2.JobSpec:
-    """The spec with its defaults filled in. `source` is the job that `spec.reuse` names.
+    """The spec with its defaults filled in. `source` is the job that `spec.reuse` names, `dataset` the one that the
+    spec names, where there is such a one.
 
-    Raises InvalidRequestError, UnsupportedError, or ConflictError for a source that has no answers to take.
+    Raises InvalidRequestError, UnsupportedError, NotFoundError for a dataset that is not there, or ConflictError for a
+    source that has no answers to take.
     """
     full = job_pb2.JobSpec()
     full.CopyFrom(spec)
@@ -57,15 +69,17 @@ def validate(
         # Written so that NaN fails, too.
         if full.sampling.HasField(name) and not low <= value <= high:
             raise InvalidRequestError(f"{name} is {value:g}; it may be {low:g} to {high:g}.", f"spec.sampling.{name}")
-    if full.ByteSize() > _MOST_SPEC_BYTES:
+    _labels(full)
+    if (size := _size(full)) > _MOST_SPEC_BYTES:
         raise InvalidRequestError(
-            f"The job's description has {full.ByteSize():,} bytes; it may have {_MOST_SPEC_BYTES:,}. "
+            f"The job's description has {size:,} bytes; it may have {_MOST_SPEC_BYTES:,}. "
             "Shorten sampling.extra or the list of tasks.",
             "spec",
         )
-    if not 0 <= full.time_limit_s <= job_time_s:
-        raise InvalidRequestError(f"time_limit_s may be 0 to {job_time_s}.", "spec.time_limit_s")
-    full.time_limit_s = full.time_limit_s or job_time_s
+    longest = limits.batch_time_s if full.provider_batch else limits.job_time_s
+    if not 0 <= full.time_limit_s <= longest:
+        raise InvalidRequestError(f"time_limit_s may be 0 to {longest}.", "spec.time_limit_s")
+    full.time_limit_s = full.time_limit_s or longest
     full.mode = full.mode or suite_pb2.MODE_GENERATE
     if full.mode not in suite_pb2.Mode.values():
         raise InvalidRequestError("mode may be generate or loglikelihood.", "spec.mode")
@@ -75,13 +89,19 @@ def validate(
         _nothing_is_sampled(full)
     work = full.WhichOneof("work")
     if work is None:
-        raise InvalidRequestError("Say what to run: set suite.", "spec.work")
-    if work != "suite":
-        raise UnsupportedError(f"This installation runs suites; {work} jobs are not available in it.")
+        raise InvalidRequestError("Say what to run: set suite or dataset.", "spec.work")
+    if work not in ("suite", "dataset"):
+        raise UnsupportedError(f"This installation runs suites and datasets; {work} jobs are not available in it.")
     full.priority = full.priority or usual_priority(full)
     if full.priority not in job_pb2.Priority.values():
         raise InvalidRequestError("priority may be low, normal or high.", "spec.priority")
     reuse.check_form(full.reuse)
+    if full.provider_batch and (work != "dataset" or reuse.calls_nobody(full)):
+        raise InvalidRequestError(
+            "provider_batch is for datasets whose rows are asked. Leave it out.", "spec.provider_batch"
+        )
+    if work == "dataset":
+        dataset_jobs.fill_in(full, dataset, limits.requests_per_job)
     if source is not None:
         reuse.check_source(full, source)
     if reuse.is_import(full):
@@ -89,8 +109,29 @@ def validate(
     # Of what calls nobody the endpoint may be gone, and the answers are there whatever it can do now.
     if not reuse.calls_nobody(full):
         _endpoint(full, fleet, now)
-    _suite(full, fleet, now)
+    if work == "suite":
+        _suite(full, fleet, now)
+    budget.check_form(full, dataset)
     return full
+
+
+def _size(spec: job_pb2.JobSpec) -> int:
+    return spec.ByteSize() - job_pb2.JobSpec(labels=spec.labels).ByteSize()
+
+
+def _labels(spec: job_pb2.JobSpec) -> None:
+    labels = spec.labels
+    if len(labels) > _MOST_LABELS:
+        raise InvalidRequestError(f"The job has {len(labels)} labels; it may have {_MOST_LABELS}.", "spec.labels")
+    for name, value in labels.items():
+        if not (0 < len(name) <= _MOST_LABEL_NAME and name.isprintable()):
+            raise InvalidRequestError(
+                f"A label's name may have 1 to {_MOST_LABEL_NAME} printable characters.", "spec.labels"
+            )
+        if len(value) > _MOST_LABEL or not all(char.isprintable() or char in "\n\t" for char in value):
+            raise InvalidRequestError(
+                f"Label {name!r} may have {_MOST_LABEL} printable characters.", f"spec.labels.{name}"
+            )
 
 
 def _imported(spec: job_pb2.JobSpec) -> None:
@@ -117,6 +158,12 @@ def _endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         endpoint = fleet.endpoint(spec.endpoint, now)
     except NotFoundError as error:
         raise InvalidRequestError(error.message, "spec.endpoint") from error
+    if spec.provider_batch and endpoint.kind not in _BATCH_KINDS:
+        raise InvalidRequestError(
+            f"{spec.endpoint} is of kind {endpoint.kind}, whose batch API Touchstone does not speak. Choose an "
+            f"endpoint of kind {' or '.join(_BATCH_KINDS)}, or leave provider_batch out.",
+            "spec.provider_batch",
+        )
     model = next((known for known in endpoint.models if known.model == spec.model), endpoint_pb2.Model())
     own = model.capabilities.HasField("loglikelihood")
     known = model.capabilities if own else endpoint.capabilities
@@ -127,6 +174,8 @@ def _endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
             "them, such as vLLM.",
             "spec.mode",
         )
+    if spec.budget_usd and model.model:
+        budget.check_prices(spec, model)
     if spec.reuse.any_job and model.model and not model.digest:
         raise InvalidRequestError(no_digest(spec.endpoint, spec.model), "spec.reuse.any_job")
 

@@ -108,11 +108,11 @@ async def job_under_watch(world: World, number: int, model: str, job_id: str = "
     run.seconds = time.monotonic() - submitted
 
 
-async def run_under_fire(world: World, number: int, model: str, shots: Sequence[Shot]) -> Run:
-    """A job during which everything is killed that the shots name."""
+async def run_under_fire(world: World, number: int, model: str, shots: Sequence[Shot], job_id: str = "") -> Run:
+    """A job during which everything is killed that the shots name; one over all items, unless one is given."""
     returning: list[asyncio.Task[None]] = []
     try:
-        async with job_under_watch(world, number, model) as run:
+        async with job_under_watch(world, number, model, job_id) as run:
             for shot in shots:
                 await run.reaches(shot.share)
                 await asyncio.sleep(shot.delay_s)

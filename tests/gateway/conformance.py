@@ -19,13 +19,13 @@ _METHODS = ("get", "put", "post", "delete")
 
 @functools.cache
 def document() -> dict[str, Any]:
-    return openapi.document(api.ALL, api.BASE)
+    return openapi.document(api.ALL)
 
 
 async def conforms(response: httpx.Response) -> None:
     """An httpx response hook. Raises AssertionError for what the document does not say."""
     path = response.request.url.path
-    if not path.startswith("/api/"):
+    if not path.startswith(("/api/", "/admin/")):
         return
     kind = response.headers.get("content-type", "").partition(";")[0]
     if kind in ("application/json", ""):
@@ -55,11 +55,10 @@ def check(method: str, path: str, status: int, kind: str, response: httpx.Respon
 
 
 def _template(path: str) -> str:
-    below = path.removeprefix(api.BASE)
     found: list[str] = [
         template
         for template in document()["paths"]
-        if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template), below) is not None
+        if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template), path) is not None
     ]
     return min(found, key=lambda template: template.count("{"), default="")
 

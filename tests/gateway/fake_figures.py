@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from services import rpc
 from services.errors import ConflictError, NotFoundError, PermissionDeniedError
-from tests.gateway import fake_data
+from services.gateway import jobs
+from tests.gateway import fake_data, fake_items
 from tests.gateway.fake_world import World, start_of
-from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 _COMPLETED = job_pb2.Job.STATE_COMPLETED
 
@@ -20,7 +21,8 @@ def list_jobs(
         job
         for job in world.jobs.values()
         if request.model in ("", job.spec.model)
-        and request.suite in ("", job.spec.suite.suite)
+        and request.suite in ("", jobs.suite_of(job))
+        and (not request.datasets or job.spec.HasField("dataset"))
         and request.owner in ("", job.owner)
         and request.project_id in (0, job.spec.project_id)
         and request.model_query.lower() in job.spec.model.lower()
@@ -32,7 +34,7 @@ def list_jobs(
     page = found[first : first + size]
     scores = [_scores(world, job) for job in page] if request.with_scores else []
     return results_service_pb2.ResultsServiceListJobsResponse(
-        jobs=page,
+        jobs=[world.stale.get(job.job_id, job) for job in page],
         next_page_token=str(first + size) if first + size < len(found) else "",
         total_size=len(found),
         scores=scores,
@@ -60,6 +62,7 @@ def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> r
     )
     if completed:
         answer.mean, answer.runs_with_metric = 0.8125, len(completed)
+        answer.means.add(suite="glue", mode=suite_pb2.MODE_LOGLIKELIHOOD, mean=0.8125, runs=len(completed))
         answer.latest.CopyFrom(max(completed, key=lambda job: job.finished_at.ToNanoseconds()))
     return answer
 
@@ -124,5 +127,10 @@ def export(world: World, request: results_service_pb2.ExportRequest) -> Iterator
     if request.HasField("items") and request.items.job_id not in world.jobs:
         raise NotFoundError(f"Benchmark job {request.items.job_id} not found")
     kind = results_service_pb2.ExportRequest.Kind.Name(request.kind)
+    if request.kind == results_service_pb2.ExportRequest.KIND_BATCH_OUTPUT:
+        yield from fake_items.batch_output(world, request)
+        return
+    if request.kind == results_service_pb2.ExportRequest.KIND_GOLDEN:
+        yield results_service_pb2.ExportResponse(left_out=2)
     for piece in (f"kind\r\n{kind}\r\n", "a,b\r\n", "1,2\r\n"):
         yield results_service_pb2.ExportResponse(data=piece.encode())

@@ -17,9 +17,16 @@ def create_schedule(
 ) -> scheduler_service_pb2.CreateScheduleResponse:
     if len(request.cron.split()) != 5:
         raise InvalidRequestError(f"{request.cron!r} is no cron expression; it has five fields.", "cron")
+    made = add_schedule(world, request, rpc.identity().user)
+    return scheduler_service_pb2.CreateScheduleResponse(schedule=made)
+
+
+def add_schedule(
+    world: World, request: scheduler_service_pb2.CreateScheduleRequest, owner: str
+) -> schedule_pb2.Schedule:
     made = schedule_pb2.Schedule(
         schedule_id=str(uuid.uuid4()),
-        owner=rpc.identity().user,
+        owner=owner,
         label=request.label,
         cron=request.cron,
         time_zone=request.time_zone or "UTC",
@@ -29,13 +36,17 @@ def create_schedule(
     made.created_at.GetCurrentTime()
     made.next_at.FromSeconds(made.created_at.seconds + 3600)
     world.schedules[made.schedule_id] = made
-    return scheduler_service_pb2.CreateScheduleResponse(schedule=made)
+    return made
 
 
 def list_schedules(
     world: World, request: scheduler_service_pb2.ListSchedulesRequest
 ) -> scheduler_service_pb2.ListSchedulesResponse:
-    found = [one for one in world.schedules.values() if request.owner in ("", one.owner)]
+    found = [
+        one
+        for one in world.schedules.values()
+        if request.owner in ("", one.owner) and request.project_id in (0, one.spec.project_id)
+    ]
     return scheduler_service_pb2.ListSchedulesResponse(schedules=found[: request.page_size])
 
 
@@ -50,21 +61,29 @@ def create_webhook(
 ) -> scheduler_service_pb2.CreateWebhookResponse:
     if f"//{ALLOWED_HOST}/" not in request.url:
         raise InvalidRequestError(f"{request.url} is not on the operator's list of webhook hosts.", "url")
+    made = add_webhook(world, request, rpc.identity().user)
+    return scheduler_service_pb2.CreateWebhookResponse(webhook=made, secret="shown-once")
+
+
+def add_webhook(world: World, request: scheduler_service_pb2.CreateWebhookRequest, owner: str) -> webhook_pb2.Webhook:
     events = list(request.events) or ["job.completed", "job.failed", "job.cancelled"]
     made = webhook_pb2.Webhook(
         webhook_id=str(uuid.uuid4()),
-        owner=rpc.identity().user,
+        owner=owner,
         url=request.url,
         events=events,
         project_id=request.project_id,
     )
     made.created_at.GetCurrentTime()
     world.webhooks[made.webhook_id] = made
-    return scheduler_service_pb2.CreateWebhookResponse(webhook=made, secret="shown-once")
+    return made
 
 
-def list_webhooks(world: World) -> scheduler_service_pb2.ListWebhooksResponse:
-    return scheduler_service_pb2.ListWebhooksResponse(webhooks=list(world.webhooks.values()))
+def list_webhooks(
+    world: World, request: scheduler_service_pb2.ListWebhooksRequest
+) -> scheduler_service_pb2.ListWebhooksResponse:
+    found = [one for one in world.webhooks.values() if request.project_id in (0, one.project_id)]
+    return scheduler_service_pb2.ListWebhooksResponse(webhooks=found)
 
 
 def delete_webhook(world: World, webhook_id: str) -> scheduler_service_pb2.DeleteWebhookResponse:

@@ -7,17 +7,17 @@ states, watch streams, filters, pages), so that pages and REST are tested withou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NotFoundError, PermissionDeniedError
 from services.scheduler import reuse
-from tests.gateway import fake_comparison, fake_data, fake_figures, fake_owned
-from tests.gateway.fake_world import World, start_of
+from tests.gateway import fake_comparison, fake_data, fake_datasets, fake_figures, fake_items, fake_owned
+from tests.gateway.fake_world import LIVE, World
 from touchstone.v1 import (
-    item_result_pb2,
+    dataset_service_pb2_grpc,
     job_pb2,
     metric_pb2,
     queue_pb2,
@@ -27,7 +27,6 @@ from touchstone.v1 import (
     scheduler_service_pb2_grpc,
 )
 
-_LIVE = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING)
 PENDING_PER_OWNER, SLOTS = 10, 3
 
 
@@ -50,11 +49,15 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             return scheduler_service_pb2.CreateJobResponse(job=job)
         if request.spec.model == "unknown-model":
             raise InvalidRequestError("ollama has no model 'unknown-model'.", "spec.model")
+        if request.spec.model == "phi4-mini" and request.spec.budget_usd:
+            raise InvalidRequestError("A budget needs a bound: set sampling.max_tokens.", "spec.sampling.max_tokens")
         if len(self.world.waiting(caller.user)) >= PENDING_PER_OWNER:
             raise LimitReachedError("You have 10 waiting jobs, the most one user may have.", 300)
         if request.spec.reuse.rerun:
             source = request.spec.reuse.job_id
             reuse.check_rerun(request.spec.reuse, self.world.jobs[source], self.world.results[source])
+        if request.spec.HasField("dataset"):
+            fake_datasets.fill_in(self.world, request.spec)
         job = self.world.add(request.spec, caller.user)
         if request.request_id:
             self.world.requests[request.request_id] = job.job_id
@@ -73,14 +76,14 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         caller = rpc.identity()
         if not caller.is_admin and caller.user != job.owner:
             raise PermissionDeniedError("Only the owner or an admin may stop this job.")
-        if job.state not in _LIVE:
+        if job.state not in LIVE:
             raise ConflictError(f"Job {job.job_id} is finished and cannot be cancelled.")
         self.world.finish(job.job_id, job_pb2.Job.STATE_CANCELLED, f"Stopped by {caller.user}.")
         return scheduler_service_pb2.CancelJobResponse(job=job)
 
     async def RetryJob(self, request: Any, context: Any) -> Any:
         job = await self._job(request.job_id)
-        if job.state in _LIVE:
+        if job.state in LIVE:
             raise ConflictError(f"Job {job.job_id} still runs.")
         job.attempt += 1
         job.state, job.reason, job.incomplete = job_pb2.Job.STATE_PENDING, "", False
@@ -93,12 +96,13 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             changed = self.world.changed
             job = await self._job(request.job_id)
             yield scheduler_service_pb2.WatchJobResponse(job=job)
-            if job.state not in _LIVE:
+            if job.state not in LIVE:
                 return
             await changed.wait()
             await asyncio.sleep(0.1)
 
     async def GetQueue(self, request: Any, context: Any) -> Any:
+        self.world.queued.append(request)
         queue = queue_pb2.Queue(
             running=self.world.holding(),
             pending=self.world.waiting(),
@@ -139,7 +143,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return fake_owned.create_webhook(self.world, request)
 
     async def ListWebhooks(self, request: Any, context: Any) -> Any:
-        return fake_owned.list_webhooks(self.world)
+        return fake_owned.list_webhooks(self.world, request)
 
     async def DeleteWebhook(self, request: Any, context: Any) -> Any:
         return fake_owned.delete_webhook(self.world, request.webhook_id)
@@ -189,57 +193,23 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         answer.item_set, answer.subset, answer.items, answer.published_items = chosen, True, 2933, 58379
         return answer
 
-    def _items(self, job_id: str) -> list[results_service_pb2.StoredItem]:
-        job = self._job(job_id)
-        stored = []
-        for plan, live in zip(job.plan, job.progress.tasks, strict=True):
-            for index in range(live.items_done):
-                result = fake_data.item(plan, index)
-                if job_id in self.world.results and self.world.results[job_id].texts_dropped:
-                    result.prompt = result.response = result.reasoning = ""
-                stored.append(results_service_pb2.StoredItem(job_id=job_id, task=plan.task, attempt=1, result=result))
-        return stored
-
     async def ListItems(self, request: Any, context: Any) -> Any:
-        listing = results_service_pb2.ListItemsRequest
-        chosen = [
-            stored
-            for stored in self._items(request.job_id)
-            if request.task in ("", stored.task)
-            and request.query.lower() in (stored.result.prompt + stored.result.response).lower()
-        ]
-        kinds = {
-            listing.FILTER_UNSPECIFIED: chosen,
-            listing.FILTER_FAILURES: [s for s in chosen if s.result.statistics["correct"] != 1],
-            listing.FILTER_UNPARSED: [s for s in chosen if s.result.outcome == item_result_pb2.OUTCOME_UNPARSED],
-            listing.FILTER_ERRORS: [
-                s for s in chosen if s.result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
-            ],
-        }
         self.world.asked.append(request)
-        found = kinds.get(request.filter, [])
-        beside = self._items(request.baseline_job_id) if request.baseline_job_id else []
-        others = {(s.task, s.result.item): s for s in beside}
-        nothing = results_service_pb2.StoredItem()
-        first, size = start_of(request.page_token), request.page_size or 100
-        return results_service_pb2.ListItemsResponse(
-            items=found[first : first + size],
-            baselines=[others.get((s.task, s.result.item), nothing) for s in found[first : first + size]]
-            if request.baseline_job_id
-            else [],
-            next_page_token=str(first + size) if first + size < len(found) else "",
-            total_size=len(found),
-            count_all=len(kinds[listing.FILTER_UNSPECIFIED]),
-            count_failures=len(kinds[listing.FILTER_FAILURES]),
-            count_unparsed=len(kinds[listing.FILTER_UNPARSED]),
-            count_errors=len(kinds[listing.FILTER_ERRORS]),
-        )
+        return fake_items.list_items(self.world, request)
 
     async def GetItem(self, request: Any, context: Any) -> Any:
-        for stored in self._items(request.job_id):
-            if stored.task == request.task and stored.result.item == request.item:
-                return results_service_pb2.GetItemResponse(item=stored)
-        raise NotFoundError(f"Item {request.item} of {request.task} is not stored.")
+        return fake_items.get_item(self.world, request)
+
+    async def AnnotateItem(self, request: Any, context: Any) -> Any:
+        return fake_items.annotate(self.world, request)
+
+    async def ListSideBySide(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_items.side_by_side(self.world, request)
+
+    async def EstimateRun(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_items.estimate(self.world, request)
 
     async def ListEvents(self, request: Any, context: Any) -> Any:
         return results_service_pb2.ListEventsResponse()
@@ -287,6 +257,32 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
             yield piece
 
 
+class Datasets(dataset_service_pb2_grpc.DatasetServiceServicer):
+    """The promises of the service that keeps datasets, over the world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def UploadDataset(self, requests: Any, context: Any) -> Any:
+        return await fake_datasets.upload(self.world, requests)
+
+    async def CreateHubDataset(self, request: Any, context: Any) -> Any:
+        return fake_datasets.create_from_hub(self.world, request)
+
+    async def GetDataset(self, request: Any, context: Any) -> Any:
+        return fake_datasets.get(self.world, request)
+
+    async def ListDatasets(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_datasets.list_(self.world, request)
+
+    async def ListDatasetRows(self, request: Any, context: Any) -> Any:
+        return fake_datasets.list_rows(self.world, request)
+
+    async def DeleteDataset(self, request: Any, context: Any) -> Any:
+        return fake_datasets.delete(self.world, request)
+
+
 @asynccontextmanager
 async def serve_scheduler(world: World, address: str, service_token: str = "") -> AsyncIterator[None]:
     authenticate = rpc.Authenticator(_nobody if service_token else None, service_token)
@@ -302,7 +298,12 @@ async def serve_results(world: World, address: str, service_token: str = "") -> 
     authenticate = rpc.Authenticator(_nobody if service_token else None, service_token)
     register = results_service_pb2_grpc.add_ResultsServiceServicer_to_server
     name = "touchstone.v1.ResultsService"
-    async with rpc.serve(address, authenticate, [(register, Results(world), name)], grace_s=0.1) as server:
+    datasets = dataset_service_pb2_grpc.add_DatasetServiceServicer_to_server
+    served: list[tuple[Callable[[Any, Any], None], Any, str]] = [
+        (register, Results(world), name),
+        (datasets, Datasets(world), "touchstone.v1.DatasetService"),
+    ]
+    async with rpc.serve(address, authenticate, served, grace_s=0.1) as server:
         await server.set_ready(True)
         yield
 

@@ -12,6 +12,7 @@ from services import rpc
 from services.errors import InvalidRequestError
 from tests.gateway import fake_data
 from touchstone.v1 import (
+    dataset_pb2,
     job_pb2,
     metric_pb2,
     results_service_pb2,
@@ -20,6 +21,8 @@ from touchstone.v1 import (
     suite_pb2,
     webhook_pb2,
 )
+
+LIVE = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING)
 
 
 def start_of(page_token: str) -> int:
@@ -48,8 +51,22 @@ class World:
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)
     marks: dict[str, results_service_pb2.MarkRunRequest] = field(default_factory=dict)
     names: dict[str, results_service_pb2.Configuration] = field(default_factory=dict)
+    datasets: dict[str, dataset_pb2.Dataset] = field(default_factory=dict)
+    stale: dict[str, job_pb2.Job] = field(default_factory=dict)
+    """Jobs as the results service knows them, where that is not as they are."""
+    rows: dict[str, list[dataset_pb2.DatasetRow]] = field(default_factory=dict)
+    options: list[dataset_pb2.DatasetOptions] = field(default_factory=list)
+    upload_gate: asyncio.Event = field(default_factory=asyncio.Event)
+    """Uploads are read while it is set, as it is at first."""
+    upload_bytes: int = 0
+    uploads_cut: int = 0
+    annotations: dict[tuple[str, str, int], results_service_pb2.Annotation] = field(default_factory=dict)
+    queued: list[scheduler_service_pb2.GetQueueRequest] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
     """Requests of reads, the newest last: what the gateway made of a query."""
+
+    def __post_init__(self) -> None:
+        self.upload_gate.set()
 
     def touch(self) -> None:
         self.changed.set()
@@ -82,8 +99,13 @@ class World:
     def start(self, job_id: str, *, ago_s: float = 0) -> job_pb2.Job:
         """Plans the job and sets it RUNNING."""
         job = self.jobs[job_id]
-        work = job.spec.suite
-        suite = next(s for s in fake_data.suites() if s.suite == work.suite)
+        if job.spec.HasField("dataset"):
+            rows = self.rows[job.spec.dataset.dataset_id]
+            work = job_pb2.SuiteWork(limit=job.spec.dataset.limit)
+            suite = fake_data.suite("rows", "Rows", [("rows", job.spec.dataset.name, "exact_match", "", len(rows))])
+        else:
+            work = job.spec.suite
+            suite = next(s for s in fake_data.suites() if s.suite == work.suite)
         for number, task in enumerate(suite.tasks):
             if work.tasks and task.task not in work.tasks:
                 continue

@@ -92,7 +92,10 @@ async def test_a_wrong_mark_is_refused(gateway: Running) -> None:
         ({"mark": "invalidated"}, "reason is needed for invalidated: say why, in a sentence."),
         ({"mark": "superseded", "reason": "x"}, "superseded_by is needed for superseded"),
         ({"mark": "invalidated", "reason": "x", "superseded_by": UNKNOWN}, "superseded_by is needed for superseded"),
-        ({"mark": "superseded", "reason": "x", "superseded_by": "abc"}, "superseded_by must be a job's id, a UUID."),
+        (
+            {"mark": "superseded", "reason": "x", "superseded_by": "abc"},
+            "superseded_by must be a job's id, a UUID or bm_ and 32 digits.",
+        ),
         ({"mark": "invalidated", "reason": "x" * 501}, "reason has 501 characters; at most 500 are allowed."),
     ]:
         job = finished(gateway, "demo")

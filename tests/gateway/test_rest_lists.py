@@ -86,6 +86,7 @@ async def test_the_overview_counts_jobs_and_names_the_newest(gateway: Running) -
     got = await get(gateway, "/overview?suite=glue&days=7&project_id=3&metric=f1")
     assert (got["total_jobs"], got["completed_jobs"], got["complete_jobs"], got["failed_jobs"]) == (22, 14, 13, 1)
     assert (got["mean"], got["metric"], got["latest"]["status"]) == (0.8125, "f1", "completed")
+    assert got["means"] == [{"suite": "glue", "mode": "loglikelihood", "mean": 0.8125, "runs": 14}]
     asked = gateway.world.asked[-1]
     assert (asked.suite, asked.days, asked.project_id, asked.metric) == ("glue", 7, 3, "f1")
 

@@ -90,6 +90,7 @@ async def test_a_rescore_is_a_copy_that_takes_the_jobs_answers(gateway: Running)
     expected = job_pb2.JobSpec()
     expected.CopyFrom(source.spec)
     expected.reuse.job_id = source.job_id
+    expected.priority = job_pb2.PRIORITY_UNSPECIFIED  # the scheduler knows what is usual of such a job
     assert gateway.world.specs[-1] == expected
 
 

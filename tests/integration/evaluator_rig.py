@@ -26,6 +26,7 @@ from services.bus import (
     RESULTS,
     WORK,
     Bus,
+    Datasets,
     JobHeaders,
     ResultHeaders,
     connect,
@@ -35,6 +36,7 @@ from services.bus import (
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.registry import provider
+from services.evaluator.responses import ResponseStore
 from services.evaluator.settings import Settings
 from services.evaluator.worker import Worker
 from tests.nats_server import NatsServer
@@ -241,11 +243,12 @@ async def running(
     *,
     url: str = "",
     catalogue: Catalogue = CATALOGUE,
+    store: ResponseStore | None = None,
 ) -> AsyncIterator[Worker]:
     """A worker in this process with a connection of its own; drained at the end."""
     options = options or settings()
     bus = await connect(url or server.url, options.name)
-    worker = Worker(options, bus, catalogue, endpoints, provider)
+    worker = Worker(options, bus, catalogue, endpoints, provider, store, datasets=Datasets(bus))
     stop, ready = asyncio.Event(), asyncio.Event()
 
     async def is_ready() -> None:

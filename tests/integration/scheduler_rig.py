@@ -162,12 +162,12 @@ class Harness:
 
 
 @asynccontextmanager
-async def running(nats: NatsServer) -> AsyncIterator[Harness]:
-    """A harness with an evaluator announced and a results service that has everything."""
+async def running(nats: NatsServer, *, announced: bool = True) -> AsyncIterator[Harness]:
+    """A harness with an evaluator announced, unless real ones will be, and a results service that has everything."""
     made = Harness(nats)
     made.connection = await bus.connect(nats.url, "test")
     await made.connection.ensure(LIMIT.results_max_bytes)
-    announcer = asyncio.create_task(made.announce())
+    announcer = asyncio.create_task(made.announce() if announced else asyncio.sleep(0))
     await asyncio.sleep(0.1)
     register = results_service_pb2_grpc.add_ResultsServiceServicer_to_server
     sealer: Any = Sealer  # The generated base wants every method.

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.bus import DLQ, KIND_FAULT, KIND_ITEMS
+from services.rpc import WRONG_SETTINGS
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, start_process, stub_endpoint, until
 from tests.nats_server import NatsServer
 from tests.servers.openai_server import OpenAIServer
@@ -183,5 +184,5 @@ async def test_a_wrong_endpoints_file_ends_the_process_with_a_sentence(nats: Nat
     file.write_text('[[endpoint]]\nname = "a"\nkind = "openai"\nconcurency = 3\n')
     process = await start_process(nats, file)
     _, errors = await asyncio.wait_for(process.communicate(), 20)
-    assert process.returncode == 1
+    assert process.returncode == WRONG_SETTINGS
     assert f"touchstone: {file}, endpoint 1 (a): 'concurency' is not known." in errors.decode()

@@ -17,6 +17,7 @@ import pytest
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir, process_info
 from deploy.local.supervisor import Probe, Process, Supervisor
+from services.rpc import WRONG_SETTINGS
 
 HOLDER = Path(__file__).with_name("launcher_child_holder.py")
 SLEEP = "import time; time.sleep(600)"
@@ -99,6 +100,34 @@ async def test_a_process_that_cannot_start_ends_the_launch_with_its_last_words(s
 
     with pytest.raises(LaunchError, match=r"(?s)a cannot start: it ended with exit code 1 5 times.*no such disk"):
         await supervisor.start([python("a", "raise SystemExit('no such disk')", ready=never)])
+
+
+async def test_wrong_settings_end_the_launch_at_once_with_their_sentence(supervisor: Supervisor, lines: Lines) -> None:
+    async def never() -> bool:
+        return False
+
+    code = f"print('touchstone: x is wrong. Set y.'); raise SystemExit({WRONG_SETTINGS})"
+    with pytest.raises(LaunchError, match=r"^a cannot start: x is wrong. Set y.$"):
+        await supervisor.start([python("a", code, ready=never)])
+    assert lines == []
+
+
+async def test_settings_that_became_wrong_end_nothing_else(
+    supervisor: Supervisor, lines: Lines, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    code = (
+        f"import os, sys, time; print('touchstone: x is wrong. Set y.', flush=True)\nif os.path.exists({str(flag)!r}):"
+    )
+    code += f" sys.exit({WRONG_SETTINGS})\n{SLEEP}"
+    await supervisor.start([python("a", code)])
+    flag.touch()
+    pid = supervisor.pid("a")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: lines.holds(r"^a cannot start: x is wrong. Set y.; starting it again in"))
+    flag.unlink()
+    await eventually(lambda: supervisor.pid("a") not in (None, pid))
 
 
 async def test_processes_stop_from_the_highest_stage_down(supervisor: Supervisor, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from deploy.local.ports import free_port
 from services import bus, rpc
 from tests.nats_server import NatsServer
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, plan
-from touchstone.v1 import job_pb2, results_service_pb2_grpc, token_pb2, unit_pb2
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, results_service_pb2_grpc, token_pb2, unit_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ async def test_a_seal_waits_until_its_position_is_stored_and_answers_soon_after(
     await publish(connection, "j", range(2, 3))
     response = await waiting
     assert response.missing == 0
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4, "far from the ten seconds that it may wait"
 
 
 async def test_a_seal_whose_position_does_not_come_is_unavailable_within_its_deadline(
@@ -443,6 +443,25 @@ async def test_marks_and_names_survive_a_kill(service: Service, connection: bus.
     kept = (await stub.GetJobResult(pb.GetJobResultRequest(job_id="new"))).result
     assert (kept.mark, kept.mark_reason, kept.suite_score.mean) == ("invalidated", "a wrong prompt", 1.0)
     assert (await stub.GetOverview(pb.GetOverviewRequest())).runs_with_metric == 1
+
+
+async def test_rows_stand_side_by_side_and_a_run_is_estimated_by_its_endpoints_limit(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    for job_id in ("j", "k"):
+        await publish_event(connection, event(f"0-{job_id}", job(job_id, plan("t", 10))))
+        position = await publish(connection, job_id, range(1))
+    await stub.ListStoredItems(pb.ListStoredItemsRequest(job_id="k", results_sequence=position), timeout=20)
+    page = await stub.ListSideBySide(pb.ListSideBySideRequest(job_ids=["j", "k"], with_diffs=True))
+    assert (len(page.rows), page.count_agree, [run.rows for run in page.runs]) == (10, 10, [10, 10])
+    request = pb.EstimateRunRequest(job_id="j", items=120)
+    assert (await stub.EstimateRun(request)).duration_s.value < 10
+    limited = endpoint_pb2.Endpoint(endpoint="local", requests_per_minute=60)
+    announced = evaluator_pb2.Evaluator(evaluator="e", endpoints=[limited])
+    await connection.kv_put(bus.EVALUATORS, "e", announced.SerializeToString())
+    found = await stub.EstimateRun(request)
+    assert (found.duration_s.value, found.output_tokens.value, found.pilot_items) == (120, 360, 10)
 
 
 async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Service, connection: bus.Bus) -> None:

@@ -15,8 +15,8 @@ from services.scheduler.nats_work import WorkStream
 from services.scheduler.ports import LeadershipLostError
 from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
-from tests.unit.scheduler.fakes import spec
-from touchstone.v1 import job_pb2, scheduler_service_pb2, unit_pb2
+from tests.unit.scheduler.fakes import DATASET, dataset_spec, spec
+from touchstone.v1 import dataset_pb2, job_pb2, scheduler_service_pb2, unit_pb2
 
 
 @pytest.fixture
@@ -132,3 +132,20 @@ async def test_nats_killed_and_restarted_ends_no_job(harness: Harness) -> None:
                     done.append(unit.unit)
         assert sorted(done) == list(range(20))
         await harness.wait(job.job_id, job_pb2.Job.STATE_COMPLETED, within=20)
+
+
+async def test_a_job_reads_its_dataset_from_the_store(harness: Harness) -> None:
+    datasets = bus.Datasets(harness.connection)
+    known = dataset_pb2.Dataset(dataset_id=DATASET, name="rows.jsonl", rows=200, digest="d")
+    await datasets.put_manifest(dataset_pb2.DatasetManifest(dataset=known))
+    request = scheduler_service_pb2.CreateJobRequest(spec=dataset_spec())
+    async with harness.scheduler():
+        job = (await harness.stub().CreateJob(request, timeout=15)).job
+        assert (job.spec.dataset.name, job.spec.dataset.digest) == ("rows.jsonl", "d")
+        headers = await harness.connection.job_headers(job.job_id)
+        assert headers is not None
+        assert headers.dataset == DATASET
+        await datasets.delete(DATASET)
+        with pytest.raises(grpc.aio.AioRpcError, match=DATASET) as refused:
+            await harness.stub().CreateJob(request, timeout=15)
+        assert refused.value.code() == grpc.StatusCode.NOT_FOUND

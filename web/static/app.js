@@ -127,7 +127,7 @@ document.addEventListener("change", (event) => {
 // -- models: a click anywhere in a row ticks it ---------------------------------------------------------------------
 document.addEventListener("click", (event) => {
   const row = event.target.closest(".models tbody tr");
-  if (row && !event.target.closest("input, label, a") && !String(getSelection())) row.querySelector("input").click();
+  if (row && !event.target.closest("input, label, a") && !String(getSelection())) row.querySelector("input")?.click();
 });
 
 // -- tasks: a category's box ticks all of its tasks; htmx hears the change that follows ----------------------------
@@ -141,13 +141,27 @@ document.addEventListener("change", (event) => {
 document.addEventListener("keydown", (event) => {
   const command = event.ctrlKey || event.metaKey;
   if (command && event.key === "k") return focusOn("jump", event);
+  const judging = event.target.closest?.("form.judge");
+  if (command && event.key === "Enter" && judging) return judging.querySelector("[value=fix]")?.click();
   if (command && event.key === "Enter") return document.getElementById("start")?.click();
   if (command || event.altKey || event.target.matches("input, select, textarea, button, a, summary")) return;
   if (event.key === "/") return focusOn("find", event) || focusOn("jump", event);
+  if ("123".includes(event.key)) return judge(Number(event.key), event);
   if (event.key === "j") step(true);
   if (event.key === "k") step(false);
   if (event.key === "Enter") document.querySelector("tr.item.at") && openRow(document.querySelector("tr.item.at"));
 });
+
+// Judges the opened row: golden and wrong at once, fix once its text is written.
+function judge(number, event) {
+  const opened = [...document.querySelectorAll("tr.item.open")];
+  const row = opened.find((one) => one.classList.contains("at")) || opened.at(-1);
+  const form = row ? row.nextElementSibling?.querySelector("form.judge") : document.querySelector(".alone form.judge");
+  if (!form?.querySelector("button")) return;
+  event.preventDefault();
+  if (number === 2) form.querySelector("textarea").focus();
+  else form.querySelector(number === 1 ? "[value=golden]" : "[value=wrong]").click();
+}
 
 function focusOn(id, event) {
   const field = document.getElementById(id);

@@ -28,7 +28,7 @@ class Calls:
         self._settings = settings or Settings.from_env()
         secret = self._settings.token if token is None else token
         self._metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {secret}"),) if secret else ()
-        self._channels = {service: self._channel(service) for service in (channels.SCHEDULER, channels.RESULTS)}
+        self._channels = {service: self._channel(service) for service in channels.SERVICES}
 
     def _channel(self, service: channels.Service) -> grpc.aio.Channel:
         target = channels.target(service.address(self._settings))
@@ -59,10 +59,10 @@ class Calls:
         except grpc.aio.AioRpcError as error:
             raise self._translated(error, method.service) from error
 
-    async def _pages(self, request: Any, response: type[R]) -> AsyncIterator[R]:
+    async def _pages(self, request: Any, response: type[R], timeout_s: float | None = None) -> AsyncIterator[R]:
         """Page after page of a list call, each asked for when the one before is used up."""
         while True:
-            page: Any = await self._ask(request, response)
+            page: Any = await self._ask(request, response, timeout_s)
             yield page
             request.page_token = page.next_page_token
             if not request.page_token:

@@ -14,16 +14,18 @@ from touchstone.v1 import (
     suite_pb2,
     webhook_pb2,
 )
-from touchstone_client import requests
+from touchstone_client import requests, targets
 from touchstone_client.asynchronous.calls import Calls
+from touchstone_client.targets import Target
 
 
 class Installation(Calls):
     """Endpoints, models, suites, evaluators, the queue, schedules and webhooks."""
 
-    async def queue(self) -> queue_pb2.Queue:
-        """Who runs and who waits."""
-        return (await self._ask(scheduler_service_pb2.GetQueueRequest(), scheduler_service_pb2.GetQueueResponse)).queue
+    async def queue(self, project_id: int = 0) -> queue_pb2.Queue:
+        """Who runs and who waits; places in the queue count all jobs."""
+        request = scheduler_service_pb2.GetQueueRequest(project_id=project_id)
+        return (await self._ask(request, scheduler_service_pb2.GetQueueResponse)).queue
 
     async def evaluators(self) -> AsyncIterator[evaluator_pb2.Evaluator]:
         request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=100)
@@ -45,6 +47,17 @@ class Installation(Calls):
             for found in page.models:
                 yield found
 
+    async def targets(self, models: Iterable[str], endpoint: str = "") -> list[Target]:
+        """Models with their endpoints, of words such as `model` and `model@endpoint`; `endpoint` is for those that say
+        none. NotFoundError for a model that no endpoint lists, InvalidError for one that several do."""
+        endpoints = [known async for known in self.endpoints()]
+        wanted = [targets.said(word, endpoint, endpoints) for word in models]
+        listing: dict[str, set[str]] = {}
+        if not all(target.endpoint for target in wanted):
+            for e in endpoints:
+                listing[e.endpoint] = {known.model async for known in self.models(e.endpoint)}
+        return [target if target.endpoint else targets.found(target.model, listing) for target in wanted]
+
     async def suites(self) -> AsyncIterator[suite_pb2.Suite]:
         """Suites that some evaluator can read."""
         request = scheduler_service_pb2.ListSuitesRequest(page_size=100)
@@ -59,8 +72,8 @@ class Installation(Calls):
         request = requests.create_schedule(cron, spec, time_zone, label, request_id)
         return (await self._ask(request, scheduler_service_pb2.CreateScheduleResponse)).schedule
 
-    async def schedules(self, owner: str = "") -> AsyncIterator[schedule_pb2.Schedule]:
-        request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, page_size=100)
+    async def schedules(self, owner: str = "", project_id: int = 0) -> AsyncIterator[schedule_pb2.Schedule]:
+        request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, project_id=project_id, page_size=100)
         async for page in self._pages(request, scheduler_service_pb2.ListSchedulesResponse):
             for found in page.schedules:
                 yield found
@@ -77,8 +90,8 @@ class Installation(Calls):
         made = await self._ask(request, scheduler_service_pb2.CreateWebhookResponse)
         return made.webhook, made.secret
 
-    async def webhooks(self) -> AsyncIterator[webhook_pb2.Webhook]:
-        request = scheduler_service_pb2.ListWebhooksRequest(page_size=100)
+    async def webhooks(self, project_id: int = 0) -> AsyncIterator[webhook_pb2.Webhook]:
+        request = scheduler_service_pb2.ListWebhooksRequest(project_id=project_id, page_size=100)
         async for page in self._pages(request, scheduler_service_pb2.ListWebhooksResponse):
             for found in page.webhooks:
                 yield found

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Unpack
 
-from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2, scoring_pb2
 from touchstone_client import requests
 from touchstone_client.asynchronous.calls import Calls
 from touchstone_client.errors import ClientError, NotFoundError
@@ -95,9 +95,10 @@ class Jobs(Calls):
         request = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
         return (await self._ask(request, scheduler_service_pb2.RetryJobResponse)).job
 
-    async def rescore(self, job_id: str) -> job_pb2.Job:
-        """A new job that scores this one's stored answers with the present scorer, without a call to the model."""
-        return await self.run(rescore_spec(await self.job(job_id)))
+    async def rescore(self, job_id: str, scoring: scoring_pb2.Scoring | None = None) -> job_pb2.Job:
+        """A new job that scores this one's stored answers with the present scorer, without a call to the model. Of
+        uploaded rows `scoring` may say another way."""
+        return await self.run(rescore_spec(await self.job(job_id), scoring))
 
     async def rerun(
         self,
@@ -105,9 +106,10 @@ class Jobs(Calls):
         outcomes: Iterable[item_result_pb2.Outcome],
         max_tokens: int | None = None,
         context_length: int | None = None,
+        budget_usd: float | None = None,
     ) -> job_pb2.Job:
         """A new job that asks again for this one's items that ended so, and takes its other answers."""
-        return await self.run(rerun_spec(await self.job(job_id), outcomes, max_tokens, context_length))
+        return await self.run(rerun_spec(await self.job(job_id), outcomes, max_tokens, context_length, budget_usd))
 
     async def logs(self, job_id: str, level: str = "") -> AsyncIterator[scheduler_service_pb2.LogLine]:
         """What the services logged about a job, oldest first; `level` is "warning" or "error" for less."""

@@ -40,6 +40,48 @@ class Results(Calls):
         request = results_service_pb2.GetItemRequest(job_id=job_id, task=task, item=item, repeat=repeat)
         return (await self._ask(request, results_service_pb2.GetItemResponse)).item
 
+    async def annotate(
+        self,
+        job_id: str,
+        task: str,
+        item: int,
+        verdict: str,
+        *,
+        repeat: int = 0,
+        corrected_answer: str = "",
+        note: str = "",
+    ) -> results_service_pb2.StoredItem:
+        """Says what a person thinks of an answer: "golden", "fix" with what it should have been, "wrong"; "none" takes
+        that back."""
+        request = requests.annotate(job_id, task, item, verdict, repeat, corrected_answer, note)
+        return (await self._ask(request, results_service_pb2.AnnotateItemResponse)).item
+
+    async def side_by_side(
+        self,
+        job_ids: Iterable[str],
+        *,
+        only_job_id: str = "",
+        diffs: bool = False,
+        page_size: int = 20,
+        **filters: Unpack[ItemFilters],
+    ) -> AsyncIterator[results_service_pb2.ListSideBySideResponse]:
+        """Answers of two to four jobs to the same rows, page after page; each page has the jobs' figures, too.
+
+        `filter` is a word of `specs.SIDE_BY_SIDE_FILTERS`, of which two are about `only_job_id`. With `diffs` each
+        answer is compared word by word with the first job's.
+        """
+        request = requests.side_by_side(job_ids, only_job_id, diffs, page_size, filters)
+        async for page in self._pages(request, results_service_pb2.ListSideBySideResponse, requests.SIDE_BY_SIDE_S):
+            yield page
+
+    async def estimate(
+        self, job_id: str, items: int = 0, concurrency: int = 0
+    ) -> results_service_pb2.EstimateRunResponse:
+        """What a run on so many items would take, learned from a job such as a pilot; 0 means all items that there
+        are, and as many calls at once. StateError while the job has too few answers."""
+        request = results_service_pb2.EstimateRunRequest(job_id=job_id, items=items, concurrency=concurrency)
+        return await self._ask(request, results_service_pb2.EstimateRunResponse)
+
     async def compare(self, subjects: Iterable[str], **how: Unpack[Comparison]) -> comparison_pb2.CompareResponse:
         """Runs of several models on the same items. A subject is a job, a configuration or a model."""
         request = requests.compare(subjects, how)
@@ -90,10 +132,12 @@ class Results(Calls):
         return list((await self._ask(request, results_service_pb2.ListTrendsResponse)).trends)
 
     async def configurations(
-        self, model: str = "", named: bool = False
+        self, model: str = "", named: bool = False, project_id: int = 0
     ) -> AsyncIterator[results_service_pb2.Configuration]:
         """What leaderboards rank, newest run first."""
-        request = results_service_pb2.ListConfigurationsRequest(model=model, named=named, page_size=100)
+        request = results_service_pb2.ListConfigurationsRequest(
+            model=model, named=named, project_id=project_id, page_size=100
+        )
         async for page in self._pages(request, results_service_pb2.ListConfigurationsResponse):
             for found in page.configurations:
                 yield found
@@ -106,7 +150,8 @@ class Results(Calls):
         return (await self._ask(request, results_service_pb2.NameConfigurationResponse)).configuration
 
     async def export(self, kind: str, format: str, **what: Unpack[Export]) -> AsyncIterator[bytes]:
-        """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"."""
+        """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"; "batch",
+        OpenAI's batch output, as "jsonl" or "csv"; "golden", examples for fine-tuning, as "jsonl"."""
         request = requests.export(kind, format, what)
         async for response in self._stream(request, results_service_pb2.ExportResponse, requests.EXPORT_S):
             yield response.data

@@ -14,16 +14,18 @@ from touchstone.v1 import (
     suite_pb2,
     webhook_pb2,
 )
-from touchstone_client import requests
+from touchstone_client import requests, targets
 from touchstone_client.blocking.calls import Calls
+from touchstone_client.targets import Target
 
 
 class Installation(Calls):
     """Endpoints, models, suites, evaluators, the queue, schedules and webhooks."""
 
-    def queue(self) -> queue_pb2.Queue:
-        """Who runs and who waits."""
-        return self._ask(scheduler_service_pb2.GetQueueRequest(), scheduler_service_pb2.GetQueueResponse).queue
+    def queue(self, project_id: int = 0) -> queue_pb2.Queue:
+        """Who runs and who waits; places in the queue count all jobs."""
+        request = scheduler_service_pb2.GetQueueRequest(project_id=project_id)
+        return self._ask(request, scheduler_service_pb2.GetQueueResponse).queue
 
     def evaluators(self) -> Iterator[evaluator_pb2.Evaluator]:
         request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=100)
@@ -42,6 +44,16 @@ class Installation(Calls):
         for page in self._pages(request, scheduler_service_pb2.ListModelsResponse):
             yield from page.models
 
+    def targets(self, models: Iterable[str], endpoint: str = "") -> list[Target]:
+        """Models with their endpoints, of words such as `model` and `model@endpoint`; `endpoint` is for those that say
+        none. NotFoundError for a model that no endpoint lists, InvalidError for one that several do."""
+        endpoints = list(self.endpoints())
+        wanted = [targets.said(word, endpoint, endpoints) for word in models]
+        listing: dict[str, set[str]] = {}
+        if not all(target.endpoint for target in wanted):
+            listing = {e.endpoint: {known.model for known in self.models(e.endpoint)} for e in endpoints}
+        return [target if target.endpoint else targets.found(target.model, listing) for target in wanted]
+
     def suites(self) -> Iterator[suite_pb2.Suite]:
         """Suites that some evaluator can read."""
         request = scheduler_service_pb2.ListSuitesRequest(page_size=100)
@@ -55,8 +67,8 @@ class Installation(Calls):
         request = requests.create_schedule(cron, spec, time_zone, label, request_id)
         return self._ask(request, scheduler_service_pb2.CreateScheduleResponse).schedule
 
-    def schedules(self, owner: str = "") -> Iterator[schedule_pb2.Schedule]:
-        request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, page_size=100)
+    def schedules(self, owner: str = "", project_id: int = 0) -> Iterator[schedule_pb2.Schedule]:
+        request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, project_id=project_id, page_size=100)
         for page in self._pages(request, scheduler_service_pb2.ListSchedulesResponse):
             yield from page.schedules
 
@@ -72,8 +84,8 @@ class Installation(Calls):
         made = self._ask(request, scheduler_service_pb2.CreateWebhookResponse)
         return made.webhook, made.secret
 
-    def webhooks(self) -> Iterator[webhook_pb2.Webhook]:
-        request = scheduler_service_pb2.ListWebhooksRequest(page_size=100)
+    def webhooks(self, project_id: int = 0) -> Iterator[webhook_pb2.Webhook]:
+        request = scheduler_service_pb2.ListWebhooksRequest(project_id=project_id, page_size=100)
         for page in self._pages(request, scheduler_service_pb2.ListWebhooksResponse):
             yield from page.webhooks
 

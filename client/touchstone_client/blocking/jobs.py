@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Unpack
 
-from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2, scoring_pb2
 from touchstone_client import requests
 from touchstone_client.blocking.calls import Calls
 from touchstone_client.errors import ClientError, NotFoundError
@@ -93,9 +93,10 @@ class Jobs(Calls):
         request = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
         return self._ask(request, scheduler_service_pb2.RetryJobResponse).job
 
-    def rescore(self, job_id: str) -> job_pb2.Job:
-        """A new job that scores this one's stored answers with the present scorer, without a call to the model."""
-        return self.run(rescore_spec(self.job(job_id)))
+    def rescore(self, job_id: str, scoring: scoring_pb2.Scoring | None = None) -> job_pb2.Job:
+        """A new job that scores this one's stored answers with the present scorer, without a call to the model. Of
+        uploaded rows `scoring` may say another way."""
+        return self.run(rescore_spec(self.job(job_id), scoring))
 
     def rerun(
         self,
@@ -103,9 +104,10 @@ class Jobs(Calls):
         outcomes: Iterable[item_result_pb2.Outcome],
         max_tokens: int | None = None,
         context_length: int | None = None,
+        budget_usd: float | None = None,
     ) -> job_pb2.Job:
         """A new job that asks again for this one's items that ended so, and takes its other answers."""
-        return self.run(rerun_spec(self.job(job_id), outcomes, max_tokens, context_length))
+        return self.run(rerun_spec(self.job(job_id), outcomes, max_tokens, context_length, budget_usd))
 
     def logs(self, job_id: str, level: str = "") -> Iterator[scheduler_service_pb2.LogLine]:
         """What the services logged about a job, oldest first; `level` is "warning" or "error" for less."""

@@ -8,11 +8,14 @@ import sys
 from collections.abc import Sequence
 
 from touchstone_client.command import (
+    annotate,
     compare,
     completion,
     configurations,
     control,
     data,
+    dataset,
+    estimate,
     export,
     gate,
     import_logs,
@@ -21,11 +24,13 @@ from touchstone_client.command import (
     jobs,
     leaderboard,
     logs,
+    receipt,
     rerun,
     rescore,
     results,
     run,
     schedules,
+    side_by_side,
     token,
     webhooks,
 )
@@ -49,8 +54,9 @@ exit codes:
   130 interrupted. `touchstone gate --help` tells those of the gate.
 """
 _VERBS = (
-    run, results, jobs, items, compare, leaderboard, control, rescore, rerun, import_logs, export, gate, installation,
-    configurations, schedules, webhooks, logs, data, token, completion,
+    run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
+    dataset, import_logs, export, gate, installation, configurations, schedules, webhooks, logs, data, token,
+    completion,
 )  # fmt: skip
 
 

@@ -6,12 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from touchstone_client.command.exits import REFUSED
 from touchstone_client.command.output import FORMATS
 
 Do = Callable[[argparse.Namespace], int]
+JOB = "a job's id, its beginning or end, or last for the newest"
+_FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
+"""As shtab.FILE, which is read only where completion is asked for."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,6 +50,25 @@ def add_limit(parser: argparse.ArgumentParser, default: int, what: str) -> None:
     parser.add_argument("--limit", type=count, default=default, metavar="N", help=f"most {what} (default: {default})")
 
 
+def add_job(parser: argparse.ArgumentParser, words: str = JOB) -> None:
+    parser.add_argument("job", metavar="JOB", help=words)
+
+
+def of_files(action: argparse.Action) -> argparse.Action:
+    """Shells complete it with files."""
+    vars(action)["complete"] = _FILES
+    return action
+
+
+class Suggestions(tuple[str, ...]):
+    """Choices that shells offer, while any other word is accepted, too."""
+
+    __slots__ = ()
+
+    def __contains__(self, word: object) -> bool:
+        return True
+
+
 def names(text: str) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -56,6 +79,54 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError("it must be a whole number from 1; leave it out for all")
     return int(text)
+
+
+def money(text: str) -> float:
+    """US dollars above 0."""
+    return _above_zero(text, "an amount of US dollars")
+
+
+def pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError("it must be KEY=VALUE")
+    return key, value
+
+
+def text_or_file(text: str) -> str:
+    """The text, or the content of the file after an @."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8")
+    except OSError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    except UnicodeDecodeError:
+        raise argparse.ArgumentTypeError(f"{text[1:]} is not UTF-8 text") from None
+
+
+def whole_span(text: str) -> tuple[int | None, int | None]:
+    """10..200, 10.., ..200 or 10, both ends included."""
+    return _span(text, int)
+
+
+def span(text: str) -> tuple[float | None, float | None]:
+    """0.5..1, 0.5.., ..1 or 0.5, both ends included."""
+    return _span(text, float)
+
+
+def _span(text: str, number: Callable[[str], Any]) -> tuple[Any, Any]:
+    low, dots, high = text.partition("..")
+    try:
+        first = number(low) if low else None
+        last = (number(high) if high else None) if dots else first
+    except ValueError:
+        first = last = None
+    if first is None and last is None:
+        raise argparse.ArgumentTypeError("it must be LOW..HIGH, where one end may be left out, or one number")
+    if first is not None and last is not None and not first <= last:
+        raise argparse.ArgumentTypeError(f"{low} is above {high}")
+    return first, last
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -80,10 +151,14 @@ def share(text: str) -> float:
 
 
 def seconds(text: str) -> float:
+    return _above_zero(text, "a number of seconds")
+
+
+def _above_zero(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError("it must be a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"it must be {what} above 0")
     return value

@@ -12,6 +12,8 @@ from touchstone_client.command.arguments import add_format, leaf, names, share
 from touchstone_client.command.documents import document, word
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, p_value, places, score, signed, signed_span, span, when
+from touchstone_client.command.job_ids import run_of
+from touchstone_client.command.labels import distinct
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.specs import MODES
@@ -61,7 +63,10 @@ _OMNIBUS = (
 def add(commands: Any) -> None:
     words = "compare models on the same items"
     parser = leaf(commands, "compare", words, _compare)
-    words = "two or more of: a job's id, a configuration's name, alias or hash, model@endpoint, a model id"
+    words = (
+        "two or more of: a job's id or its last six digits, a configuration's name, alias or hash, model@endpoint, a "
+        "model id, last for the newest job"
+    )
     parser.add_argument("subjects", nargs="+", metavar="run", help=words)
     parser.set_defaults(more="subjects")
     parser.add_argument("--suite", default="", help="needed unless every run is a job's id")
@@ -81,11 +86,11 @@ def _compare(options: argparse.Namespace) -> int:
         options.parser.error("name at least two runs to compare")
     with Client() as client:
         compared = client.compare(
-            options.subjects,
+            [run_of(client, word) for word in options.subjects],
             suite=options.suite,
             mode=options.mode,
             metrics=options.metric,
-            baseline=options.baseline,
+            baseline=run_of(client, options.baseline) if options.baseline else "",
             margin=options.margin,
             alpha=options.alpha,
             seed=options.seed,
@@ -126,14 +131,8 @@ def report(compared: comparison_pb2.CompareResponse, names: Mapping[str, str] | 
 
 
 def labels(runs: Sequence[comparison_pb2.ComparedRun]) -> dict[str, str]:
-    """What jobs are called: by name or model where that tells them apart, else with their endpoint, else with the end
-    of the job's id, whose beginning is the time."""
-    ways = (
-        {run.job_id: run.name or run.model for run in runs},
-        {run.job_id: run.name or f"{run.model}@{run.endpoint}" for run in runs},
-    )
-    by_job = {run.job_id: f"{run.name or run.model} …{run.job_id[-6:]}" for run in runs}
-    return next((way for way in ways if len({*way.values()}) == len(runs)), by_job)
+    """What jobs are called: by name, or else as everywhere."""
+    return distinct({run.job_id: (run.name, "") if run.name else (run.model, run.endpoint) for run in runs})
 
 
 def differences(found: Iterable[comparison_pb2.Difference], called: Mapping[str, str], title: str) -> Table:

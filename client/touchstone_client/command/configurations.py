@@ -29,6 +29,7 @@ def add(commands: Any) -> None:
     parser = leaf(verbs, "list", "list configurations, newest run first", _list)
     parser.add_argument("--model", default="", help="exact model id")
     parser.add_argument("--named", action="store_true", help="only those with a name or an alias")
+    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only those with a run of this project")
     add_format(parser)
     parser = leaf(verbs, "name", "give a configuration a name or an alias", _name)
     parser.add_argument("configuration", help="its hash, as `list` shows it")
@@ -50,7 +51,7 @@ def _list(options: argparse.Namespace) -> int:
                 c.job_id,
                 moment(c.last_run_at),
             )
-            for c in client.configurations(options.model, options.named)
+            for c in client.configurations(options.model, options.named, options.project_id)
         ]
     show(Report([Table(_COLUMNS, rows)]), options.format)
     return DONE
@@ -62,4 +63,6 @@ def _name(options: argparse.Namespace) -> int:
     with Client() as client:
         named = client.name_configuration(options.configuration, options.name, options.alias)
     print(f"{named.configuration}: name {named.name or 'none'}, alias {named.alias or 'none'}")
+    for other in named.alias_taken_from:
+        print(f"The alias {named.alias} was taken from {other}.")
     return DONE

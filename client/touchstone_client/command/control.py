@@ -6,21 +6,22 @@ import argparse
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import leaf
+from touchstone_client.command.arguments import add_job, leaf
 from touchstone_client.command.exits import DONE
+from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.watching import add_watch, follow
 from touchstone_client.specs import MARKS, status
 
 
 def add(commands: Any) -> None:
     parser = leaf(commands, "cancel", "stop a job; what it has stored is kept", _cancel)
-    parser.add_argument("job", help="a job's id")
+    add_job(parser)
     words = "run what is missing of a failed, cancelled or incomplete job"
     parser = leaf(commands, "retry", words, _retry)
-    parser.add_argument("job", help="a finished job's id")
+    add_job(parser)
     add_watch(parser)
     parser = leaf(commands, "mark", "take a finished run out of rankings and comparisons, or back in", _mark)
-    parser.add_argument("job", help="a finished job's id")
+    add_job(parser)
     parser.add_argument("mark", choices=[*MARKS])
     parser.add_argument("--reason", default="", help="why; needed unless valid")
     parser.add_argument("--superseded-by", default="", metavar="JOB", help="the run in its place")
@@ -28,18 +29,19 @@ def add(commands: Any) -> None:
 
 def _cancel(options: argparse.Namespace) -> int:
     with Client() as client:
-        job = client.cancel(options.job)
+        job = client.cancel(job_of(client, options.job))
     print(f"{job.job_id} is {status(job)}.")
     return DONE
 
 
 def _retry(options: argparse.Namespace) -> int:
     with Client() as client:
-        return follow(client, client.retry(options.job), options)
+        return follow(client, client.retry(job_of(client, options.job)), options)
 
 
 def _mark(options: argparse.Namespace) -> int:
     with Client() as client:
-        result = client.mark(options.job, options.mark, options.reason, options.superseded_by)
+        instead = job_of(client, options.superseded_by) if options.superseded_by else ""
+        result = client.mark(job_of(client, options.job), options.mark, options.reason, instead)
     print(f"{result.job_id} is {result.mark or 'valid'}.")
     return DONE

@@ -7,19 +7,28 @@ import sys
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import count, leaf
+from touchstone_client.command.arguments import Suggestions, count, leaf, of_files
+from touchstone_client.command.conditions import add_conditions, conditions
 from touchstone_client.command.exits import DONE
+from touchstone_client.command.job_ids import job_of
 from touchstone_client.requests import Export, JobFilters, recent
-from touchstone_client.specs import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, STATES
+from touchstone_client.specs import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, OF_ITEMS, STATES
+
+_TAKEN = {"batch": ("jsonl", "csv"), "golden": ("jsonl",)}
+"""Formats of the kinds that have not all of them, the first one by default."""
 
 
 def add(commands: Any) -> None:
     words = "write jobs, metrics or items as CSV, JSON, JSONL or Parquet"
     parser = leaf(commands, "export", words, _export)
-    parser.add_argument("kind", choices=[*EXPORT_KINDS], help="what a row is")
-    parser.add_argument("--job", default="", help="the job; needed for items")
-    parser.add_argument("--format", choices=[*EXPORT_FORMATS], default="csv", help="(default: csv)")
-    parser.add_argument("--output", "-o", default="-", metavar="FILE", help="a file (default: stdout)")
+    words = "what a row is (batch: as OpenAI's batch output; golden: examples for fine-tuning), or a job's id"
+    parser.add_argument("what", choices=Suggestions(EXPORT_KINDS), metavar="KIND|JOB", help=words)
+    parser.add_argument("--job", default="", help="the job; needed for items, batch and golden")
+    words = "with a job's id in the first place: what a row is (default: items)"
+    parser.add_argument("--kind", choices=[*EXPORT_KINDS], default="", help=words)
+    words = "(default: csv; of batch and golden jsonl)"
+    parser.add_argument("--format", choices=[*EXPORT_FORMATS], default="", help=words)
+    of_files(parser.add_argument("--output", "-o", default="-", metavar="FILE", help="a file (default: stdout)"))
     parser.add_argument("--model", default="", help="of jobs and metrics: exact model id")
     parser.add_argument("--suite", default="", help="of jobs and metrics")
     parser.add_argument("--status", choices=[*STATES], action="append", default=[], help="of jobs and metrics")
@@ -28,45 +37,55 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--days", type=count, default=0, metavar="N", help="of jobs and metrics: created in so many days"
     )
-    parser.add_argument("--task", default="", help="of items")
     parser.add_argument("--filter", choices=[*ITEM_FILTERS], default="all", help="of items (default: all)")
-    parser.add_argument("--query", default="", metavar="TEXT", help="of items: text that they contain")
     parser.add_argument("--baseline", default="", metavar="JOB", help="of items: a job to compare with")
+    add_conditions(parser, "of items: ")
 
 
 def _export(options: argparse.Namespace) -> int:
-    if options.kind == "items" and not options.job:
-        options.parser.error("items need --job")
-    if options.kind == "jobs" and options.job:
-        options.parser.error("--job is for items and metrics")
-    if options.kind != "items" and (options.task or options.query or options.baseline or options.filter != "all"):
-        options.parser.error("--task, --filter, --query and --baseline are for items")
+    kind, job = _kind_and_job(options)
+    format = options.format or _TAKEN.get(kind, ("csv",))[0]
+    if format not in _TAKEN.get(kind, EXPORT_FORMATS):
+        options.parser.error(f"{kind} comes as {' or '.join(_TAKEN[kind])}")
     to_stdout = options.output == "-"
-    if to_stdout and options.format == "parquet" and sys.stdout.isatty():
+    if to_stdout and format == "parquet" and sys.stdout.isatty():
         options.parser.error("parquet is not for a terminal: name a file with --output")
-    what = _what(options)
     with Client() as client:
+        what = _what(client, options, job)
         if to_stdout:
-            for piece in client.export(options.kind, options.format, **what):
+            for piece in client.export(kind, format, **what):
                 sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
         else:
-            size = client.export_file(options.output, options.kind, options.format, **what)
+            size = client.export_file(options.output, kind, format, **what)
             print(f"{options.output}: {size:,} bytes", file=sys.stderr)
     return DONE
 
 
-def _what(options: argparse.Namespace) -> Export:
-    if options.job:
-        return {
-            "job_id": options.job,
-            "items": {
-                "task": options.task,
-                "filter": options.filter,
-                "query": options.query,
-                "baseline_job_id": options.baseline,
-            },
-        }
+def _kind_and_job(options: argparse.Namespace) -> tuple[str, str]:
+    """Both orders: `export items --job JOB` and `export JOB --kind items`."""
+    named = options.what in EXPORT_KINDS
+    kind, job = (options.what, options.job) if named else (options.kind or "items", options.what)
+    if named and options.kind not in ("", kind):
+        options.parser.error(f"--kind is {options.kind}, and {kind} stands before it")
+    if not named and options.job:
+        options.parser.error(f"two jobs are named: {job} and {options.job}")
+    if kind in OF_ITEMS and not job:
+        options.parser.error(f"{kind} need{'s' if kind != 'items' else ''} --job")
+    if kind == "jobs" and job:
+        options.parser.error("a job is named only for items and metrics")
+    of_items = (*conditions(options).values(), options.baseline, options.filter != "all")
+    if kind not in OF_ITEMS and any(of_items):
+        options.parser.error("--task, --filter, --query, --baseline and the like are for items")
+    return kind, job
+
+
+def _what(client: Client, options: argparse.Namespace, job: str) -> Export:
+    if job:
+        items = conditions(options)
+        items["filter"] = options.filter
+        items["baseline_job_id"] = job_of(client, options.baseline) if options.baseline else ""
+        return {"job_id": job_of(client, job), "items": items}
     filters: JobFilters = {
         "model": options.model,
         "suite": options.suite,

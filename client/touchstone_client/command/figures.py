@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from touchstone.v1 import job_pb2
@@ -24,10 +26,37 @@ def text(value: object) -> str:
     return str(value)
 
 
+def counted(number: int, noun: str) -> str:
+    """1 row, 2 rows."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def excerpt(value: object, width: int = 60) -> str:
     """One line of a long text."""
     line = " ".join(text(value).split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def whole(value: float | None) -> str:
+    """A count that is an estimate: 1,204."""
+    return MISSING if value is None else f"{value:,.0f}"
+
+
+def dollars(value: float | None) -> str:
+    """$12.30, and below a dollar two figures: $0.42, $0.0042."""
+    if value is None:
+        return MISSING
+    if value == 0 or value >= 1:
+        return f"${value:,.2f}"
+    return f"${value:.{1 - math.floor(math.log10(value))}f}"
+
+
+def size(count: float) -> str:
+    """12.3 MB, in powers of ten."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"
 
 
 def score(value: float | None) -> str:

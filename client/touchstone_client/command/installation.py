@@ -13,7 +13,7 @@ from touchstone_client.command.documents import document, word
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import left, moment, text, when
 from touchstone_client.command.output import Column, Report, Table, show
-from touchstone_client.specs import status
+from touchstone_client.specs import status, suite_of, work_of
 
 _JOBS = (
     Column("place", "place", lambda place: str(place or ""), right=True),
@@ -21,7 +21,8 @@ _JOBS = (
     Column("status", "status"),
     Column("model_name", "model"),
     Column("endpoint", "endpoint", extra=True),
-    Column("benchmark_suite", "suite"),
+    Column("work", "suite", data=False),
+    Column("benchmark_suite", ""),
     Column("owner", "owner", extra=True),
     Column("priority", "priority", extra=True),
     Column("items_done", "done", right=True),
@@ -67,7 +68,8 @@ _SUITES = (
 
 
 def add(commands: Any) -> None:
-    _leaf(commands, "queue", "show who runs and who waits", _queue)
+    parser = _leaf(commands, "queue", "show who runs and who waits", _queue)
+    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only this project's jobs")
     _leaf(commands, "evaluators", "list the processes that run jobs", _evaluators)
     _leaf(commands, "endpoints", "list the ways to reach models", _endpoints)
     parser = _leaf(commands, "models", "list models", _models)
@@ -83,11 +85,15 @@ def _leaf(commands: Any, name: str, words: str, do: Do) -> argparse.ArgumentPars
 
 def _queue(options: argparse.Namespace) -> int:
     with Client() as client:
-        queue = client.queue()
+        queue = client.queue(options.project_id)
     facts = {"running": f"{len(queue.running)} of {queue.slots}", "evaluators": text(queue.evaluators)}
-    rows = [_job(job) for job in (*queue.running, *queue.pending)]
-    show(Report([Table(_JOBS, rows)], facts=facts, document=document(queue)), options.format)
+    show(Report([live([*queue.running, *queue.pending])], facts=facts, document=document(queue)), options.format)
     return DONE
+
+
+def live(jobs: Iterable[job_pb2.Job]) -> Table:
+    """Jobs with their places and how far they are."""
+    return Table(_JOBS, [_job(job) for job in jobs])
 
 
 def _job(job: job_pb2.Job) -> Sequence[Any]:
@@ -97,7 +103,8 @@ def _job(job: job_pb2.Job) -> Sequence[Any]:
         status(job),
         job.spec.model,
         job.spec.endpoint,
-        job.spec.suite.suite,
+        work_of(job.spec),
+        suite_of(job.spec),
         job.owner,
         word(job_pb2.Priority.Name(job.spec.priority), "Priority"),
         job.progress.items_done,

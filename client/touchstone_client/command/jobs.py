@@ -11,19 +11,21 @@ from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import add_format, add_limit, count, leaf
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import moment, score, span, when
+from touchstone_client.command.figures import counted, excerpt, moment, score, span, when
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.errors import ClientError
 from touchstone_client.requests import JobFilters, ScoredJob
-from touchstone_client.specs import STATES, mode_of, status
+from touchstone_client.specs import PILOT, STATES, mode_of, status, suite_of, work_of
 
 _COLUMNS = (
     Column("job_id", "job"),
     Column("status", "status"),
     Column("model_name", "model"),
     Column("endpoint", "endpoint", extra=True),
-    Column("benchmark_suite", "suite"),
+    Column("work", "suite", lambda name: excerpt(name, 40), data=False),
+    Column("benchmark_suite", ""),
+    Column("dataset_name", ""),
     Column("mode", "mode"),
     Column("shots", "shots", lambda number: str(number or ""), right=True),
     Column("part", "part", data=False),
@@ -35,6 +37,7 @@ _COLUMNS = (
     Column("ci95_high", ""),
     Column("accuracy", "accuracy", score, right=True, extra=True),
     Column("items", "items", right=True, extra=True),
+    Column("labels", ""),
     Column("owner", "owner", extra=True),
     Column("project_id", "project", lambda number: str(number or ""), extra=True),
     Column("created_at", "created", when),
@@ -85,7 +88,7 @@ def _list(options: argparse.Namespace) -> int:
 def _history(options: argparse.Namespace) -> int:
     with Client() as client:
         table = _table(client, islice(client.history(options.days, **_filters(options)), options.limit))
-    note = f"{len(table.rows):,} runs. Last {options.days} days"
+    note = f"{counted(len(table.rows), 'run')}. Last {options.days} days"
     document = {
         "history": table.records(),
         "total_runs": len(table.rows),
@@ -109,8 +112,13 @@ def _tasks(client: Client) -> dict[str, int]:
         return {}
 
 
-def _part(work: job_pb2.SuiteWork, tasks: Mapping[str, int]) -> str:
-    """2 of 9 tasks, limit 40; empty for whole suites."""
+def _part(spec: job_pb2.JobSpec, tasks: Mapping[str, int]) -> str:
+    """2 of 9 tasks, limit 40, pilot; empty for whole suites and datasets."""
+    part = f"limit {spec.dataset.limit}" if spec.dataset.limit else _part_of_suite(spec.suite, tasks)
+    return ", ".join(filter(None, (part, "pilot" if PILOT in spec.labels else "")))
+
+
+def _part_of_suite(work: job_pb2.SuiteWork, tasks: Mapping[str, int]) -> str:
     chosen = len(work.tasks)
     of = f" of {tasks[work.suite]}" if work.suite in tasks else ""
     parts = [f"{chosen}{of} {'task' if chosen == 1 and not of else 'tasks'}"] if chosen else []
@@ -127,18 +135,21 @@ def _row(scored: ScoredJob, tasks: Mapping[str, int]) -> Sequence[Any]:
         status(job),
         job.spec.model,
         job.spec.endpoint,
-        work.suite,
+        work_of(job.spec),
+        suite_of(job.spec),
+        job.spec.dataset.name,
         mode_of(job),
         work.shots,
-        _part(work, tasks),
+        _part(job.spec, tasks),
         list(work.tasks),
-        work.limit or None,
+        (job.spec.dataset.limit or work.limit) or None,
         optional(whole, "mean") if whole else None,
         (low, high),
         low,
         high,
         optional(averages["accuracy"], "mean") if "accuracy" in averages else None,
         job.progress.items_total,
+        dict(job.spec.labels),
         job.owner,
         job.spec.project_id,
         moment(job.created_at),

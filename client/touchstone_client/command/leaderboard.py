@@ -12,9 +12,10 @@ from touchstone_client.client import Client
 from touchstone_client.command.arguments import add_format, add_limit, leaf
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import moment, places, score, signed, span, when
+from touchstone_client.command.figures import counted, moment, places, score, signed, span, when
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
+from touchstone_client.errors import InvalidError, NotFoundError
 from touchstone_client.specs import MODES
 
 _COLUMNS = (
@@ -39,6 +40,7 @@ _COLUMNS = (
     Column("not_ranked_reason", ""),
     Column("remark", "", lambda remark: remark or "", data=False),
 )
+_USUAL, _SCORE = "accuracy", "score"
 _SHORT = 12
 """Characters of a configuration's hash in tables."""
 
@@ -46,7 +48,7 @@ _SHORT = 12
 def add(commands: Any) -> None:
     parser = leaf(commands, "leaderboard", "rank models on a suite", _leaderboard)
     parser.add_argument("--suite", default="glue", help="(default: glue)")
-    parser.add_argument("--metric", default="accuracy", help="a metric, or score (default: accuracy)")
+    parser.add_argument("--metric", default="", help="a metric, or score (default: accuracy where there is one)")
     parser.add_argument("--mode", choices=[*MODES], default="generate")
     parser.add_argument("--endpoint", "--provider", default="", help="only this endpoint's models")
     parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only this project's runs")
@@ -57,22 +59,34 @@ def add(commands: Any) -> None:
 
 def _leaderboard(options: argparse.Namespace) -> int:
     with Client() as client:
-        board = client.leaderboard(
-            options.suite,
-            options.metric,
-            mode=options.mode,
-            limit=options.limit,
-            item_set=options.item_set,
-            endpoint=options.endpoint,
-            project_id=options.project_id,
-        )
+        metric = options.metric or _USUAL
+        try:
+            board = _board(client, options, metric)
+        except (InvalidError, NotFoundError):
+            if options.metric:
+                raise
+            # A suite without accuracy; what else is wrong is refused again.
+            metric = _SCORE
+            board = _board(client, options, metric)
     columns = [
-        replace(column, title={"score": options.metric, "remark": "remark"}.get(column.name, column.title))
+        replace(column, title={"score": metric, "remark": "remark"}.get(column.name, column.title))
         for column in _COLUMNS
     ]
     table = Table(columns, [_row(entry) for entry in board.entries])
     show(Report([table], notes=_notes(board), document=_document(board)), options.format)
     return DONE
+
+
+def _board(client: Client, options: argparse.Namespace, metric: str) -> results_service_pb2.GetLeaderboardResponse:
+    return client.leaderboard(
+        options.suite,
+        metric,
+        mode=options.mode,
+        limit=options.limit,
+        item_set=options.item_set,
+        endpoint=options.endpoint,
+        project_id=options.project_id,
+    )
 
 
 def _row(entry: metric_pb2.LeaderboardEntry) -> Sequence[Any]:
@@ -118,7 +132,7 @@ def _document(board: results_service_pb2.GetLeaderboardResponse) -> dict[str, An
 def _notes(board: results_service_pb2.GetLeaderboardResponse) -> list[str]:
     if not board.entries:
         return ["No run has finished here yet. Start one: touchstone run"]
-    notes = [f"{board.total_models:,} configurations ranked on {board.items:,} items."]
+    notes = [f"{counted(board.total_models, 'configuration')} ranked on {counted(board.items, 'item')}."]
     if board.subset:
-        notes.append(f"Subset: {board.items:,} of {board.published_items:,} items.")
+        notes.append(f"Subset: {board.items:,} of {counted(board.published_items, 'item')}.")
     return notes

@@ -8,16 +8,18 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from touchstone_client.command import marks
 from touchstone_client.command.figures import MISSING, text
+from touchstone_client.command.marks import Cell, Part
 
-FORMATS = ("table", "json", "csv", "markdown")
+FORMATS = ("table", "json", "jsonl", "csv", "markdown")
 STYLES = {
     "completed": "green",
     "failed": "red",
@@ -41,11 +43,12 @@ _FOLDED = 24
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` is the key in JSON and CSV; `title` the heading of tables, empty to leave the column out of them."""
+    """`name` is the key in JSON and CSV; `title` the heading of tables, empty to leave the column out of them; `show`
+    makes a cell, of parts where some of it is marked."""
 
     name: str
     title: str
-    show: Callable[[Any], str] = text
+    show: Callable[[Any], str | Cell] = text
     right: bool = False
     data: bool = True
     """Part of JSON and CSV."""
@@ -71,14 +74,14 @@ class Table:
             for row in self.rows
         ]
 
-    def seen(self) -> tuple[list[Column], list[list[str]]]:
+    def seen(self) -> tuple[list[Column], list[list[Cell]]]:
         """Columns and cells as people see them, without columns that no row has anything in.
 
         Models' texts may hold control characters, which terminals would obey.
         """
         headed = [place for place, column in enumerate(self.columns) if column.title]
         cells = {place: [_seen(self.columns[place], row[place]) for row in self.rows] for place in headed}
-        filled = [place for place in headed if not self.rows or {*cells[place]} - {"", MISSING}]
+        filled = [place for place in headed if not self.rows or {*map(marks.plain, cells[place])} - {"", MISSING}]
         return (
             [self.columns[place] for place in filled],
             [[cells[place][row] for place in filled] for row in range(len(self.rows))],
@@ -87,7 +90,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a command prints. CSV is `csv`, or the first table without one; JSON is `document`, or that table's rows."""
+    """What a command prints. CSV and JSON Lines are `csv`, or the first table without one; JSON is `document`, or that
+    table's rows."""
 
     tables: Sequence[Table]
     facts: Mapping[str, str] | None = None
@@ -97,35 +101,44 @@ class Report:
     csv: Table | None = None
 
 
-def show(report: Report, format: str) -> None:
-    """Prints to stdout."""
+def show(report: Report, format: str, file: TextIO | None = None) -> None:
+    """Prints to stdout, or to `file`."""
+    file = file or sys.stdout
     if format == "json":
         value = report.tables[0].records() if report.document is None else report.document
-        print(json.dumps(value, indent=2, ensure_ascii=False))
+        print(json.dumps(value, indent=2, ensure_ascii=False), file=file)
+    elif format == "jsonl":
+        for record in (report.csv or report.tables[0]).records():
+            print(json.dumps(record, ensure_ascii=False), file=file)
     elif format == "csv":
-        _csv(report.csv or report.tables[0])
+        _csv(report.csv or report.tables[0], file)
     elif format == "markdown":
-        print(markdown(report))
-    elif coloured():
-        _coloured(report)
+        print(markdown(report), file=file)
+    elif coloured(file):
+        _coloured(report, file)
     else:
-        print(plain(report))
+        print(plain(report), file=file)
 
 
-def coloured() -> bool:
-    """Whether stdout is a terminal that may be written to in colour (no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def coloured(file: TextIO) -> bool:
+    """Whether it is a terminal that may be written to in colour (no-color.org)."""
+    return file.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _seen(column: Column, value: Any) -> str:
-    cell = column.show(value)
+def _seen(column: Column, value: Any) -> Cell:
+    shown = column.show(value)
+    parts = [Part(shown)] if isinstance(shown, str) else shown
     kept = "\n\t" if column.whole else ""
-    return cell if cell.isprintable() else "".join(c if c.isprintable() or c in kept else "�" for c in cell)
+    return [part._replace(text=_printable(part.text, kept)) for part in parts]
 
 
-def _csv(table: Table) -> None:
+def _printable(text: str, kept: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in kept else "�" for c in text)
+
+
+def _csv(table: Table, file: TextIO) -> None:
     names = [column.name for column in table.columns if column.data]
-    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer = csv.DictWriter(file, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in record.items()} for record in table.records())
 
@@ -134,30 +147,32 @@ def _cell(value: Any) -> Any:
     """A CSV cell. A text that a spreadsheet would take for a formula gets an apostrophe, as in exports."""
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def markdown(report: Report) -> str:
     blocks = [f"# {report.heading}"] if report.heading else []
     if report.facts:
-        blocks.append("\n".join(f"- {name}: {_escaped(value)}" for name, value in report.facts.items()))
+        blocks.append("\n".join(f"- {name}: {_markdown(value)}" for name, value in report.facts.items()))
     for table in report.tables:
         columns, cells = table.seen()
         lines = [
             [column.title for column in columns],
             ["---:" if column.right else "---" for column in columns],
-            *([_escaped(cell) for cell in row] for row in cells),
+            *([marks.markdown(cell) for cell in row] for row in cells),
         ]
         if table.title:
             blocks.append(f"## {table.title}")
         blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     if report.notes:
-        blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))
+        blocks.append("\n".join(f"- {_markdown(note)}" for note in report.notes))
     return "\n\n".join(blocks)
 
 
-def _escaped(cell: str) -> str:
-    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+def _markdown(text: str) -> str:
+    return marks.markdown([Part(text)])
 
 
 def plain(report: Report) -> str:
@@ -168,7 +183,7 @@ def plain(report: Report) -> str:
         blocks.append("\n".join(f"{name:<{wide}}  {value}" for name, value in report.facts.items()))
     for table in report.tables:
         columns, cells = table.seen()
-        rows = [[column.title for column in columns], *cells]
+        rows = [[column.title for column in columns], *([marks.plain(cell) for cell in row] for row in cells)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
         # Further lines of a text stand below its first one.
         starts = [sum(widths[:place]) + 2 * place for place in range(len(columns))]
@@ -184,8 +199,8 @@ def plain(report: Report) -> str:
     return "\n\n".join(blocks)
 
 
-def _coloured(report: Report) -> None:
-    console = Console(highlight=False)
+def _coloured(report: Report, file: TextIO) -> None:
+    console = Console(file=file, highlight=False)
     if report.heading:
         console.print(Text(report.heading, style="bold"))
     for name, value in (report.facts or {}).items():
@@ -199,7 +214,7 @@ def _coloured(report: Report) -> None:
         for column in (columns[place] for place in places):
             made.add_column(column.title, justify="right" if column.right else "left", no_wrap=not column.fold)
         for row in cells:
-            made.add_row(*(Text(row[place], style=STYLES.get(row[place], "")) for place in places))
+            made.add_row(*(marks.coloured(row[place], STYLES.get(marks.plain(row[place]), "")) for place in places))
         console.print(made)
     if left_out:
         console.print(Text("Some columns do not fit here: a wider terminal or --format json has them.", style="dim"))
@@ -207,10 +222,10 @@ def _coloured(report: Report) -> None:
         console.print(Text(note))
 
 
-def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Cell]], width: int) -> list[int]:
     """Places of the columns that fit: half a job's id helps nobody, so whole columns go, those marked extra first."""
     wide = [
-        _FOLDED if column.fold else max(len(column.title), *(len(row[place]) for row in cells), 1)
+        _FOLDED if column.fold else max(len(column.title), *(len(marks.plain(row[place])) for row in cells), 1)
         for place, column in enumerate(columns)
     ]
     places = list(range(len(columns)))

@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import leaf
+from touchstone_client.command.arguments import add_job, leaf, money
+from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.watching import add_watch, follow
 from touchstone_client.specs import RERUN
 
@@ -14,7 +15,7 @@ from touchstone_client.specs import RERUN
 def add(commands: Any) -> None:
     words = "ask again for the items of a job that ended badly, and take its other answers"
     parser = leaf(commands, "rerun", words, _rerun, f"Makes a new job: {words}.")
-    parser.add_argument("job", help="a finished job's id")
+    add_job(parser)
     parser.add_argument(
         "--outcome", choices=[*RERUN], action="append", required=True, help="how those items ended; may be repeated"
     )
@@ -22,11 +23,14 @@ def add(commands: Any) -> None:
     parser.add_argument("--max-tokens", "--num-predict", type=int, metavar="N", help=words)
     words = "context window, instead of the job's"
     parser.add_argument("--context-length", "--num-ctx", type=int, metavar="N", help=words)
+    words = "most that the new job may cost in US dollars, instead of the job's"
+    parser.add_argument("--budget-usd", type=money, metavar="USD", help=words)
     add_watch(parser)
 
 
 def _rerun(options: argparse.Namespace) -> int:
     outcomes = [RERUN[word] for word in options.outcome]
     with Client() as client:
-        job = client.rerun(options.job, outcomes, options.max_tokens, options.context_length)
+        job_id = job_of(client, options.job)
+        job = client.rerun(job_id, outcomes, options.max_tokens, options.context_length, options.budget_usd)
         return follow(client, job, options)

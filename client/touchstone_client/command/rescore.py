@@ -1,4 +1,4 @@
-"""`touchstone rescore`: stored answers under the present scorer."""
+"""`touchstone rescore`: stored answers under the present scorer, or another one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import argparse
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import leaf
+from touchstone_client.command.arguments import add_job, leaf
+from touchstone_client.command.job_ids import job_of
+from touchstone_client.command.scoring import add_scoring, given, scoring_of
 from touchstone_client.command.watching import add_watch, follow
 
 
 def add(commands: Any) -> None:
     words = "score a job's stored answers again, without asking the model"
-    parser = leaf(commands, "rescore", words, _rescore, f"Makes a new job: {words}.")
-    parser.add_argument("job", help="a finished job's id")
+    more = " Of uploaded rows another scorer, reference or option may be said; what is not stays as it was."
+    parser = leaf(commands, "rescore", words, _rescore, f"Makes a new job: {words}.{more}")
+    add_job(parser)
+    add_scoring(parser, "the run's own")
     add_watch(parser)
 
 
 def _rescore(options: argparse.Namespace) -> int:
     with Client() as client:
-        return follow(client, client.rescore(options.job), options)
+        job_id = job_of(client, options.job)
+        scoring = scoring_of(options, client.job(job_id).spec.dataset.scoring) if given(options) else None
+        return follow(client, client.rescore(job_id, scoring), options)

@@ -1,4 +1,4 @@
-"""`touchstone status` and `results`: one job."""
+"""`touchstone status` and `results`: one job, or all that live."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command import scores
-from touchstone_client.command.arguments import add_format, leaf
+from touchstone_client.command.arguments import JOB, add_format, add_job, leaf
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import MISSING, left, rate, text
+from touchstone_client.command.figures import MISSING, dollars, left, rate, text
+from touchstone_client.command.installation import live
+from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.command.watching import watch
-from touchstone_client.specs import status
+from touchstone_client.command.watching_several import code_of, ends, interrupted
+from touchstone_client.specs import status, work_of
 
 _TASKS = (
     Column("task", "task"),
@@ -27,28 +30,48 @@ _TASKS = (
 
 
 def add(commands: Any) -> None:
-    parser = leaf(commands, "status", "show how far a job is", _status)
-    parser.add_argument("job", help="a job's id")
-    words = "follow it to its end, then print its scores and end with its exit code"
+    parser = leaf(commands, "status", "show how far a job is; without one, all that run or wait", _status)
+    parser.add_argument("job", metavar="JOB", nargs="?", default="", help=f"{JOB}; without it, all live ones")
+    words = "follow to the end, then print scores and end with their exit code"
     parser.add_argument("--watch", "--poll", "-w", action="store_true", help=words)
     add_format(parser)
     parser = leaf(commands, "results", "show what a job has measured so far", _results)
-    parser.add_argument("job", help="a job's id")
+    add_job(parser)
     add_format(parser)
 
 
 def _status(options: argparse.Namespace) -> int:
     with Client() as client:
+        if not options.job:
+            return _all(client, options)
+        job_id = job_of(client, options.job)
         if options.watch:
-            return watch(client, options.job, options.format)
-        job = client.job(options.job)
+            return watch(client, job_id, options.format)
+        job = client.job(job_id)
     show(report(job), options.format)
     return DONE
 
 
+def _all(client: Client, options: argparse.Namespace) -> int:
+    """The jobs that live now; those that come while they are watched are left out."""
+    queue = client.queue()
+    jobs = [*queue.running, *queue.pending]
+    code = DONE
+    if options.watch and jobs:
+        try:
+            jobs = ends(client, jobs)
+        except KeyboardInterrupt:
+            return interrupted()
+        code = code_of(jobs)
+    notes = [] if jobs else ["No job runs or waits."]
+    show(Report([live(jobs)], notes=notes), options.format)
+    return code
+
+
 def _results(options: argparse.Namespace) -> int:
     with Client() as client:
-        show(scores.report(client.job(options.job), client.result(options.job)), options.format)
+        job_id = job_of(client, options.job)
+        show(scores.report(client.job(job_id), client.result(job_id)), options.format)
     return DONE
 
 
@@ -58,6 +81,8 @@ def report(job: job_pb2.Job) -> Report:
     facts = {
         "job": job.job_id,
         "status": status(job),
+        "model": f"{job.spec.model} at {job.spec.endpoint}",
+        "suite": work_of(job.spec),
         "step": progress.current_step,
         "why": job.reason,
         "queue": f"place {progress.queue_position}" if progress.queue_position else "",
@@ -66,6 +91,8 @@ def report(job: job_pb2.Job) -> Report:
         "items/s": rate(progress.items_per_second),
         "tokens/s": rate(progress.tokens_per_second),
         "time": left(progress),
+        "cost": _cost(job),
+        **{f"label {name}": text for name, text in sorted(job.spec.labels.items())},
     }
     rows = [(t.task, t.items_done, t.items_total, t.items_failed, t.running) for t in progress.tasks]
     brief = {
@@ -78,3 +105,14 @@ def report(job: job_pb2.Job) -> Report:
     }
     known = {name: value for name, value in facts.items() if value and value != MISSING}
     return Report([Table(_TASKS, rows)], facts=known, document=brief)
+
+
+def _cost(job: job_pb2.Job) -> str:
+    """$0.42 of $5.00, at most $0.03 more in flight."""
+    progress, budget = job.progress, job.spec.budget_usd
+    if not progress.HasField("cost_usd"):
+        return f"budget {dollars(budget)}" if budget else ""
+    parts = [dollars(progress.cost_usd) + (f" of {dollars(budget)}" if budget else "")]
+    if progress.reserved_usd:
+        parts.append(f"at most {dollars(progress.reserved_usd)} more in flight")
+    return ", ".join(parts)

@@ -1,28 +1,39 @@
-"""`touchstone run`: one model on one suite."""
+"""`touchstone run`: models on a suite, or on an uploaded dataset."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import leaf
-from touchstone_client.command.sampling import add_how, add_what, spec_of
-from touchstone_client.command.watching import add_watch, follow
+from touchstone_client.command.queueing import queue_all
+from touchstone_client.command.watching import add_watch, bare, follow
+from touchstone_client.command.watching_several import follow_several
+from touchstone_client.command.work import add_work, check, specs_of
+from touchstone_client.requests import run_id
 
 
 def add(commands: Any) -> None:
-    words = "evaluate a model on a suite"
-    parser = leaf(commands, "run", words, _run, "Queues a job, follows it to its end and prints its scores.")
-    add_what(parser)
-    add_how(parser)
+    words = "evaluate models on a suite or a dataset"
+    parser = leaf(commands, "run", words, _run, "Queues a job a model, follows them to their end and prints scores.")
+    add_work(parser)
     parser.add_argument("--request-id", default="", metavar="ID", help="repeated runs with the same id make one job")
     parser.add_argument("--webhook-url", default="", metavar="URL", help="told when the job is finished")
     add_watch(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
+    check(options)
     with Client() as client:
-        spec = spec_of(client, options)
-        spec.webhook_url = options.webhook_url
-        return follow(client, client.run(spec, options.request_id), options)
+        specs = specs_of(client, options)
+        for _, spec in specs:
+            spec.webhook_url = options.webhook_url
+        alone = len(specs) == 1
+        jobs = queue_all(client, [(spec, run_id(options.request_id, target, alone)) for target, spec in specs])
+        if alone:
+            return follow(client, jobs[0], options)
+        for job in jobs:
+            print(job.job_id, file=sys.stdout if bare(options) else sys.stderr, flush=True)
+        return follow_several(client, jobs, options)

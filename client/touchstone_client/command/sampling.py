@@ -1,21 +1,22 @@
-"""The arguments that say what runs: suite, model, parameters. `run`, `gate` and `schedules create` share them."""
+"""What runs: suite, model, parameters. `run`, `estimate`, `gate` and `schedules create` share these arguments."""
 
 from __future__ import annotations
 
 import argparse
 
 from touchstone.v1 import job_pb2
+from touchstone_client import targets
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import count, json_object, names
-from touchstone_client.errors import InvalidError
 from touchstone_client.specs import MODES, PRIORITIES, sampling_parameters, suite_spec
+from touchstone_client.targets import Target
 
 PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty")
 """Names of sampling parameters, in arguments and in protos."""
 
 
 def add_what(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Suite, endpoint, model."""
+    """Suite, endpoint, model: one model on one suite."""
     parser.add_argument("--suite", required=required, help="a suite, e.g. glue; lm_eval:<task> where that is enabled")
     parser.add_argument(
         "--endpoint", "--provider", required=required, help="an endpoint's name, or its kind when only one has it"
@@ -49,11 +50,14 @@ def add_how(parser: argparse.ArgumentParser) -> None:
 
 def spec_of(client: Client, options: argparse.Namespace) -> job_pb2.JobSpec:
     """What the arguments ask for. Raises InvalidError for an endpoint kind that several endpoints have."""
-    parameters = {name: getattr(options, name) for name in PARAMETERS}
+    return suite_spec_of(options, Target(options.model, endpoint_of(client, options.endpoint)))
+
+
+def suite_spec_of(options: argparse.Namespace, target: Target) -> job_pb2.JobSpec:
     return suite_spec(
         options.suite,
-        endpoint=endpoint_of(client, options.endpoint),
-        model=options.model,
+        endpoint=target.endpoint,
+        model=target.model,
         mode=options.mode or "generate",
         tasks=options.tasks,
         limit=options.limit,
@@ -61,7 +65,7 @@ def spec_of(client: Client, options: argparse.Namespace) -> job_pb2.JobSpec:
         repeats=options.repeats,
         seed=options.sample_seed,
         stream=options.stream,
-        sampling=sampling_parameters(options.custom_config, **parameters),
+        sampling=parameters_of(options),
         priority=options.priority,
         project_id=options.project_id,
         time_limit_s=options.time_limit,
@@ -69,12 +73,10 @@ def spec_of(client: Client, options: argparse.Namespace) -> job_pb2.JobSpec:
     )
 
 
+def parameters_of(options: argparse.Namespace) -> job_pb2.Sampling:
+    return sampling_parameters(options.custom_config, **{name: getattr(options, name) for name in PARAMETERS})
+
+
 def endpoint_of(client: Client, word: str) -> str:
-    """The endpoint of this name, else the only one of this kind, else the word, which the scheduler then refuses."""
-    endpoints = list(client.endpoints())
-    of_kind = [known.endpoint for known in endpoints if known.kind == word]
-    if any(known.endpoint == word for known in endpoints) or not of_kind:
-        return word
-    if len(of_kind) > 1:
-        raise InvalidError.of(f"Several endpoints are of kind {word}: {', '.join(of_kind)}. Name one of them.")
-    return of_kind[0]
+    """As `targets.endpoint_of`, of what the installation has."""
+    return targets.endpoint_of(word, list(client.endpoints()))

@@ -12,6 +12,7 @@ from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, when
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.sampling import add_how, add_what, spec_of
+from touchstone_client.specs import suite_of
 
 _COLUMNS = (
     Column("schedule_id", "schedule"),
@@ -32,6 +33,7 @@ def add(commands: Any) -> None:
     verbs = group(commands, "schedules", "run jobs again and again")
     parser = leaf(verbs, "list", "list schedules", _list)
     parser.add_argument("--owner", default="", metavar="USER")
+    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only this project's")
     add_format(parser)
     parser = leaf(verbs, "create", "run a job whenever a cron expression says", _create)
     words = "minute, hour, day of the month, month, day of the week, e.g. '0 3 * * 1'"
@@ -54,13 +56,13 @@ def _list(options: argparse.Namespace) -> int:
                 s.time_zone,
                 s.spec.model,
                 s.spec.endpoint,
-                s.spec.suite.suite,
+                suite_of(s.spec),
                 s.owner,
                 moment(s.next_at),
                 s.last_job_id,
                 s.last_problem,
             )
-            for s in client.schedules(options.owner)
+            for s in client.schedules(options.owner, options.project_id)
         ]
     show(Report([Table(_COLUMNS, rows)]), options.format)
     return DONE

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.documents import document
-from touchstone_client.command.figures import moment, score, span
+from touchstone_client.command.figures import dollars, moment, score, span
+from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
+from touchstone_client.command.scoring import words
 from touchstone_client.errors import ClientError
-from touchstone_client.specs import status
+from touchstone_client.specs import status, work_of
 
 _COLUMNS = (
     Column("task", "task"),
@@ -36,11 +39,48 @@ def print_scores(client: Client, job: job_pb2.Job, format: str) -> None:
     except ClientError as error:
         print(f"touchstone: no scores yet: {error.message}", file=sys.stderr)
         return
-    show(Report([metrics(result)], document=_document(job, result)), format)
+    table = metrics(result)
+    # Of a dataset without references there is nothing to show but what became of its rows.
+    facts = None if table.rows else _outcomes(result)
+    show(Report([table] if table.rows else [], facts=facts, document=_document(job, result), csv=table), format)
+    _tell(result)
+
+
+def print_several(client: Client, jobs: Sequence[job_pb2.Job], format: str) -> None:
+    """As `print_scores`, a table a job."""
+    called = labels(jobs)
+    results = [(job, client.result(job.job_id)) for job in jobs]
+    tables = [replace(metrics(result), title=called[job.job_id]) for job, result in results]
+    rows = [(job.job_id, job.spec.model, *row) for job, result in results for row in metrics(result).rows]
+    columns = (Column("job_id", "job"), Column("model_name", "model"), *_COLUMNS)
+    filled = [table for table in tables if table.rows]
+    show(Report(filled, document=[_document(job, result) for job, result in results], csv=Table(columns, rows)), format)
+    for job, result in results:
+        _tell(result, f"{called[job.job_id]}: ")
+
+
+def _tell(result: metric_pb2.JobResult, whose: str = "") -> None:
     if result.items_reused:
-        print(f"touchstone: {result.items_reused:,} answers were taken from the store.", file=sys.stderr)
+        print(f"touchstone: {whose}{result.items_reused:,} answers were taken from the store.", file=sys.stderr)
     if result.not_ranked_reason:
-        print(f"touchstone: not ranked: {result.not_ranked_reason}", file=sys.stderr)
+        print(f"touchstone: {whose}not ranked: {result.not_ranked_reason}", file=sys.stderr)
+
+
+def _outcomes(result: metric_pb2.JobResult) -> dict[str, str]:
+    """What became of the items, and what they took."""
+    counts = result.outcomes
+    facts = {field.name.replace("_", " "): getattr(counts, field.name) for field in counts.DESCRIPTOR.fields}
+    return {name: f"{count:,}" for name, count in facts.items() if count} | taken(result)
+
+
+def taken(result: metric_pb2.JobResult) -> dict[str, str]:
+    """Tokens and money."""
+    known = {
+        "tokens in": f"{result.input_tokens:,}" if result.input_tokens else "",
+        "tokens out": f"{result.output_tokens:,}" if result.output_tokens else "",
+        "cost": dollars(result.cost_usd) if result.HasField("cost_usd") else "",
+    }
+    return {name: words for name, words in known.items() if words}
 
 
 def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
@@ -49,7 +89,8 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "job": job.job_id,
         "status": status(job) + (", incomplete" if job.incomplete else ""),
         "model": f"{job.spec.model} at {job.spec.endpoint}",
-        "suite": job.spec.suite.suite + (", subset" if job.subset else ""),
+        "suite": work_of(job.spec) + (", subset" if job.subset else ""),
+        "scored by": words(job.spec.dataset.scoring) if job.spec.HasField("dataset") else "",
         "created": moment(job.created_at),
         "finished": moment(job.finished_at),
         "configuration": job.receipt.configuration,
@@ -57,6 +98,8 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "not ranked": result.not_ranked_reason,
         "mark": f"{result.mark}: {result.mark_reason}" if result.mark else "",
         "score": result.score_rule,
+        **(_outcomes(result) if job.spec.HasField("dataset") else taken(result)),
+        **{f"label {name}": text for name, text in sorted(job.spec.labels.items())},
     }
     known = {name: value for name, value in facts.items() if value}
     return Report([metrics(result)], facts=known, document=_document(job, result))

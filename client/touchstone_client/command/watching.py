@@ -1,4 +1,4 @@
-"""Follows a job in the terminal: its id and its scores on stdout, how far it is on stderr."""
+"""Follows jobs in the terminal: ids and scores on stdout, how far they are on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import add_format
 from touchstone_client.command.exits import DONE, FAILED, INTERRUPTED
-from touchstone_client.command.figures import left, rate
+from touchstone_client.command.figures import dollars, left, rate
 from touchstone_client.command.flags import in_flags
 from touchstone_client.command.scores import print_scores
 
@@ -28,9 +28,13 @@ def follow(client: Client, job: job_pb2.Job, options: argparse.Namespace) -> int
 
     In the formats for programs the id is in what is printed at the end, and on stderr before.
     """
-    bare = options.no_watch or options.format in ("table", "markdown")
-    print(job.job_id, file=sys.stdout if bare else sys.stderr, flush=True)
+    print(job.job_id, file=sys.stdout if bare(options) else sys.stderr, flush=True)
     return DONE if options.no_watch else watch(client, job.job_id, options.format)
+
+
+def bare(options: argparse.Namespace) -> bool:
+    """Whether ids stand by themselves on stdout: not before what a program reads."""
+    return options.no_watch or options.format in ("table", "markdown")
 
 
 def watch(client: Client, job_id: str, format: str) -> int:
@@ -96,6 +100,9 @@ def figures(job: job_pb2.Job) -> str:
         parts.append(remaining)
     if progress.items_failed:
         parts.append(f"{progress.items_failed:,} failed")
+    if progress.cost_usd:
+        budget = f" of {dollars(job.spec.budget_usd)}" if job.spec.budget_usd else ""
+        parts.append(f"{dollars(progress.cost_usd)}{budget}")
     return " · ".join(parts)
 
 

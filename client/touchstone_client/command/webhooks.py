@@ -34,7 +34,9 @@ _DEAD = (
 
 def add(commands: Any) -> None:
     verbs = group(commands, "webhooks", "tell URLs when jobs finish")
-    add_format(leaf(verbs, "list", "list your webhooks", _list))
+    parser = leaf(verbs, "list", "list your webhooks", _list)
+    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only those for this project's jobs")
+    add_format(parser)
     parser = leaf(verbs, "create", "add a URL; prints its id, then the secret that signs the calls, once", _create)
     parser.add_argument("url")
     words = "may be repeated; without it, all"
@@ -51,7 +53,7 @@ def _list(options: argparse.Namespace) -> int:
     with Client() as client:
         rows = [
             (w.webhook_id, w.url, list(w.events), w.project_id, w.owner, moment(w.created_at))
-            for w in client.webhooks()
+            for w in client.webhooks(options.project_id)
         ]
     show(Report([Table(_COLUMNS, rows)]), options.format)
     return DONE

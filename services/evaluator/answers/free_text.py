@@ -10,8 +10,8 @@ from services.evaluator.answers import scoring
 from services.evaluator.answers.scoring import Extraction
 
 # LaTeX writes 1{,}234 or 1\,234.
-_THOUSANDS = r"(?:,|\{,\}|\\,|[\u00a0\u2009\u202f])\d{3}"
-_NUMBER = rf"[-+−]?[$€£]?\s{{0,2}}(?:\d{{1,3}}(?:{_THOUSANDS}){{1,8}}|\d{{1,24}})(?:\.\d{{1,24}})?"
+THOUSANDS = r"(?:,|\{,\}|\\,|[\u00a0\u2009\u202f])\d{3}"
+_NUMBER = rf"[-+−]?[$€£]?\s{{0,2}}(?:\d{{1,3}}(?:{THOUSANDS}){{1,8}}|\d{{1,24}})(?:\.\d{{1,24}})?"
 # What goes on as a range, a calculation, a time or a mixed number is not one number: "9 * 2 = 18", "2 1/2".
 _BLANKS = r"[ \t\u00a0\u2009\u202f]{0,3}"
 _GOES_ON = rf"(?:{_BLANKS}(?:[-–—+−*×·/^=~]|\\times|\\cdot|or\b|and\b|to\b|x\b){_BLANKS}[-+−$]?\d|:\d|[ \u00a0]\d)"

@@ -76,10 +76,12 @@ class Extraction:
 
 
 class LabelExtractor:
-    """Finds one of `labels`. By `captions`, which begin the prompt's lines ("Sentence"), a next question shows."""
+    """Finds one of `labels`. By `captions`, which begin the prompt's lines ("Sentence"), a next question shows. Another
+    label is looked for in so much of the answer's line, None being all: with hundreds of long ones that takes long."""
 
-    def __init__(self, labels: Sequence[str], captions: Sequence[str] = ()) -> None:
-        self._labels = {_plain(label): label for label in labels}
+    def __init__(self, labels: Sequence[str], captions: Sequence[str] = (), looked_at: int | None = None) -> None:
+        self._looked_at = looked_at
+        self._labels = {plain_label(label): label for label in labels}
         # Longest first: "not_entailment" before "entailment". A separator in a label may be written as any or none, an
         # underscore as Markdown escapes it; a number at its end may stand apart: "choice 1".
         ordered = sorted(labels, key=len, reverse=True)
@@ -94,13 +96,13 @@ class LabelExtractor:
             return self._unless_ambiguous(*found)
         if any(ANY_MARKER.search(part) for part in parts):
             return Extraction("", NO_LABEL)
-        whole = self._labels.get(_plain(parts[0]))
+        whole = self._labels.get(plain_label(parts[0]))
         return Extraction(whole, WHOLE_RESPONSE) if whole else Extraction("", NO_MARKER)
 
     def _unless_ambiguous(self, part: str, match: re.Match[str]) -> Extraction:
-        label = self._labels[_plain(match["answer"])]
-        rest = line_after(part, match.end())
-        if any(self._labels[_plain(other)] != label for other in self._label.findall(rest)):
+        label = self._labels[plain_label(match["answer"])]
+        rest = line_after(part, match.end())[: self._looked_at]
+        if any(self._labels[plain_label(other)] != label for other in self._label.findall(rest)):
             return Extraction("", AMBIGUOUS)
         return Extraction(label, BY_MARKER)
 
@@ -232,7 +234,7 @@ def line_after(text: str, position: int) -> str:
     return text[position:] if end < 0 else text[position:end]
 
 
-def _plain(text: str) -> str:
+def plain_label(text: str) -> str:
     """Lower case, without decoration and separators; empty for a text too long to be a label."""
     bare = text.strip(_STRIPPED)
     return re.sub(r"[\s_\\-]", "", bare).lower() if len(bare) <= 80 else ""

@@ -38,7 +38,8 @@ def load(dataset: str, config: str, split: str, revision: str, probe_s: float = 
 
 
 def _probe(dataset: str, revision: str, probe_s: float) -> str:
-    """The commit that the Hub has for the revision; asked in a thread, because a name lookup knows no time limit."""
+    """The commit that the Hub has for the revision, a branch's newest; asked in a thread, because a name lookup knows
+    no time limit."""
     from huggingface_hub import HfApi
 
     outcome: list[Exception | str] = []
@@ -46,7 +47,7 @@ def _probe(dataset: str, revision: str, probe_s: float) -> str:
     def ask() -> None:
         try:
             info = HfApi().dataset_info(dataset, revision=revision or None, timeout=probe_s)
-            outcome.append(revision or info.sha or "")
+            outcome.append(info.sha or revision)
         except Exception as error:
             outcome.append(error)
 

@@ -16,7 +16,9 @@ The file is TOML, one `[[endpoint]]` table per endpoint:
     first_byte_s = 0.0                   # longest silence within a call; 0 means `timeout_s`
     keep_alive = "5m"                    # ollama: how long the model stays loaded; absent leaves it to the server
     api = "responses"                    # grok: "responses" for /responses, "chat" for /chat/completions
-    prices = {input = 0.15, output = 0.6}  # US dollars per million tokens
+    prices = {input = 0.15, output = 0.6}  # US dollars per million tokens; batch_share = 0.5 is what of them is paid in
+                                         # the provider's batch API
+    batch = {rows = 5000, megabytes = 50, at_once = 4}  # openai, gemini: most of one batch, and batches under way
 
     [endpoint.model."qwen3-*"]           # what is known of models: an exact name wins, else the first pattern that fits
     greedy = false                       # these six as in endpoint.proto's Capabilities; absent is not known
@@ -48,10 +50,14 @@ from urllib.parse import urlsplit
 
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints import table
+from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.endpoints.kinds import KINDS
 from services.evaluator.engine.options import EngineOptions
 from services.evaluator.providers.http_options import HttpOptions
 from touchstone.v1 import endpoint_pb2
+
+_BATCH_SHARE = 0.5
+"""Of OpenAI and Gemini."""
 
 
 def _no_prices() -> Mapping[str, float]:
@@ -95,6 +101,7 @@ class Endpoint:
     model_entries: tuple[ModelEntry, ...] = ()
     http: HttpOptions | None = None
     engine: EngineOptions | None = None
+    batch: BatchOptions = field(default_factory=BatchOptions)
 
     @property
     def configured(self) -> bool:
@@ -118,6 +125,12 @@ class Endpoint:
         exact = (entry for entry in self.model_entries if entry.pattern == model)
         fitting = (entry for entry in self.model_entries if fnmatchcase(model, entry.pattern))
         return next(exact, None) or next(fitting, None)
+
+    def batch_share(self, model: str) -> float:
+        """What of the usual prices an answer through the provider's batch API costs."""
+        entry = self.entry(model)
+        prices = (entry.prices if entry is not None else None) or self.prices
+        return prices.get("batch_share", _BATCH_SHARE)
 
 
 BASELINE = Endpoint("baseline", "baseline")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from services.errors import InvalidRequestError
+from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.endpoints.kinds import KINDS, ollama_url
 from services.evaluator.engine.options import EngineOptions
 from services.evaluator.providers.http_options import HttpOptions
@@ -16,7 +17,9 @@ from touchstone.v1 import endpoint_pb2
 
 Options = TypeVar("Options")
 
-_PRICES = "a table with input and output in US dollars per million tokens, each 0 or more"
+_PRICES = (
+    "a table with input and output in US dollars per million tokens, each 0 or more, and maybe batch_share, 0 to 1"
+)
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "name": (str, "a text"),
     "kind": (str, "a text"),
@@ -32,6 +35,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "keep_alive": ((str, int), 'a duration such as "5m" or a number of seconds'),
     "api": (str, "a text"),
     "prices": (dict, _PRICES),
+    "batch": (dict, "a table"),
     "model": (dict, 'tables named after models, as in [endpoint.model."name"]'),
     "http": (dict, "a table"),
     "engine": (dict, "a table"),
@@ -74,7 +78,8 @@ class _Table:
 
     def prices(self) -> Mapping[str, float]:
         prices = self.values.get("prices", {})
-        if prices.keys() not in (set(), {"input", "output"}) or not all(map(_is_price, prices.values())):
+        known = prices.keys() - {"batch_share"} in (set(), {"input", "output"}) and prices.keys() != {"batch_share"}
+        if not known or not all(map(_is_price, prices.values())) or prices.get("batch_share", 0) > 1:
             raise self.wrong("prices", _PRICES)
         return MappingProxyType({name: float(price) for name, price in prices.items()})
 
@@ -137,6 +142,7 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
         "keep_alive": values.get("keep_alive"),
         "api": values.get("api", "responses"),
         "prices": table.prices(),
+        "batch": _batch(table, kind),
         "http": http,
         "engine": _own(table, "engine", lambda t: EngineOptions.read(t, environ)) if kind == "engine" else None,
         "model": [_model(pattern, inner, where) for pattern, inner in values.get("model", {}).items()],
@@ -149,6 +155,15 @@ def _own(table: _Table, key: str, read: Callable[[Mapping[str, Any]], Options]) 
         raise InvalidRequestError(f"{table.where}: kind {key} needs a table [endpoint.{key}].", field=key)
     try:
         return read(table.values[key])
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"{table.where}: {error.message}", field=error.field) from error
+
+
+def _batch(table: _Table, kind: str) -> BatchOptions:
+    if "batch" not in table.values:
+        return BatchOptions.usual(kind)
+    try:
+        return BatchOptions.read(table.values["batch"], kind)
     except InvalidRequestError as error:
         raise InvalidRequestError(f"{table.where}: {error.message}", field=error.field) from error
 

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from services.errors import TouchstoneError
+from services.evaluator.datasets.task import AnyTask
 from services.evaluator.imports import matching
 from services.evaluator.imports.store import ImportStore
-from services.evaluator.tasks.base import Item, Task
+from services.evaluator.tasks.base import Item
 from services.evaluator.units import result
 from services.evaluator.units.hand import FaultError
 from services.evaluator.units.load import Loaded
@@ -37,7 +38,7 @@ async def results(store: ImportStore, import_id: str, task: str, loaded: Loaded)
 
 
 def _scored(
-    task: Task, repeat: int, items: dict[int, tuple[int, Item]], answers: list[ImportedAnswer]
+    task: AnyTask, repeat: int, items: dict[int, tuple[int, Item]], answers: list[ImportedAnswer]
 ) -> Iterator[tuple[int, ItemResult]]:
     given = {answer.item: answer for answer in answers}
     for index, (place, item) in items.items():
@@ -47,7 +48,7 @@ def _scored(
             yield place, result.failed(task, item, place, repeat, str(error), 0)
 
 
-def _result(task: Task, item: Item, place: int, repeat: int, answer: ImportedAnswer | None) -> ItemResult:
+def _result(task: AnyTask, item: Item, place: int, repeat: int, answer: ImportedAnswer | None) -> ItemResult:
     """Raises ValueError with the reason why there is none."""
     if answer is None:
         raise ValueError(_ABSENT)

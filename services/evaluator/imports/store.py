@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 import grpc
 
 from services import rpc
+from services.bus import heed_cancel
 from services.errors import DeadlineError, NotFoundError, UnavailableError
-from services.evaluator.units.storing import heed_cancel
 from touchstone.v1 import results_service_pb2_grpc
 from touchstone.v1.results_service_pb2 import (
     FindResponsesRequest,

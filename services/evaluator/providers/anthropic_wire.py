@@ -29,7 +29,12 @@ WRITTEN = ("model", "messages", "system", "stream")
 def prompt(messages: Sequence[Message]) -> dict[str, Any]:
     """`messages` and, when there is one, `system`."""
     system = "\n\n".join(message.content for message in messages if message.role == "system")
-    turns = [{"role": message.role, "content": message.content} for message in messages if message.role != "system"]
+    # The API knows two roles in a conversation; what a tool said comes from the user's side.
+    turns = [
+        {"role": "assistant" if message.role == "assistant" else "user", "content": message.content}
+        for message in messages
+        if message.role != "system"
+    ]
     return {"system": system, "messages": turns} if system else {"messages": turns}
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.tasks.base import Item, Response
 from touchstone.v1 import endpoint_pb2, job_pb2
+
+if TYPE_CHECKING:  # Providers are also used where nothing that reads datasets is installed, as by the parity check.
+    from services.evaluator.datasets.task import AnyTask
 
 
 class ProviderError(Exception):
@@ -15,6 +18,7 @@ class ProviderError(Exception):
     `message` is the sentence that a user reads, with what to do. `retryable`: the same call may work later.
     `fatal`: no call of this job can work (wrong key, unknown model), so the job should fail now.
     `unreachable`: the endpoint as a whole does not answer. `retry_after_s`: what the provider asked for, or None.
+    `free`: the call surely cost nothing, as a refused one does; one that broke off may be charged.
     `detail`: more for the job's page, such as the end of an engine's log; at most 4,000 bytes.
     """
 
@@ -27,6 +31,7 @@ class ProviderError(Exception):
         unreachable: bool = False,
         rate_limited: bool = False,
         retry_after_s: float | None = None,
+        free: bool = False,
         detail: str = "",
     ) -> None:
         super().__init__(message)
@@ -36,6 +41,7 @@ class ProviderError(Exception):
         self.unreachable = unreachable
         self.rate_limited = rate_limited
         self.retry_after_s = retry_after_s
+        self.free = free or rate_limited
         self.detail = detail
 
 
@@ -65,7 +71,7 @@ class Request:
 
     model: str
     sampling: job_pb2.Sampling
-    task: Task
+    task: AnyTask
     item: Item
     repeat: int = 0
     stream: bool = False

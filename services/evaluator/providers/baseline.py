@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from services.evaluator.data.reader import DataError
+from services.evaluator.datasets.task import DatasetTask
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.tasks.base import Item, Response, Task
 from touchstone.v1 import endpoint_pb2
@@ -23,20 +24,31 @@ from touchstone.v1 import endpoint_pb2
 MAJORITY = "majority"
 RANDOM = "random"
 BAG_OF_WORDS = "bag-of-words"
+ECHO = "echo"
 MOST_ROWS = 20_000
 """Train rows that the bag of words is fitted on; a longer split is thinned evenly, to stay within seconds."""
 
 _DESCRIPTIONS = {
-    MAJORITY: "Baseline, not a language model: always the most frequent label of the task's train split.",
+    MAJORITY: (
+        "Baseline, not a language model: always the most frequent label of the task's train split; of an uploaded "
+        "dataset the most frequent reference."
+    ),
     RANDOM: "Baseline, not a language model: a seeded guess, every label equally likely.",
     BAG_OF_WORDS: (
         "Baseline, not a language model: logistic regression on word and bigram counts (ridge regression for "
         f"ratings), fitted on the task's train split of up to {MOST_ROWS:,} rows. Where answers are letters of options "
         "or texts of their own, the most frequent answer."
     ),
+    ECHO: (
+        "Baseline, not a language model: repeats the last message. For uploaded datasets, to try them without a model."
+    ),
 }
 NO_ANSWER = "not known"
 """Where a task has neither labels to guess among nor a train split: no right answer, and a floor of 0."""
+NO_REFERENCE = (
+    "The majority baseline gives the most frequent reference, and no row of the dataset has one. Name the field that "
+    "holds references, or choose echo."
+)
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
@@ -65,6 +77,8 @@ class BaselineProvider:
     async def generate(self, request: Request) -> Response:
         """Raises a fatal ProviderError for an unknown baseline, and where the train split it needs is missing."""
         model, task, item = request.model, request.task, request.item
+        if isinstance(task, DatasetTask):
+            return await _of_rows(model, task, item)
         if model == RANDOM:
             started = time.perf_counter()
             label, served = _guess(task, item, request.sampling.seed + request.repeat), ""
@@ -90,10 +104,7 @@ class BaselineProvider:
             fit.cancel()
 
     async def _fitted(self, model: str, task: Task) -> Fitted:
-        if model not in _FITS:
-            raise ProviderError(
-                f"There is no baseline {model!r}. Choose one of {', '.join(_DESCRIPTIONS)}.", fatal=True
-            )
+        check(model, of_rows=False)
         data = task.info.data
         key = (model, data.dataset, data.config, data.split, task.info.task, task.version)
         if key not in self._fits:
@@ -106,6 +117,41 @@ class BaselineProvider:
             raise ProviderError(
                 f"The {model} baseline learns from a train split. {error.message}", fatal=True
             ) from error
+
+
+def check(model: str, *, of_rows: bool) -> None:
+    """Raises a fatal ProviderError for an unknown baseline, and for one that has nothing to go by: an uploaded row has
+    no labels and no train split, a suite's prompt is no answer."""
+    if model not in _DESCRIPTIONS:
+        raise ProviderError(f"There is no baseline {model!r}. Choose one of {', '.join(_DESCRIPTIONS)}.", fatal=True)
+    if of_rows and model not in (ECHO, MAJORITY):
+        raise ProviderError(
+            f"The {model} baseline needs labels or a train split, which an uploaded dataset does not have. Choose "
+            f"{ECHO}, which repeats the last message, or {MAJORITY}, which gives the most frequent reference.",
+            fatal=True,
+        )
+    if not of_rows and model == ECHO:
+        raise ProviderError(
+            f"The {ECHO} baseline repeats the prompt, which answers no item of a suite. Choose one of "
+            f"{', '.join(_FITS)}, {RANDOM}.",
+            fatal=True,
+        )
+
+
+async def _of_rows(model: str, task: DatasetTask, item: Item) -> Response:
+    """Raises a fatal ProviderError, as `check` does, and where no row has a reference."""
+    check(model, of_rows=True)
+    started = time.perf_counter()
+    text, served = item.messages[-1].content, ""
+    if model == MAJORITY:
+        try:
+            text = await task.usual_answer()
+        except DataError as error:
+            raise ProviderError(error.message, fatal=True) from error
+        if not text:
+            raise ProviderError(NO_REFERENCE, fatal=True)
+        served = f"{model}, of {len(task.chosen):,} rows"
+    return Response(text, finish_reason="stop", latency_ms=(time.perf_counter() - started) * 1000, served_model=served)
 
 
 def features(texts: Mapping[str, str]) -> dict[str, float]:

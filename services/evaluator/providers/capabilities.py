@@ -74,6 +74,8 @@ def of_protocol(endpoint: Endpoint) -> Capabilities:
         found.loglikelihood = True
     if endpoint.kind == "anthropic":
         found.seed = False
+    if endpoint.kind == "grok" and endpoint.api != "chat":
+        found.stop = False
     return found
 
 

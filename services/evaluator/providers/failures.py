@@ -96,6 +96,7 @@ def by_status(endpoint: Endpoint, reply: Reply) -> ProviderError:
             retryable=True,
             unreachable=reply.status in (502, 503, 504),
             retry_after_s=reply.retry_after_s,
+            free=reply.status == 503,
         )
     return ProviderError(
         f"{endpoint.name} refused a call with status {reply.status}{_after(reply.error_text)}. "

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import capabilities, failures, gemini_wire, model_size, prices
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
-from services.evaluator.providers.sampling import Beside, Preparations, extra
+from services.evaluator.providers.sampling import Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
@@ -45,7 +45,7 @@ class GeminiProvider:
             if reply.status != 200 or not isinstance(reply.body, dict):
                 if self._endpoint.models and reply.status in (404, 405):
                     break
-                raise self._failure(reply, "")
+                raise self.failure(reply, "")
             for entry in reply.body.get("models") or []:
                 model = _model(entry)
                 if model is not None:
@@ -58,21 +58,29 @@ class GeminiProvider:
         return Listing(tuple(capabilities.complete(self._endpoint, model) for model in found.values()), "Gemini")
 
     async def generate(self, request: Request) -> Response:
-        endpoint, model = self._endpoint, request.model
-        failures.require_key(self._endpoint)
-        model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
-        beside = await self._preparations.of(request)
-        body = {**gemini_wire.prompt(request.item.messages), **beside.fields}
-        path = f"/models/{quote(model.removeprefix('models/'), safe='')}:"
+        body, parameters = await self.written(request)
+        path = model_path(request.model)
         if request.stream:
             reply = await self._http.stream(
                 path + "streamGenerateContent?alt=sse", body, gemini_wire.has_text, gemini_wire.joined
             )
         else:
             reply = await self._http.post(path + "generateContent", body)
+        return self.read(reply, request.model, parameters)
+
+    async def written(self, request: Request) -> tuple[dict[str, Any], str]:
+        """The body of a request, and what of it is recorded. Raises ProviderError."""
+        endpoint, model = self._endpoint, request.model
+        failures.require_key(self._endpoint)
+        model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
+        beside = await self._preparations.of(request)
+        return {**gemini_wire.prompt(request.item.messages), **beside.fields}, beside.json
+
+    def read(self, reply: Reply, model: str, parameters: str) -> Response:
+        """What was answered. Raises ProviderError."""
         if reply.status != 200:
-            return self._refusal(reply, model, beside)
-        return self._response(reply, model, beside)
+            return self._refusal(reply, model, parameters)
+        return self._response(reply, model, parameters)
 
     async def loglikelihoods(self, request: Request) -> Response:
         raise no_loglikelihood(self._endpoint.name)
@@ -94,12 +102,12 @@ class GeminiProvider:
             config["stopSequences"] = list(request.item.stop[:_MOST_STOPS])
         return gemini_wire.parameters(config, extra(request.sampling, (*gemini_wire.WRITTEN, *config)))
 
-    def _response(self, reply: Reply, model: str, beside: Beside) -> Response:
+    def _response(self, reply: Reply, model: str, parameters: str) -> Response:
         endpoint = self._endpoint
         if not isinstance(reply.body, dict):
             raise failures.cut_short(endpoint)
         if reply.body.get("error"):
-            raise self._failure(reply, model)
+            raise self.failure(reply, model)
         response = gemini_wire.response(reply.body)
         if response is None:
             raise failures.lacking(endpoint, "a candidate")
@@ -107,17 +115,18 @@ class GeminiProvider:
             response,
             latency_ms=reply.latency_ms,
             ttft_ms=reply.ttft_ms,
-            parameters=beside.json,
+            parameters=parameters,
             cost_usd=prices.cost_usd(endpoint, model, response.input_tokens, response.output_tokens),
         )
 
-    def _refusal(self, reply: Reply, model: str, beside: Beside) -> Response:
+    def _refusal(self, reply: Reply, model: str, parameters: str) -> Response:
         """An answer that says no to this item alone; every other failure raises ProviderError."""
         if reply.status == 400 and _TOO_LONG.search(reply.error_text):
-            return failures.does_not_fit(reply, beside.json)
-        raise self._failure(reply, model)
+            return failures.does_not_fit(reply, parameters)
+        raise self.failure(reply, model)
 
-    def _failure(self, reply: Reply, model: str) -> ProviderError:
+    def failure(self, reply: Reply, model: str) -> ProviderError:
+        """What a failed call means for the job and what a user does about it."""
         endpoint, said = self._endpoint, reply.error_text
         details = gemini_wire.error_details(reply.body)
         # Of an error within a stream, whose own status was 200.
@@ -146,6 +155,11 @@ class GeminiProvider:
         if status == 503:
             return failures.overloaded(endpoint, wait)
         return failures.by_status(endpoint, replace(reply, status=status))
+
+
+def model_path(model: str) -> str:
+    """Where a model is called, before the name of the method."""
+    return f"/models/{quote(model.removeprefix('models/'), safe='')}:"
 
 
 def _model(entry: Any) -> endpoint_pb2.Model | None:

@@ -86,6 +86,9 @@ class HttpProvider:
         for name in SAMPLING:
             if request.sampling.HasField(name) and name not in room:
                 raise failures.not_taken(endpoint, name)
+        if request.item.custom_id and request.item.stop and "stop" not in room:
+            # Of a suite it only spares tokens; a row asks for it.
+            raise failures.not_taken(endpoint, "stop")
         values = {name: value for name, value in resolved.parameters.items() if name in room}
         if resolved.stop and request.item.stop and "stop" in room:
             values["stop"] = list(request.item.stop)

@@ -23,7 +23,7 @@ from services.evaluator.providers import capabilities, failures, model_size, ope
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.loglikelihood import LogLikelihoods
 from services.evaluator.providers.sampling import Preparations, extra
-from services.evaluator.providers.transport import Transport
+from services.evaluator.providers.transport import Reply, Transport
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -70,21 +70,29 @@ class OpenAIProvider:
         return Listing(self._remember(found), _PRODUCTS.get(self._owner, ""))
 
     async def generate(self, request: Request) -> Response:
-        model = request.model
-        failures.require_key(self._endpoint)
-        await self._refuse_larger(model)
-        beside = await self._preparations.of(request)
+        body, parameters = await self.written(request)
         wire = self._wire
-        messages = [{"role": message.role, "content": message.content} for message in request.item.messages]
-        body = {"model": model, wire.prompt: messages, **beside.fields}
         if request.stream:
             reply = await self._http.stream(wire.path, body, wire.has_text, wire.joined)
         else:
             reply = await self._http.post(wire.path, body)
+        return self.read(reply, request.model, parameters)
+
+    async def written(self, request: Request) -> tuple[dict[str, Any], str]:
+        """The body of a request, and what of it is recorded. Raises ProviderError."""
+        model = request.model
+        failures.require_key(self._endpoint)
+        await self._refuse_larger(model)
+        beside = await self._preparations.of(request)
+        messages = [{"role": message.role, "content": message.content} for message in request.item.messages]
+        return {"model": model, self._wire.prompt: messages, **beside.fields}, beside.json
+
+    def read(self, reply: Reply, model: str, parameters: str) -> Response:
+        """What was answered. Raises ProviderError."""
         if reply.status != 200:
-            return openai_errors.refusal(self._endpoint, reply, model, beside.json, wire.path)
-        response = wire.response(self._endpoint, reply)
-        return replace(response, parameters=beside.json, cost_usd=self._cost(model, response))
+            return openai_errors.refusal(self._endpoint, reply, model, parameters, self._wire.path)
+        response = self._wire.response(self._endpoint, reply)
+        return replace(response, parameters=parameters, cost_usd=self._cost(model, response))
 
     async def loglikelihoods(self, request: Request) -> Response:
         model = request.model

@@ -30,7 +30,14 @@ def refusal(endpoint: Endpoint, reply: Reply, model: str, parameters: str, path:
     latency_ms = reply.latency_ms
     words = _words(reply)
     if reply.status in (400, 403, 413, 422) and _FILTERED.search(words):
-        return Response("", "", "content_filter", latency_ms=latency_ms, refused=True, parameters=parameters)
+        return Response(
+            "",
+            finish_reason="content_filter",
+            latency_ms=latency_ms,
+            refused=True,
+            parameters=parameters,
+            note=reply.error_text or reply.error_code,
+        )
     if reply.status in (400, 413, 422) and _CONTEXT.search(words) and not _NO_ROOM.search(words):
         return failures.does_not_fit(reply, parameters)
     raise failure(endpoint, reply, model, path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -108,12 +108,14 @@ class Transport:
         secret: str = "",
         timeout_s: float = 300.0,
         first_byte_s: float = 0.0,
+        max_body_bytes: int = 0,
     ) -> None:
         self._name = name
         self._base_url = base_url
         self._address = address
         self._hint = hint
         self._secret = secret
+        self._max_body_bytes = max_body_bytes or MAX_BODY_BYTES
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
         self._timeout = aiohttp.ClientTimeout(
             total=timeout_s, connect=None, sock_connect=CONNECT_S, sock_read=first_byte_s or None
@@ -121,7 +123,14 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     @classmethod
-    def to(cls, endpoint: Endpoint, hint: str, *, headers: Mapping[str, str] | None = None) -> Transport:
+    def to(
+        cls,
+        endpoint: Endpoint,
+        hint: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_body_bytes: int = 0,
+    ) -> Transport:
         """To a configured endpoint, with its key as a bearer token unless `headers` carry it."""
         if headers is None:
             headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
@@ -134,6 +143,7 @@ class Transport:
             secret=endpoint.api_key,
             timeout_s=endpoint.timeout_s,
             first_byte_s=endpoint.first_byte_s,
+            max_body_bytes=max_body_bytes,
         )
 
     async def get(self, path: str, *, timeout_s: float = 10.0) -> Reply:
@@ -145,6 +155,17 @@ class Transport:
         """Raises ProviderError. Cancelling closes the connection at once."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S) if timeout_s else self._timeout
         return await self._call("POST", path, _written(body), timeout)
+
+    async def send(self, path: str, data: bytes, content_type: str, *, timeout_s: float) -> Reply:
+        """Posts bytes as they are. Raises ProviderError."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        return await self._call("POST", path, data, timeout, content_type=content_type)
+
+    async def download(self, path: str, take: Callable[[bytes], Awaitable[None]], *, timeout_s: float) -> Reply:
+        """Hands over a file line by line, of any length in all; the reply is without them. Lines that are longer than
+        an answer may be are left out. Raises ProviderError, also when the file breaks off."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        return await self._call("GET", path, None, timeout, take=take)
 
     async def stream(
         self,
@@ -171,8 +192,10 @@ class Transport:
         data: bytes | None,
         limits: aiohttp.ClientTimeout,
         stream: _Stream | None = None,
+        take: Callable[[bytes], Awaitable[None]] | None = None,
+        content_type: str = "application/json",
     ) -> Reply:
-        headers = {"Content-Type": "application/json"} if data is not None else None
+        headers = {"Content-Type": content_type} if data is not None else None
         started = time.monotonic()
         try:
             async with self._open().request(
@@ -181,6 +204,9 @@ class Transport:
                 status, sent = response.status, response.headers
                 if stream is not None and status == 200 and response.content_type in _STREAMS:
                     return await self._follow(response, stream, started)
+                if take is not None and status == 200:
+                    await self._each_line(response, take)
+                    return Reply(status, sent, None, "", (time.monotonic() - started) * 1000)
                 raw = await self._read(response)
         except (aiohttp.ClientError, OSError) as error:
             # The answer keeps its error and, by the traceback, the error the answer with all that has come of it.
@@ -249,11 +275,27 @@ class Transport:
         size = 0
         while chunk := await response.content.readany():
             size += len(chunk)
-            if size > MAX_BODY_BYTES:
+            if size > self._max_body_bytes:
                 response.close()
-                raise self._too_long(MAX_BODY_BYTES)
+                raise self._too_long(self._max_body_bytes)
             chunks.append(chunk)
         return b"".join(chunks)
+
+    async def _each_line(self, response: aiohttp.ClientResponse, take: Callable[[bytes], Awaitable[None]]) -> None:
+        pieces: list[bytes] = []
+        size = 0
+        async for chunk in response.content.iter_any():
+            *ends, rest = chunk.split(b"\n")
+            for end in ends:
+                if size + len(end) <= MAX_BODY_BYTES:
+                    await take(b"".join((*pieces, end)))
+                pieces.clear()
+                size = 0
+            size += len(rest)
+            if size <= MAX_BODY_BYTES:
+                pieces.append(rest)
+        if 0 < size <= MAX_BODY_BYTES:
+            await take(b"".join(pieces))
 
     def _too_long(self, most: int) -> ProviderError:
         return ProviderError(f"{self._name} sent an answer of more than {most // 2**20} MiB. Lower max_tokens.")
@@ -262,7 +304,8 @@ class Transport:
         for kind, text, unreachable in _FAILURES:
             if isinstance(error, kind):
                 sentence = text.format(name=self._name, address=self._address, hint=self._hint)
-                return ProviderError(sentence, retryable=True, unreachable=unreachable)
+                # Without a connection nothing was asked.
+                return ProviderError(sentence, retryable=True, unreachable=unreachable, free=unreachable)
         raise AssertionError(f"no sentence for {type(error).__name__}")
 
 

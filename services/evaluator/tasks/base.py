@@ -8,12 +8,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from touchstone.v1 import item_result_pb2, suite_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message. `role` is "system", "user" or "assistant"."""
+    """One chat message. `role` is "system", "user" or "assistant"; in uploaded rows also "tool"."""
 
     role: str
     content: str
@@ -30,6 +30,9 @@ class Item:
     `labels` are the answers that this item offers where they differ from the task's. `answers` are all right ones where
     there are several; `reference` is the first. `statistics` are numbers of the row that every result carries, such as
     the question that answers belong to.
+
+    Of uploaded rows: `custom_id` is the row's own id, `metadata` its JSON object as it is stored beside the answer.
+    `sampling` is what this item is asked with where that is not the job's, absent fields of the job's filled in.
     """
 
     index: int
@@ -45,6 +48,9 @@ class Item:
     labels: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     statistics: Mapping[str, float] = field(default_factory=dict)
+    custom_id: str = ""
+    metadata: str = ""
+    sampling: job_pb2.Sampling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class Response:
     `refused` and `input_truncated` are facts of the provider's answer, not of its text. `continuations` has one entry
     per choice, in their order, in log-likelihood mode. `parameters` is what the request carried beside the prompt, as
     JSON. `cost_usd` is None where no price is known. `ttft_ms` is 0 for an answer that was not streamed.
-    `reasoning_tokens` are part of `output_tokens`.
+    `reasoning_tokens` are part of `output_tokens`. `note` is what the provider says beside it, as why it refused.
     """
 
     text: str
@@ -84,6 +90,7 @@ class Response:
     ttft_ms: float = 0.0
     reasoning_tokens: int = 0
     cost_usd: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import string
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from services.evaluator.answers.words import squad, token_f1
 
 Row = Mapping[str, Any]
 
@@ -18,8 +19,6 @@ _ASKED = {"cause": "what caused this", "effect": "what followed from this"}
 _MOST_QUESTIONS = 100_000
 _HIGHLIGHT = "\n@highlight\n"
 _PLACEHOLDER = "@placeholder"
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
 # WSC's texts part words and marks by blanks. What stands here first is replaced first.
 _TOKENISED = ((" n't", "n't"), (" )", ")"), ("( ", "("), ('" ', '"'), (' "', '"'))
 _MARKS = string.punctuation
@@ -94,11 +93,11 @@ def axg(row: Row) -> Row:
 def entity_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
     """ "correct" and "f1" (of words), each the best over the right answers. Case, articles and punctuation do not
     count, as in SQuAD's evaluation (Rajpurkar et al. 2016), which ReCoRD's is."""
-    given = _plain(answer)
-    expected = [_plain(right) for right in answers]
+    given = squad(answer)
+    expected = [squad(right) for right in answers]
     return {
         "correct": float(given in expected),
-        "f1": max((_word_f1(given.split(), right.split()) for right in expected), default=0.0),
+        "f1": max((token_f1(given.split(), right.split()) for right in expected), default=0.0),
     }
 
 
@@ -111,14 +110,3 @@ def _detokenised(text: str) -> str:
     for old, new in _TOKENISED:
         text = text.replace(old, new)
     return _BEFORE_MARK.sub("", text)
-
-
-def _plain(text: str) -> str:
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
-
-
-def _word_f1(given: Sequence[str], expected: Sequence[str]) -> float:
-    if not given or not expected:
-        return float(list(given) == list(expected))
-    shared = (Counter(given) & Counter(expected)).total()
-    return 2 * shared / (len(given) + len(expected))

@@ -15,13 +15,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
-from services.bus import Bus, JobHeaders, of_job, unit_token
+from services.bus import STORED_ENDPOINT, Bus, JobHeaders, batched_endpoint, of_job, unit_token
 from services.evaluator.units.gate import Gate
 from services.evaluator.units.notices import Firsts
 from services.evaluator.units.storing import TRANSIENT, until_stored
@@ -91,13 +91,30 @@ class Held:
         """`extra` of a line in its job's log."""
         return of_job(self.unit.job_id)
 
+    @property
+    def may_cost(self) -> bool:
+        """Running it costs some of a job's budget."""
+        priced = bool(self.unit.task and self.unit.spec.budget_usd) and self.endpoint != STORED_ENDPOINT
+        return priced and not self.is_batch
+
+    @property
+    def is_batch(self) -> bool:
+        """It goes through a provider's batch API: it lasts for hours, mostly waiting, and what was sent for it is noted
+        where whoever has it next finds it. So deliveries neither tell of crashes nor cost anything."""
+        return bool(batched_endpoint(self.endpoint))
+
     def outlives(self, headers: JobHeaders | None) -> bool:
         """Whether its job, as these headers tell, is finished, unknown, or at another attempt."""
-        return headers is None or headers.state in _FINISHED or headers.attempt > self.unit.attempt
+        return outlived(headers, self.unit.attempt)
 
     def stop(self, why: Stop) -> None:
         if not self.stopped.done():
             self.stopped.set_result(why)
+
+
+def outlived(headers: JobHeaders | None, attempt: int) -> bool:
+    """Whether a job is, as these headers tell, finished, unknown, or beyond this attempt."""
+    return headers is None or headers.state in _FINISHED or headers.attempt > attempt
 
 
 Run = Callable[[Held], Awaitable[None]]
@@ -221,7 +238,11 @@ class Hand:
         if held.job in self._faults or not await self._wanted(held.unit):
             await held.msg.term()
             return
-        if held.delivery >= DEAD_FROM_DELIVERY:
+        if held.delivery > 1 and held.may_cost:
+            # Calls of the delivery before may be charged: whether there is money for others the scheduler knows.
+            await self._return(held)
+            return
+        if held.delivery >= DEAD_FROM_DELIVERY and not held.is_batch:
             await self._bury(held)
             return
         work = asyncio.create_task(self._work(held, run))
@@ -261,8 +282,9 @@ class Hand:
         return None
 
     async def _guarded(self, held: Held, run: Run) -> None:
-        way: AbstractAsyncContextManager[None] = self._gate.shared()
-        if held.delivery >= ALONE_FROM_DELIVERY:
+        # A batch would keep whoever must be alone waiting for hours, or be alone for so long.
+        way: AbstractAsyncContextManager[None] = nullcontext() if held.is_batch else self._gate.shared()
+        if not held.is_batch and held.delivery >= ALONE_FROM_DELIVERY:
             log.warning("%s comes for the %d. time and runs alone", held.label, held.delivery, extra=held.logged)
             way = self._gate.alone()
         async with way:
@@ -286,11 +308,21 @@ class Hand:
 
         Dying in between loses nothing: the scheduler offers again what has left WORK without being done.
         """
+        if held.started and held.may_cost:
+            await self._return(held)
+            return
         again = unit_pb2.Unit()
         again.CopyFrom(held.unit)
         again.begun |= held.started
         await held.msg.ack_sync(timeout=2)
         await self._bus.release(held.endpoint, again.spec.priority, again)
+
+    async def _return(self, held: Held) -> None:
+        """Leaves a unit of a job with a budget to the scheduler, who offers it again when that may be paid."""
+        unit = held.unit
+        log.info("%s is returned: calls of it may have been charged", held.label, extra=held.logged)
+        await held.msg.ack_sync(timeout=2)
+        await self._bus.publish_returned(unit.job_id, unit.attempt, unit.unit, held.delivery)
 
     async def _bury(self, held: Held) -> None:
         reason = (

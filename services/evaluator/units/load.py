@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from services.bus import of_job
 from services.errors import TouchstoneError
 from services.evaluator.catalogue import Catalogue, Selection
+from services.evaluator.datasets.opened import OpenDatasets
+from services.evaluator.datasets.task import AnyTask
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.tasks.base import Item, Task
 from services.evaluator.units.hand import FaultError
@@ -27,21 +29,24 @@ _Key = tuple[Task, int, int, str]
 class Loaded:
     """A unit's items in order, each with its position among the job's answers and the repeat that it stands for."""
 
-    task: Task
+    task: AnyTask
     items: Sequence[tuple[int, int, Item]]
 
 
 class Loader:
     """Loads units in threads; each selection is read and hashed once, however many units ask for it at a time."""
 
-    def __init__(self, catalogue: Catalogue, imports: ImportStore) -> None:
+    def __init__(self, catalogue: Catalogue, imports: ImportStore, datasets: OpenDatasets) -> None:
         self._catalogue = catalogue
         self._imports = imports
+        self._datasets = datasets
         self._reading: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._selections: dict[_Key, Selection] = {}
 
     async def load(self, unit: unit_pb2.Unit) -> Loaded:
         """Raises FaultError when the data is missing or differs from the plan's."""
+        if unit.spec.WhichOneof("work") == "dataset":
+            return await self._load_rows(unit)
         work = unit.spec.suite
         mode = unit.spec.mode or suite_pb2.MODE_GENERATE
         try:
@@ -55,6 +60,21 @@ class Loader:
             return await asyncio.to_thread(_read, task, unit, selection)
         except TouchstoneError as error:
             raise FaultError(self.data_error(work, error)) from error
+
+    async def _load_rows(self, unit: unit_pb2.Unit) -> Loaded:
+        work = unit.spec.dataset
+        try:
+            task = await self._datasets.task(work)
+            if unit.item_set and unit.item_set != task.item_set:
+                raise FaultError(
+                    f"The rows of {task.name} are not those that were planned. Run one version of Touchstone on all "
+                    "evaluators, then start the job again."
+                )
+            positions = _positions(unit)
+            items = await task.items(positions, unit.spec.sampling)
+        except TouchstoneError as error:
+            raise FaultError(error.message) from error
+        return Loaded(task, [(position, 0, item) for position, item in zip(positions, items, strict=True)])
 
     async def _selection(self, task: Task, unit: unit_pb2.Unit) -> Selection:
         limit, seed = unit.spec.suite.limit, unit.spec.suite.seed
@@ -86,8 +106,12 @@ class Loader:
         return next((known.title for known in self._catalogue.suites() if known.suite == suite), suite)
 
 
+def _positions(unit: unit_pb2.Unit) -> Sequence[int]:
+    return list(unit.positions) or range(unit.start, unit.stop)
+
+
 def _read(task: Task, unit: unit_pb2.Unit, selection: Selection) -> Loaded:
-    positions = list(unit.positions) or range(unit.start, unit.stop)
+    positions = _positions(unit)
     repeats = max(1, unit.spec.suite.repeats)
     indexes = [selection.indexes[position // repeats] for position in positions]
     items = zip(positions, task.items(indexes), strict=True)

@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from services.bus import Bus
+from services.bus import Bus, heed_cancel
 from services.evaluator.units.hand import Held
-from services.evaluator.units.storing import heed_cancel, until_stored
+from services.evaluator.units.storing import until_stored
 from touchstone.v1 import item_result_pb2
 
 MOST_ITEMS = 64
@@ -31,10 +31,12 @@ class Packer:
         self._bytes = 0
         self._since = 0.0
         self._wake = asyncio.Event()
+        self._taken = asyncio.Event()
 
     @classmethod
-    def of(cls, held: Held, expected: int, bus: Bus, evaluator: str) -> Packer:
-        """For the results of a unit in hand, published until JetStream has them."""
+    def of(cls, held: Held, expected: int, bus: Bus, evaluator: str, *, delivery: int = 0) -> Packer:
+        """For the results of a unit in hand, published until JetStream has them, as those of this delivery; 0 means the
+        one in hand."""
         unit = held.unit
 
         async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
@@ -47,7 +49,8 @@ class Packer:
                 evaluator=evaluator,
             )
             await until_stored(
-                lambda: bus.publish_items(batch, delivery=held.delivery, done=done), f"items of {held.label}"
+                lambda: bus.publish_items(batch, delivery=delivery or held.delivery, done=done),
+                f"items of {held.label}",
             )
 
         return cls(expected, store)
@@ -62,6 +65,13 @@ class Packer:
         self._missing -= 1
         if self._full or not self._missing:
             self._wake.set()
+
+    async def room(self, most: int) -> None:
+        """Waits while more than so many results wait. Lets others run in any case."""
+        await asyncio.sleep(0)
+        while len(self._waiting) > most:
+            self._taken.clear()
+            await self._taken.wait()
 
     async def run(self) -> None:
         """Returns when every expected result is stored, the last message marked as the unit's last."""
@@ -106,5 +116,6 @@ class Packer:
             size += result_size
         del self._waiting[: len(taken)]
         self._bytes -= size
+        self._taken.set()
         self._since = time.monotonic()
         return taken

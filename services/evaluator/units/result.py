@@ -1,12 +1,16 @@
 """Turns an item and its answer into an item result.
 
 A result must fit into one NATS message (1 MB): texts are cut after scoring, the response at 256 KB, reasoning and
-prompt at 128 KB each, and `error` says so. Everything else in a result is small.
+prompt at 128 KB each, and `error` says so. An uploaded row's messages take no more than its prompt, its metadata 32 KB.
+Everything else in a result is small.
 """
 
 from __future__ import annotations
 
-from services.evaluator.tasks.base import Continuation, Item, Response, Task
+import json
+
+from services.evaluator.datasets.task import AnyTask
+from services.evaluator.tasks.base import Continuation, Item, Response
 from touchstone.v1 import item_result_pb2
 
 RESPONSE_BYTES = 256 * 1024
@@ -26,12 +30,12 @@ def prompt_text(item: Item) -> str:
 
 
 def answered(
-    task: Task, item: Item, position: int, repeat: int, response: Response, calls: int, identity: str = ""
+    task: AnyTask, item: Item, position: int, repeat: int, response: Response, calls: int, identity: str = ""
 ) -> item_result_pb2.ItemResult:
     """The result of an item that the provider answered. Scores the whole texts, then cuts them."""
     scored = task.score(item, response)
     result = _base(task, item, position, repeat, calls)
-    notes: list[str] = []
+    notes = [response.note] if response.note else []
     result.response = _cut("response", response.text, RESPONSE_BYTES, notes)
     result.reasoning = _cut("reasoning", response.reasoning, REASONING_BYTES, notes)
     result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, notes)
@@ -60,7 +64,7 @@ def answered(
 
 
 def reused(
-    task: Task, item: Item, position: int, repeat: int, stored: item_result_pb2.ItemResult
+    task: AnyTask, item: Item, position: int, repeat: int, stored: item_result_pb2.ItemResult
 ) -> item_result_pb2.ItemResult:
     """The result of an item whose answer was stored before, by the present scorer. No call was made."""
     result = answered(task, item, position, repeat, _response(stored), 0, stored.identity)
@@ -71,7 +75,7 @@ def reused(
 
 
 def imported(
-    task: Task, item: Item, position: int, repeat: int, response: Response, prompt: str, prompt_hash: str
+    task: AnyTask, item: Item, position: int, repeat: int, response: Response, prompt: str, prompt_hash: str
 ) -> item_result_pb2.ItemResult:
     """The result of an answer that another tool collected, by the present scorer, with the prompt that it sent."""
     result = answered(task, item, position, repeat, response, 0)
@@ -88,8 +92,10 @@ def is_whole(stored: item_result_pb2.ItemResult) -> bool:
 
 
 def with_prompt(stored: item_result_pb2.ItemResult, item: Item) -> None:
-    """Completes a result that the store gave without its prompt."""
+    """Completes a result that the store gave without its prompt and what else the item tells."""
     stored.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
+    if item.custom_id:
+        _tell_row(stored, item)
 
 
 def _response(stored: item_result_pb2.ItemResult) -> Response:
@@ -112,7 +118,9 @@ def _response(stored: item_result_pb2.ItemResult) -> Response:
     )
 
 
-def failed(task: Task, item: Item, position: int, repeat: int, message: str, calls: int) -> item_result_pb2.ItemResult:
+def failed(
+    task: AnyTask, item: Item, position: int, repeat: int, message: str, calls: int
+) -> item_result_pb2.ItemResult:
     """The result of an item whose calls failed: an infrastructure error, never scored."""
     result = _base(task, item, position, repeat, calls)
     result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
@@ -121,8 +129,8 @@ def failed(task: Task, item: Item, position: int, repeat: int, message: str, cal
     return result
 
 
-def _base(task: Task, item: Item, position: int, repeat: int, calls: int) -> item_result_pb2.ItemResult:
-    return item_result_pb2.ItemResult(
+def _base(task: AnyTask, item: Item, position: int, repeat: int, calls: int) -> item_result_pb2.ItemResult:
+    result = item_result_pb2.ItemResult(
         item=item.index,
         position=position,
         repeat=repeat,
@@ -133,6 +141,21 @@ def _base(task: Task, item: Item, position: int, repeat: int, calls: int) -> ite
         scorer_version=task.scorer_version,
         calls=calls,
     )
+    if item.custom_id:
+        _tell_row(result, item)
+    return result
+
+
+def _tell_row(result: item_result_pb2.ItemResult, item: Item) -> None:
+    """What an uploaded row brings. Messages that are too long to be stored whole are left out: cut, they were no JSON,
+    and the prompt shows how they begin."""
+    result.custom_id = item.custom_id
+    result.metadata = item.metadata
+    if len(item.messages) > 1:
+        messages = [{"role": message.role, "content": message.content} for message in item.messages]
+        text = json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        if len(text) <= PROMPT_BYTES:
+            result.messages = text.decode()
 
 
 def _cut(what: str, text: str, most: int, notes: list[str]) -> str:

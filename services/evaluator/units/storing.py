@@ -22,17 +22,6 @@ _FULL_S = 1.0
 _MOST_DELAY_S = 2.0
 
 
-def heed_cancel() -> None:
-    """Raises CancelledError when the running task was asked to end.
-
-    nats-py waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes together with the
-    answer; loops around its calls ask here.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-
-
 async def until_stored(publish: Callable[[], Awaitable[T]], what: str) -> T:
     """Repeats `publish` until it succeeds: at least once. Ends only by success, cancelling, or an error for good."""
     delay = 0.1

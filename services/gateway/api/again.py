@@ -69,7 +69,17 @@ def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb
     spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=rerun))
     # Who asked for the first job to be announced did not ask for this one.
     spec.webhook_url = spec.schedule_id = ""
+    if not rerun:
+        # Nobody is called, so that nothing is spent and no provider's day is waited for.
+        for field in ("provider_batch", "budget_usd", "time_limit_s"):
+            spec.ClearField(field)
     return spec
+
+
+def priority(call: Call) -> job_pb2.Priority:
+    """What is asked for; else what jobs of the kind usually get, above which only an admin may ask."""
+    name = call.body.get("priority")
+    return PRIORITIES[name] if name else job_pb2.PRIORITY_UNSPECIFIED
 
 
 async def _source(call: Call) -> job_pb2.Job:
@@ -77,27 +87,32 @@ async def _source(call: Call) -> job_pb2.Job:
 
 
 async def _queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse:
-    spec.priority = PRIORITIES[call.body.get("priority", "high")]
+    spec.priority = priority(call)
     return await queue(call, spec, message)
 
 
 async def retry(call: Call) -> JSONResponse:
     """Runs what is missing of a failed, cancelled or incomplete job as its next attempt. 409 where nothing is."""
-    request = scheduler_service_pb2.RetryJobRequest(job_id=call.job_id)
-    try:
-        job = (await call.ask(call.ctx.backend.scheduler.RetryJob, request)).job
-    except NotFoundError:
-        # Only results remembers jobs that finished more than a day ago.
-        old = await jobs.find(call.ctx.backend, call.job_id, call.caller)
-        raise ConflictError(
-            f"Job {old.job_id} finished more than a day ago. Take its answers into a new one: POST /rerun/{old.job_id}."
-        ) from None
+    job = await retried(call)
     answer: dict[str, Any] = {
         "job_id": job.job_id,
         "attempt": job.attempt,
         "message": f"Job {job.job_id} runs again, attempt {job.attempt}",
     }
     return JSONResponse(answer)
+
+
+async def retried(call: Call) -> job_pb2.Job:
+    """The job in the path in its next attempt. Raises NotFoundError, and ConflictError where nothing is missing."""
+    request = scheduler_service_pb2.RetryJobRequest(job_id=call.job_id)
+    try:
+        return (await call.ask(call.ctx.backend.scheduler.RetryJob, request)).job
+    except NotFoundError:
+        # Only results remembers jobs that finished more than a day ago.
+        old = await jobs.find(call.ctx.backend, call.job_id, call.caller)
+        raise ConflictError(
+            f"Job {old.job_id} finished more than a day ago. Take its answers into a new one: POST /rerun/{old.job_id}."
+        ) from None
 
 
 RESCORE = Endpoint(

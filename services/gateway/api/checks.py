@@ -97,7 +97,9 @@ def text(most: int, *, least: int = 1, pattern: str = "", means: str = "") -> Ch
     return Check(schema | {"pattern": f"^(?:{pattern})$" if pattern else _NO_CONTROL}, judge)
 
 
-JOB_ID = text(36, pattern=r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", means="a job's id, a UUID")
+_JOB_ID = r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|bm_[0-9A-Fa-f]{32}"
+JOB_ID_PATTERN = f"^(?:{_JOB_ID})$"
+JOB_ID = text(36, pattern=_JOB_ID, means="a job's id, a UUID or bm_ and 32 digits")
 
 
 def one_of(*choices: str) -> Check:
@@ -119,6 +121,24 @@ def list_of(item: Check, most: int, *, least: int = 1) -> Check:
                 yield from item.judge(entry, f"{path}[{place}]")
 
     return Check({"type": "array", "items": item.schema, "minItems": least, "maxItems": most}, judge)
+
+
+def texts(most: int, name: int, value: int) -> Check:
+    """An object of at most `most` texts: names of 1 to `name` characters, values of up to `value`."""
+    key, held = text(name), text(value, least=0)
+
+    def judge(given: object, path: str) -> Iterator[Problem]:
+        if not isinstance(given, dict):
+            yield path, f"{path} must be an object."
+            return
+        if len(given) > most:
+            yield path, f"{path} has {len(given)} entries; at most {most} are allowed."
+        for member, words in given.items():
+            yield from key.judge(member, f"{path}: a name")
+            yield from held.judge(words, f"{path}.{member[:80]}")
+
+    schema = {"type": "object", "maxProperties": most, "propertyNames": key.schema, "additionalProperties": held.schema}
+    return Check(schema, judge)
 
 
 def members(rule: Callable[[Mapping[str, object], str], list[Problem]], schema: Schema) -> Check:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.errors import NotFoundError
+from services.gateway import jobs
 from services.gateway.api import comparison
 from services.gateway.api.checks import Field, integer, list_of, number, one_of, record, text
 from services.gateway.api.endpoint import Call, Endpoint
@@ -62,15 +63,21 @@ async def compare(call: Call) -> JSONResponse:
     return JSONResponse({"comparison": comparison.body(found)})
 
 
+def _subject(name: str) -> str:
+    """A benchmark's id as its job's; any other name as it is."""
+    return jobs.checked_id(name) if jobs.is_benchmark(name) else name
+
+
 def _request(body: Mapping[str, Any]) -> comparison_pb2.CompareRequest:
-    names = [*body["model_ids"], body.get("baseline") or ""]
+    subjects, baseline = [_subject(name) for name in body["model_ids"]], _subject(body.get("baseline", ""))
+    names = [*subjects, baseline]
     jobs_alone = all(_JOB.fullmatch(name.strip()) for name in names if name)
     return comparison_pb2.CompareRequest(
-        subjects=body["model_ids"],
+        subjects=subjects,
         suite=body.get("benchmark_suite") or ("" if jobs_alone else DEFAULT_SUITE),
         mode=MODES[body["mode"]] if "mode" in body else None,
         metrics=body.get("metrics", []),
-        baseline=body.get("baseline", ""),
+        baseline=baseline,
         margin=body.get("margin", 0),
         seed=body.get("seed", 0),
         project_id=body.get("project_id", 0),

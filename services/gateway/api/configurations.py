@@ -7,7 +7,7 @@ from typing import Any
 from services.gateway import jobs
 from services.gateway.api.checks import JOB_ID, Field, boolean, one_of, record, text
 from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.query import MODEL, PAGE_TOKEN, Parameter, limit
+from services.gateway.api.query import MODEL, PAGE_TOKEN, PROJECT, Parameter, limit
 from services.gateway.api.results import TOKEN
 from services.gateway.api.schema import COUNT, STRING, TIME, UUID, about, array, enum, null, shape
 from services.gateway.responses import FieldErrors, JSONResponse
@@ -36,6 +36,7 @@ async def configurations(call: Call) -> JSONResponse:
         page_token=call.query["page_token"],
         model=call.query["model_name"],
         named=call.query["named"],
+        project_id=call.query["project_id"],
     )
     found = await call.ask(call.ctx.backend.results.ListConfigurations, request)
     return JSONResponse(
@@ -85,7 +86,7 @@ async def mark(call: Call) -> JSONResponse:
         job_id=job_id,
         mark=MARKS[word],
         reason=body.get("reason", ""),
-        superseded_by=body.get("superseded_by", "").lower(),
+        superseded_by=jobs.checked_id(body["superseded_by"]) if "superseded_by" in body else "",
     )
     result = (await call.ask(call.ctx.backend.results.MarkRun, request)).result
     return JSONResponse(
@@ -125,6 +126,7 @@ CONFIGURATIONS = Endpoint(
     query=(
         MODEL,
         Parameter("named", boolean, "Only those with a name or an alias.", False),
+        Parameter("project_id", PROJECT.check, "Only those with a run of this project; 0 means all.", 0),
         limit(100, 500),
         PAGE_TOKEN,
     ),

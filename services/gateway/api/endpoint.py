@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -23,6 +23,9 @@ from services.gateway.api.schema import Schema
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
+BASE = "/api/v1/benchmarking"
+ADMIN = "/admin"
+"""Below it lie datasets and the runs over them."""
 JSON = "application/json"
 MOST_IN_PATH = 200
 """Characters of a name in the path."""
@@ -51,7 +54,12 @@ class Call:
     @property
     def job_id(self) -> str:
         """The job in the path. Raises NotFoundError for what can be no id."""
-        return jobs.checked_id(self.path["job_id"])
+        return jobs.checked_id(self.path.get("job_id") or self.path["benchmark_id"])
+
+    @property
+    def dataset_id(self) -> str:
+        """The dataset in the path. Raises NotFoundError for what can be no id."""
+        return jobs.checked_dataset(self.path["dataset_id"])
 
     async def ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, R], request: Q) -> R:
         """One call to a service, as the caller. Raises its domain error."""
@@ -62,16 +70,17 @@ class Call:
 class Endpoint:
     """One method of one path.
 
-    `path` is below the API's base. `name` is the operation's id, `about` its summary. `answer` is the schema of the
+    `path` is below `base`. `name` is the operation's id, `about` its summary. `answer` is the schema of the
     200 answer, whichever of `media` it comes in. `errors` are the statuses that it answers beside
     those that follow from what it takes (400 and 422, for a body 413 and 415, for an id in the path 404) and those
     that any has. `body_needed` is false where the body may be left out. `gives` says where in the answer a path
     parameter of other endpoints is found, as JSON pointers. `streams` marks answers that go on, which have no HEAD.
+    `reads` are the media types, with their schemas, of a body that the handler reads itself as it comes.
     """
 
     method: str
     path: str
-    handler: Callable[[Call], Awaitable[Response]]
+    handler: Callable[[Call], Coroutine[Any, Any, Response]]
     name: str
     about: str
     answer: Schema = field(default_factory=dict)
@@ -82,6 +91,13 @@ class Endpoint:
     errors: tuple[int, ...] = ()
     gives: Mapping[str, str] = field(default_factory=dict)
     streams: bool = False
+    base: str = BASE
+    reads: Mapping[str, Schema] = field(default_factory=dict)
+
+    @property
+    def route(self) -> str:
+        """The whole path."""
+        return self.base + self.path
 
     async def __call__(self, request: Request) -> Response:
         _require_readable(request.path_params)
@@ -92,7 +108,9 @@ class Endpoint:
             if sent.strip() or self.body_needed:
                 _require_json(request)
                 body = parse(sent, self.body)
-        return await self.handler(Call(request, query, body))
+        work = self.handler(Call(request, query, body))
+        # A sender may take its time: the server does not wait for it when it leaves.
+        return await (context.of(request).uploads.unless_stopped(work) if self.reads else work)
 
 
 class Resource:

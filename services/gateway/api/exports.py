@@ -18,7 +18,17 @@ from services.gateway.responses import FieldErrors
 from touchstone.v1 import results_service_pb2
 
 _EXPORT = results_service_pb2.ExportRequest
-KINDS = {"jobs": _EXPORT.KIND_JOBS, "metrics": _EXPORT.KIND_METRICS, "items": _EXPORT.KIND_ITEMS}
+KINDS = {
+    "jobs": _EXPORT.KIND_JOBS,
+    "metrics": _EXPORT.KIND_METRICS,
+    "items": _EXPORT.KIND_ITEMS,
+    "batch": _EXPORT.KIND_BATCH_OUTPUT,
+    "golden": _EXPORT.KIND_GOLDEN,
+}
+_WRITTEN = {"batch": ("jsonl", "csv"), "golden": ("jsonl",)}
+"""Formats of kinds that have not all of them; the first is the usual one."""
+LEFT_OUT = "Touchstone-Left-Out"
+"""Header that counts annotated items without an example in an export of golden ones."""
 FORMATS = {
     "csv": (_EXPORT.FORMAT_CSV, "text/csv; charset=utf-8; header=present"),
     "json": (_EXPORT.FORMAT_JSON, JSON),
@@ -33,33 +43,34 @@ async def export_job(call: Call) -> Response:
     given = [one.name for one in CHOICE if call.query[one.name] != one.default]
     if kind == "metrics" and given:
         raise FieldErrors([(name, f"{name} chooses items; give it with kind=items.") for name in given])
+    word = call.query["format"] or _WRITTEN.get(kind, ("csv",))[0]
+    if word not in _WRITTEN.get(kind, FORMATS):
+        raise FieldErrors([("format", f"kind={kind} is written as {' or '.join(_WRITTEN[kind])}.")])
     request = results_service_pb2.ExportRequest(kind=KINDS[kind], items=chosen(call))
     job = await jobs.find(call.ctx.backend, call.job_id, call.caller)
-    return await _file(call, request, f"{jobs.suite_of(job)}-{jobs.short_id(job.job_id)}-{kind}")
+    return await _file(call, request, f"{jobs.suite_of(job)}-{jobs.short_id(job.job_id)}-{kind}", word)
 
 
 async def export_jobs(call: Call) -> Response:
     """Jobs, or their metrics, as a file; the filters are those of the list."""
     kind = call.query["kind"]
     request = results_service_pb2.ExportRequest(kind=KINDS[kind], jobs=listing(call))
-    return await _file(call, request, kind)
+    return await _file(call, request, kind, call.query["format"] or "csv")
 
 
-async def _file(call: Call, request: results_service_pb2.ExportRequest, name: str) -> Response:
-    word = call.query["format"]
+async def _file(call: Call, request: results_service_pb2.ExportRequest, name: str, word: str) -> Response:
     request.format, media = FORMATS[word]
     pieces = call.ctx.backend.stream(call.ctx.backend.results.Export, request, call.caller)
     # Errors come before the first piece: while there is still a status to answer with.
     first = await anext(pieces, None)
     safe = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name)
-    return StreamingResponse(
-        _bytes(first, pieces),
-        media_type=media,
-        headers={
-            "Content-Disposition": f'attachment; filename="touchstone-{safe}.{word}"',
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
+    headers = {
+        "Content-Disposition": f'attachment; filename="touchstone-{safe}.{word}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    if first is not None and first.left_out:
+        headers[LEFT_OUT] = str(first.left_out)
+    return StreamingResponse(_bytes(first, pieces), media_type=media, headers=headers)
 
 
 async def _bytes(
@@ -76,7 +87,7 @@ def _kind(*kinds: str) -> Parameter:
     return Parameter("kind", one_of(*kinds), "What a row is.", kinds[0])
 
 
-_FORMAT = Parameter("format", one_of(*FORMATS), "How rows are written.", "csv")
+_FORMAT = Parameter("format", one_of(*FORMATS), "How rows are written; csv when absent, of batch and golden jsonl.", "")
 _MEDIA = tuple(media.partition(";")[0] for _, media in FORMATS.values())
 _FILE = about({}, "The file's content.")
 EXPORT_JOB = Endpoint(
@@ -84,10 +95,10 @@ EXPORT_JOB = Endpoint(
     "/results/{job_id}/export",
     export_job,
     "exportResults",
-    "A job's metrics or items as a file.",
+    "A job's metrics or items as a file; items also as batch output or fine-tuning examples.",
     answer=_FILE,
     media=_MEDIA,
-    query=(_kind("metrics", "items"), _FORMAT, *CHOICE),
+    query=(_kind("metrics", "items", "batch", "golden"), _FORMAT, *CHOICE),
     streams=True,
 )
 EXPORT = Endpoint(

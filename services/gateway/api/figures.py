@@ -67,6 +67,16 @@ ASKED: dict[str, Schema] = {
 """Members of `asked`; `reuse` stands only where stored answers are taken."""
 
 
+def parsed(written: str) -> Any:
+    """What stored JSON says, null for none; a text that was cut is no JSON any more and stands as it is."""
+    if not written:
+        return None
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        return written
+
+
 def outcome_name(outcome: item_result_pb2.Outcome) -> str:
     """As in `outcomes`, e.g. "output_truncated"."""
     return item_result_pb2.Outcome.Name(outcome).removeprefix("OUTCOME_").lower()

@@ -9,7 +9,7 @@ from services.gateway.api import figures
 from services.gateway.api.checks import text
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.job import PROGRESS, ROW, STATUS, progress_body, row
-from services.gateway.api.query import Parameter
+from services.gateway.api.query import PROJECT, Parameter
 from services.gateway.api.schema import (
     BOOLEAN,
     COUNT,
@@ -36,8 +36,8 @@ _STATES = {
 
 
 async def queue(call: Call) -> JSONResponse:
-    """Jobs that hold a slot and those that wait, in the order in which they start."""
-    request = scheduler_service_pb2.GetQueueRequest()
+    """Jobs that hold a slot and those that wait, in the order in which they start; places count all jobs."""
+    request = scheduler_service_pb2.GetQueueRequest(project_id=call.query["project_id"])
     found = (await call.ask(call.ctx.backend.scheduler.GetQueue, request)).queue
     return JSONResponse(
         {
@@ -245,6 +245,7 @@ QUEUE = Endpoint(
         },
         name="Queue",
     ),
+    query=(PROJECT,),
 )
 EVALUATORS = Endpoint(
     "GET",

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 from services.errors import InvalidRequestError
+from services.gateway import jobs
 from services.gateway.api import figures
 from services.gateway.api.checks import JOB_ID, integer, one_of, text
+from services.gateway.api.conditions import ANNOTATION, CONDITIONS, annotation_body, conditions_of
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.query import PAGE_TOKEN, Parameter, limit
 from services.gateway.api.results import TOKEN
@@ -39,6 +41,7 @@ FILTERS = {
     "correct": _LISTING.FILTER_CORRECT,
     "truncated": _LISTING.FILTER_TRUNCATED,
     "refused": _LISTING.FILTER_REFUSED,
+    "final": _LISTING.FILTER_FINAL,
     "different": _LISTING.FILTER_DIFFERENT,
     "regressed": _LISTING.FILTER_REGRESSED,
     "improved": _LISTING.FILTER_IMPROVED,
@@ -83,20 +86,26 @@ def chosen(call: Call) -> results_service_pb2.ListItemsRequest:
         task=query["task"],
         filter=FILTERS[query["filter"]],
         query=query["query"],
-        baseline_job_id=query["baseline"].lower(),
+        baseline_job_id=jobs.checked_id(query["baseline"]) if query["baseline"] else "",
+        conditions=conditions_of(query),
     )
 
 
 async def item(call: Call) -> JSONResponse:
     """One item with whole texts."""
-    number = call.path["item"]
-    if not (number.isascii() and number.isdecimal()) or int(number[:20]) > INT32_MAX:
-        raise InvalidRequestError(f"{number[:80]!r} is no item. Items are numbered from 0, as in the published split.")
     request = results_service_pb2.GetItemRequest(
-        job_id=call.job_id, task=call.path["task"], item=int(number), repeat=call.query["repeat"]
+        job_id=call.job_id, task=call.path["task"], item=item_number(call), repeat=call.query["repeat"]
     )
     stored = (await call.ask(call.ctx.backend.results.GetItem, request)).item
     return JSONResponse(item_body(stored))
+
+
+def item_number(call: Call) -> int:
+    """The item in the path. Raises InvalidRequestError for what is no number."""
+    number = call.path["item"]
+    if not (number.isascii() and number.isdecimal()) or int(number[:20]) > INT32_MAX:
+        raise InvalidRequestError(f"{number[:80]!r} is no item. Items are numbered from 0, as in the published split.")
+    return int(number)
 
 
 def item_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
@@ -135,6 +144,10 @@ def item_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
         "identity": result.identity or None,
         "group": result.group or None,
         "custom_id": result.custom_id or None,
+        "metadata": figures.parsed(result.metadata),
+        "messages": figures.parsed(result.messages),
+        "score": stored.score if stored.HasField("score") else None,
+        "annotation": annotation_body(stored),
         "attempt": stored.attempt,
         "evaluator": stored.evaluator,
     }
@@ -180,6 +193,10 @@ ITEM = shape(
         "identity": null(STRING),
         "group": null(STRING),
         "custom_id": null(STRING),
+        "metadata": about({}, "The uploaded row's own; null without any."),
+        "messages": about({}, "The messages as sent, where `prompt` does not tell them apart; else null."),
+        "score": about(null(NUMBER), "What it counts in the task's first metric; null without a reference."),
+        "annotation": about(null(ANNOTATION), "What a person thinks of the answer; null before anyone said."),
         "attempt": COUNT,
         "evaluator": STRING,
     },
@@ -187,10 +204,17 @@ ITEM = shape(
 )
 CHOICE = (
     Parameter("task", text(200), "Only this task.", ""),
-    Parameter("filter", one_of(*FILTERS), "Which items; the last three against `baseline`.", "all"),
-    Parameter("query", text(200), "Text in the prompt, response, prediction or reference.", ""),
+    Parameter(
+        "filter",
+        one_of(*FILTERS),
+        "Which items; the last three against `baseline`.",
+        "all",
+    ),
+    Parameter("query", text(200), "Text in the prompt, response, prediction, reference, id or metadata.", ""),
     Parameter("baseline", JOB_ID, "Job to stand beside.", ""),
+    *CONDITIONS,
 )
+REPEAT = Parameter("repeat", integer(0, INT32_MAX), "Which of the item's answers, from 0.", 0)
 ITEMS = Endpoint(
     "GET",
     "/results/{job_id}/items",
@@ -218,5 +242,5 @@ ITEM_DETAIL = Endpoint(
     "getItem",
     "One item with whole texts.",
     answer=ITEM,
-    query=(Parameter("repeat", integer(0, INT32_MAX), "Which of the item's answers, from 0.", 0),),
+    query=(REPEAT,),
 )

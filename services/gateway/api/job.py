@@ -40,6 +40,9 @@ PROGRESS = shape(
         "items_per_second": NUMBER,
         "tokens_per_second": NUMBER,
         "eta_seconds": null(NUMBER),
+        "eta_low_seconds": about(null(NUMBER), "Of the 95 % interval of the ETA."),
+        "eta_high_seconds": null(NUMBER),
+        "cost_usd": about(null(NUMBER), "So far; null where no price is known."),
         "queue_position": about(null(COUNT), "From 1 while pending."),
         "elapsed_seconds": NUMBER,
         "time_limit_seconds": COUNT,
@@ -79,6 +82,11 @@ JOB = shape(
         "project_id": COUNT,
         "priority": null(enum(*PRIORITIES)),
         "schedule_id": about(null(STRING), "Schedule that created it."),
+        "labels": about(table(STRING), "Notes of the user who created it."),
+        "budget_usd": null(NUMBER),
+        "dataset": about(
+            null(shape({"dataset_id": STRING, "name": STRING, "limit": null(COUNT)})), "Of a run over a dataset."
+        ),
         "partial": about(BOOLEAN, "Metrics of a job that did not complete: only tasks that it finished."),
         "subset": about(BOOLEAN, "Fewer items than the published suite."),
         "item_set": STRING,
@@ -136,6 +144,9 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
         "project_id": job.spec.project_id,
         "priority": priority_name(job.spec.priority),
         "schedule_id": job.spec.schedule_id or None,
+        "labels": dict(job.spec.labels),
+        "budget_usd": job.spec.budget_usd or None,
+        "dataset": _dataset(job.spec.dataset) if job.spec.HasField("dataset") else None,
         "partial": bool(performance) and not completed,
         "subset": job.subset,
         "item_set": job.item_set,
@@ -156,6 +167,10 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
         if "score" in body:
             body["score"]["not_ranked_reason"] = result.not_ranked_reason
     return body
+
+
+def _dataset(work: job_pb2.DatasetWork) -> dict[str, Any]:
+    return {"dataset_id": work.dataset_id, "name": work.name, "limit": work.limit or None}
 
 
 def priority_name(priority: job_pb2.Priority) -> str | None:
@@ -205,6 +220,9 @@ def progress_body(job: job_pb2.Job) -> dict[str, Any]:
         "items_per_second": progress.items_per_second,
         "tokens_per_second": progress.tokens_per_second,
         "eta_seconds": progress.eta_s if progress.HasField("eta_s") else None,
+        "eta_low_seconds": progress.eta_low_s if progress.HasField("eta_low_s") else None,
+        "eta_high_seconds": progress.eta_high_s if progress.HasField("eta_high_s") else None,
+        "cost_usd": progress.cost_usd if progress.HasField("cost_usd") else None,
         "queue_position": progress.queue_position or None,
         "elapsed_seconds": progress.elapsed_s,
         "time_limit_seconds": progress.time_limit_s,

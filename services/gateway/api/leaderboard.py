@@ -30,15 +30,18 @@ from services.gateway.api.schema import (
 )
 from services.gateway.catalogue import Catalogue
 from services.gateway.responses import JSONResponse
-from touchstone.v1 import metric_pb2, results_service_pb2, suite_pb2
+from touchstone.v1 import metric_pb2, results_service_pb2
 
 SUITE_SCORE = "score"
+_USUAL = "accuracy"
+"""The document's metric where none is asked for."""
 
 
 async def leaderboard(call: Call) -> JSONResponse:
     """Baselines are ranked after the models, runs without a score stand apart. 400 for an unknown suite or metric."""
     query = call.query
-    suite, metric, most = query["suite"], query["metric"], query["limit"]
+    suite, most = query["suite"], query["limit"]
+    metric = query["metric"] or (SUITE_SCORE if jobs.is_dataset(suite) else _USUAL)
     mode = MODES[query["mode"]]
     request = results_service_pb2.GetLeaderboardRequest(
         suite=suite,
@@ -51,6 +54,9 @@ async def leaderboard(call: Call) -> JSONResponse:
     )
     try:
         answer = await call.ask(call.ctx.backend.results.GetLeaderboard, request)
+        if not query["metric"] and answer.metrics and metric not in (SUITE_SCORE, *answer.metrics):
+            metric = request.metric = SUITE_SCORE
+            answer = await call.ask(call.ctx.backend.results.GetLeaderboard, request)
     except NotFoundError:
         answer = results_service_pb2.GetLeaderboardResponse()
     if not answer.entries:
@@ -89,13 +95,15 @@ async def leaderboard(call: Call) -> JSONResponse:
     )
 
 
-async def require_known(catalogue: Catalogue, suite: str, metric: str) -> suite_pb2.Suite:
-    """The installed suite. Raises InvalidRequestError for an unknown suite, or a metric that no task of it has."""
+async def require_known(catalogue: Catalogue, suite: str, metric: str) -> None:
+    """Raises InvalidRequestError for an unknown suite, or a metric that no task of it has. A dataset, of which nothing
+    is there yet, may have any."""
+    if jobs.is_dataset(suite):
+        return
     known = await catalogue.suite(suite)
     metrics = {spec.metric for task in known.tasks for spec in task.metrics}
     if metric != SUITE_SCORE and metric not in metrics and not known.open:
         raise unknown_metric(metric, sorted(metrics))
-    return known
 
 
 def unknown_metric(metric: str, known: Sequence[str]) -> InvalidRequestError:
@@ -148,6 +156,7 @@ def _item_set(one: results_service_pb2.ItemSet) -> dict[str, Any]:
         "published_items": one.published_items or None,
         "subset": one.subset,
         "configurations": one.configurations,
+        "scoring": one.scoring or None,
         "tasks": list(one.tasks),
     }
 
@@ -195,6 +204,7 @@ _ITEM_SET = {
     "published_items": null(COUNT),
     "subset": BOOLEAN,
     "configurations": COUNT,
+    "scoring": about(null(STRING), "How answers are scored, where that may differ: of datasets."),
     "tasks": array(STRING),
 }
 MODE = Parameter("mode", one_of(*MODES), "Runs in this mode; the two are never ranked together.", "generate")
@@ -224,7 +234,9 @@ BOARD = Endpoint(
     ),
     query=(
         Parameter("suite", text(200), "Suite.", "glue"),
-        Parameter("metric", text(100), "Ranking metric; `score` is the suite's score.", "accuracy"),
+        Parameter(
+            "metric", text(100), f"{SUITE_SCORE}, or a metric; {_USUAL} where the suite has it when left out.", ""
+        ),
         limit(10),
         MODE,
         Parameter("item_set", text(200), "Rank runs of these items; whole runs when absent.", ""),

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import services
+from services.gateway.api.checks import JOB_ID_PATTERN
 from services.gateway.api.endpoint import JSON, Call, Endpoint
 from services.gateway.api.query import Parameter
 from services.gateway.api.schema import OBJECT, STRING, Schema, about, array, shape
 from services.gateway.responses import JSONResponse
 
 _PATH: dict[str, Schema] = {
-    "job_id": about({"type": "string", "format": "uuid"}, "A job's id."),
+    "job_id": about({"type": "string", "pattern": JOB_ID_PATTERN}, "A job's id, or a benchmark's."),
+    "benchmark_id": about({"type": "string", "pattern": JOB_ID_PATTERN}, "A benchmark's id, or its job's."),
+    "dataset_id": about({"type": "string", "pattern": "^ds_[0-9a-f]{32}$"}, "A dataset's id."),
     "task": about(STRING, "A task of the job."),
     "item": about({"type": "integer", "minimum": 0}, "Row in the published split, from 0."),
     "configuration": about(STRING, "A configuration's hash, name or alias."),
@@ -22,14 +25,18 @@ _PATH: dict[str, Schema] = {
     "delivery_id": about(STRING, "A delivery's id."),
 }
 _FIELD = shape({"field": STRING, "message": STRING})
+_LINE = shape({"line": about({"type": "integer"}, "Counted from 1."), "reason": STRING})
 _ERROR = shape(
     {
         "detail": about(STRING, "What is wrong and what to do."),
         "retry_after": about({"type": "integer"}, "Seconds until another try makes sense."),
         "errors": about(array(_FIELD), "One for each wrong field."),
+        "error": about(STRING, "As `detail`, of a refused upload."),
+        "lines": about(array(_LINE), "The first wrong lines of a refused upload."),
+        "bad_lines": about({"type": "integer"}, "How many lines of it are wrong."),
     },
     name="Error",
-    optional=("retry_after", "errors"),
+    optional=("retry_after", "errors", "error", "lines", "bad_lines"),
 )
 _STATUSES = {
     400: "The request cannot be read, or names what is not there.",
@@ -38,8 +45,9 @@ _STATUSES = {
     404: "No such thing.",
     405: "Another method than the path has; `Allow` names those there are.",
     409: "Not possible in the present state.",
+    408: "The body did not come on.",
     413: "The body is too large.",
-    415: "The body is not JSON.",
+    415: "The body is of another type than the operation takes.",
     422: "Fields are missing, unknown, of the wrong type or out of range.",
     429: "A limit is reached: requests in a minute, waiting jobs, or open streams.",
     500: "Something broke; the logs have the details.",
@@ -51,13 +59,13 @@ _ALWAYS = (400, 401, 403, 405, 429, 500, 501, 503, 504)
 _PATH_NAMES = re.compile(r"{(\w+)}")
 
 
-def document(endpoints: Sequence[Endpoint], base: str) -> dict[str, Any]:
+def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole document; named schemas stand once, under components."""
     components: dict[str, Schema] = {}
     paths: dict[str, Any] = {}
     for endpoint in endpoints:
         operation = _lifted(_operation(endpoint, endpoints), components)
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+        paths.setdefault(endpoint.route, {})[endpoint.method.lower()] = operation
     error = {JSON: {"schema": _lifted(_ERROR, components)}}
     return {
         "openapi": "3.1.0",
@@ -66,7 +74,7 @@ def document(endpoints: Sequence[Endpoint], base: str) -> dict[str, Any]:
             "version": services.__version__,
             "description": "Self-service benchmarking of AI models.",
         },
-        "servers": [{"url": base}],
+        "servers": [{"url": "/"}],
         "security": [{"bearer": []}, {"key": []}],
         "paths": paths,
         "components": {
@@ -85,8 +93,10 @@ def statuses(endpoint: Endpoint) -> list[int]:
     follow = {*_ALWAYS, *endpoint.errors}
     if endpoint.query:
         follow.add(422)
-    if endpoint.body is not None:
+    if endpoint.body is not None or endpoint.reads:
         follow |= {413, 415, 422}
+    if endpoint.reads:
+        follow.add(408)
     if _PATH_NAMES.search(endpoint.path):
         follow.add(404)
     return sorted(follow)
@@ -114,6 +124,9 @@ def _operation(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> dict[str, A
             "required": endpoint.body_needed,
             "content": {JSON: {"schema": endpoint.body.schema}},
         }
+    if endpoint.reads:
+        content = {media: {"schema": schema} for media, schema in endpoint.reads.items()}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -167,12 +180,12 @@ def _lifted(part: Any, components: dict[str, Schema]) -> Any:
     return reference | words
 
 
-def endpoint(listed: Sequence[Endpoint], base: str) -> Endpoint:
+def endpoint(listed: Sequence[Endpoint]) -> Endpoint:
     """`GET /openapi.json`, which describes itself, too."""
 
     async def openapi(call: Call) -> JSONResponse:
         return JSONResponse(described)
 
     made = Endpoint("GET", "/openapi.json", openapi, "getOpenAPI", "This document.", answer=OBJECT)
-    described = document((*listed, made), base)
+    described = document((*listed, made))
     return made

@@ -8,7 +8,7 @@ from services.gateway import jobs
 from services.gateway.api import figures
 from services.gateway.api.checks import integer, text
 from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.figures import MODES
+from services.gateway.api.figures import MODES, mode_name
 from services.gateway.api.job import JOB_ROW, row
 from services.gateway.api.leaderboard import MODE, require_known
 from services.gateway.api.metrics import METRIC, metric_body
@@ -33,6 +33,10 @@ async def overview(call: Call) -> JSONResponse:
             "mean": found.mean if found.HasField("mean") else None,
             "metric": query["metric"],
             "runs_with_metric": found.runs_with_metric,
+            "means": [
+                {"suite": one.suite, "mode": mode_name(one.mode), "mean": one.mean, "runs": one.runs}
+                for one in found.means
+            ],
             "total_jobs": found.total_jobs,
             "completed_jobs": found.completed_jobs,
             "complete_jobs": found.complete_jobs,
@@ -94,9 +98,17 @@ OVERVIEW = Endpoint(
     "Figures over all jobs, for one suite or all.",
     answer=shape(
         {
-            "mean": about(null(NUMBER), "Mean of the metric over completed runs of models; null without any."),
+            "mean": about(
+                null(NUMBER),
+                "Mean of the metric over completed runs of models on one suite in one mode, the first of `means`; null "
+                "without any.",
+            ),
             "metric": STRING,
-            "runs_with_metric": COUNT,
+            "runs_with_metric": about(COUNT, "Runs that `mean` is over."),
+            "means": about(
+                array(shape({"suite": STRING, "mode": figures.MODE, "mean": NUMBER, "runs": COUNT})),
+                "By suite and mode, the one with the most runs first: scores of several mean nothing together.",
+            ),
             "total_jobs": COUNT,
             "completed_jobs": COUNT,
             "complete_jobs": about(COUNT, "Completed, and every item has an answer."),

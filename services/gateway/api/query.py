@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,12 @@ def read(sent: QueryParams, declared: Sequence[Parameter]) -> dict[str, Any]:
         if name in given:
             raise InvalidRequestError(f"{name} is given more than once; give it once.", name)
         given[name] = written
+    return values_of(given, declared)
+
+
+def values_of(given: Mapping[str, str], declared: Sequence[Parameter]) -> dict[str, Any]:
+    """Every declared parameter's value, of texts by name. Raises FieldErrors for values that are wrong."""
+    known = {parameter.name: parameter for parameter in declared}
     values = {name: parameter.value(given[name]) for name, parameter in known.items() if given.get(name)}
     problems = [problem for name, value in values.items() for problem in known[name].check.judge(value, name)]
     problems += _missing(known.values(), values)
@@ -72,6 +78,10 @@ def _missing(declared: Iterable[Parameter], values: dict[str, object]) -> list[P
 
 def limit(default: int, most: int = 1000) -> Parameter:
     return Parameter("limit", integer(1, most), "Most rows to return.", default)
+
+
+def page_size(default: int, most: int) -> Parameter:
+    return Parameter("page_size", integer(1, most), "Most rows to return.", default)
 
 
 PAGE_TOKEN = Parameter("page_token", text(4000), "`next_page_token` of the answer before; with the same filters.", "")

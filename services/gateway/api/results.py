@@ -98,6 +98,12 @@ def _score(scores: results_service_pb2.JobScores | None) -> dict[str, Any]:
 
 async def cancel(call: Call) -> JSONResponse:
     """Stops a job. 404 for an unknown id, 409 for a finished job."""
+    await stop(call)
+    return JSONResponse({"message": f"Job {call.job_id} cancelled successfully"})
+
+
+async def stop(call: Call) -> None:
+    """Stops the job in the path. Raises NotFoundError, and ConflictError for a finished one."""
     job_id = call.job_id
     try:
         request = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
@@ -106,7 +112,6 @@ async def cancel(call: Call) -> JSONResponse:
         # Only results remembers jobs that finished more than a day ago.
         job = await jobs.find(call.ctx.backend, job_id, call.caller)
         raise ConflictError(f"Job {job_id} is {jobs.STATUS[job.state]} and cannot be cancelled.") from None
-    return JSONResponse({"message": f"Job {job_id} cancelled successfully"})
 
 
 TOKEN = about(STRING, "`page_token` of the next page; empty on the last.")

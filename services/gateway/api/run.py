@@ -8,11 +8,25 @@ from typing import Any
 
 from services.errors import InvalidRequestError, LimitReachedError
 from services.gateway import estimate
-from services.gateway.api.checks import Check, Field, Problem, boolean, integer, list_of, members, one_of, record, text
+from services.gateway.api.checks import (
+    Check,
+    Field,
+    Problem,
+    boolean,
+    integer,
+    list_of,
+    members,
+    number,
+    one_of,
+    record,
+    text,
+    texts,
+)
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.figures import MODES
 from services.gateway.api.job import PRIORITIES
 from services.gateway.api.schema import STRING, UUID, about, shape
+from services.gateway.api.wording import in_rest
 from services.gateway.parameters import (
     CUSTOM_SCHEMA,
     INT32_MAX,
@@ -30,14 +44,15 @@ MOST_SHOTS = 100
 MOST_REPEATS = 64
 
 URL = text(2000, pattern=r"https?://[^\s/?#]+[^\s]*", means="an http or https address")
-_parameters = members(parameter_problems, parameter_schema())
+PARAMETERS = members(parameter_problems, parameter_schema())
+CUSTOM = members(custom_problems, CUSTOM_SCHEMA)
 _config = record(
     {
         "provider": Field(text(200), required=True, about="An endpoint's name, or its kind when only one has it."),
         "model": Field(text(400), required=True, about="A model id at that endpoint."),
-        "ollama_params": Field(_parameters, about="Sampling parameters. What is absent is not sent."),
-        "params": Field(_parameters, about="The same under a neutral name; give one of the two."),
-        "custom_config": Field(members(custom_problems, CUSTOM_SCHEMA)),
+        "ollama_params": Field(PARAMETERS, about="Sampling parameters. What is absent is not sent."),
+        "params": Field(PARAMETERS, about="The same under a neutral name; give one of the two."),
+        "custom_config": Field(CUSTOM),
     },
     name="ModelConfig",
 )
@@ -56,6 +71,8 @@ WORK: dict[str, Field] = {
         record({"any_job": Field(boolean, about="Take the answers that any job had to the very same request.")})
     ),
     "webhook_url": Field(URL, about="Told when the job is finished."),
+    "labels": Field(texts(16, 64, 512), about="Notes of your own, shown with the job."),
+    "budget_usd": Field(number(0, 1e9, above=True), about="No call begins that could cost more in all."),
 }
 """What a job is made of."""
 QUEUEING: dict[str, Field] = {
@@ -112,6 +129,8 @@ async def spec_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb
         ),
         stream=body.get("stream") or False,
         webhook_url=body.get("webhook_url") or "",
+        labels=body.get("labels") or {},
+        budget_usd=body.get("budget_usd") or 0,
     )
     if _given(body.get("reuse") or {}).get("any_job"):
         spec.reuse.any_job = True
@@ -140,17 +159,25 @@ async def queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse
         raise LimitReachedError(QUEUE_FULL, error.retry_after_s) from error
     except InvalidRequestError as error:
         # The scheduler names fields of its own message, which the API's users never see.
-        raise InvalidRequestError(error.message) from error
-    job, suite = made.job, await call.ctx.catalogue.suite(spec.suite.suite)
+        raise InvalidRequestError(in_rest(error.message)) from error
+    job, items = made.job, await _answers_of(call, spec)
     return JSONResponse(
         {
             "job_id": job.job_id,
             "message": message,
-            "estimated_duration": await estimate.duration(call.ctx.backend, job, suite, call.caller),
+            "estimated_duration": await estimate.duration(call.ctx.backend, job, items, call.caller),
             **({"source_job": spec.reuse.job_id} if spec.reuse.job_id else {}),
             **({"webhook_secret": made.webhook_secret} if made.webhook_secret else {}),
         }
     )
+
+
+async def _answers_of(call: Call, spec: job_pb2.JobSpec) -> int:
+    if spec.HasField("dataset"):
+        return await estimate.rows_of(call.ctx.backend, spec.dataset, call.caller)
+    work = spec.suite
+    suite = await call.ctx.catalogue.suite(work.suite)
+    return estimate.items_of(suite, list(work.tasks), work.limit) * max(1, work.repeats)
 
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:

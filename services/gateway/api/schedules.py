@@ -11,7 +11,7 @@ from services.gateway.api import figures
 from services.gateway.api.checks import Field, one_of, record, text
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.job import PRIORITIES, priority_name
-from services.gateway.api.query import PAGE_TOKEN, limit
+from services.gateway.api.query import PAGE_TOKEN, PROJECT, limit
 from services.gateway.api.results import OWNER, TOKEN
 from services.gateway.api.run import WORK, spec_of
 from services.gateway.api.schema import COUNT, STRING, TIME, UUID, about, array, enum, null, shape
@@ -55,7 +55,10 @@ async def create(call: Call) -> JSONResponse:
 async def schedules(call: Call) -> JSONResponse:
     """All that the caller may see."""
     request = scheduler_service_pb2.ListSchedulesRequest(
-        page_size=call.query["limit"], page_token=call.query["page_token"], owner=call.query["owner"]
+        page_size=call.query["limit"],
+        page_token=call.query["page_token"],
+        owner=call.query["owner"],
+        project_id=call.query["project_id"],
     )
     found = await call.ask(call.ctx.backend.scheduler.ListSchedules, request)
     return JSONResponse(
@@ -91,9 +94,9 @@ def _job(spec: job_pb2.JobSpec) -> dict[str, Any]:
     return {
         "provider": spec.endpoint,
         "model": spec.model,
-        "suite": spec.suite.suite,
+        "suite": jobs.suite_of(job_pb2.Job(spec=spec)),
         "tasks": list(spec.suite.tasks),
-        "limit": spec.suite.limit or None,
+        "limit": spec.suite.limit or spec.dataset.limit or None,
         "project_id": spec.project_id,
         "priority": priority_name(spec.priority),
         **figures.asked(spec),
@@ -144,7 +147,7 @@ SCHEDULES = Endpoint(
     "listSchedules",
     "Schedules.",
     answer=shape({"schedules": array(_SCHEDULE), "next_page_token": TOKEN}, name="Schedules"),
-    query=(OWNER, limit(100, 500), PAGE_TOKEN),
+    query=(OWNER, PROJECT, limit(100, 500), PAGE_TOKEN),
     gives={"schedule_id": "/schedules/0/schedule_id"},
 )
 DELETE_SCHEDULE = Endpoint(

@@ -8,7 +8,7 @@ from services.errors import InvalidRequestError
 from services.gateway import jobs
 from services.gateway.api.checks import Field, integer, list_of, one_of, record
 from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.query import PAGE_TOKEN, limit
+from services.gateway.api.query import PAGE_TOKEN, PROJECT, limit
 from services.gateway.api.results import TOKEN
 from services.gateway.api.run import URL
 from services.gateway.api.schema import COUNT, STRING, TIME, UUID, about, array, enum, null, shape
@@ -42,7 +42,7 @@ async def create(call: Call) -> JSONResponse:
 async def webhooks(call: Call) -> JSONResponse:
     """The caller's own; an admin sees all."""
     request = scheduler_service_pb2.ListWebhooksRequest(
-        page_size=call.query["limit"], page_token=call.query["page_token"]
+        page_size=call.query["limit"], page_token=call.query["page_token"], project_id=call.query["project_id"]
     )
     found = await call.ask(call.ctx.backend.scheduler.ListWebhooks, request)
     return JSONResponse(
@@ -144,7 +144,7 @@ WEBHOOKS = Endpoint(
     "listWebhooks",
     "Your webhooks; all of them for an admin.",
     answer=shape({"webhooks": array(_LISTED), "next_page_token": TOKEN}, name="Webhooks"),
-    query=(limit(100, 500), PAGE_TOKEN),
+    query=(PROJECT, limit(100, 500), PAGE_TOKEN),
     gives={"webhook_id": "/webhooks/0/webhook_id"},
 )
 DELETE_WEBHOOK = Endpoint(

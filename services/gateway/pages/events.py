@@ -99,9 +99,9 @@ async def _add_items(
     """Adds the counts of items, and with `rows` their first page, to what may be sent; says whether more follow it."""
     try:
         if rows:
-            found = await listing(ctx.backend, feed.job.job_id, caller, QueryParams())
+            found = await listing(ctx.backend, feed.job, caller, QueryParams())
         else:
-            found = await listing(ctx.backend, feed.job.job_id, caller, QueryParams(), page_size=1)
+            found = await listing(ctx.backend, feed.job, caller, QueryParams(), page_size=1)
     except TouchstoneError:
         return False
     if rows:

@@ -22,6 +22,12 @@ METRIC_WORDS = {
     "macro_f1": "macro f1",
     "exact_match": "em",
     "gender_parity": "parity",
+    "regex_match": "pattern",
+    "within_tolerance": "within",
+    "token_f1": "token f1",
+    "rouge_l": "rouge-l",
+    "json_match": "json",
+    "json_exact": "json exact",
 }
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -35,6 +41,12 @@ METRIC_NAMES = {
     "acc_norm": "accuracy, per character",
     "acc_bytes": "accuracy, per byte",
     "gender_parity": "gender parity",
+    "regex_match": "pattern match",
+    "within_tolerance": "within tolerance",
+    "token_f1": "token F1",
+    "rouge_l": "ROUGE-L",
+    "json_match": "equal JSON fields",
+    "json_exact": "JSON all equal",
 }
 
 
@@ -189,8 +201,10 @@ def ago(stamp_: Timestamp) -> str:
 
 
 def dollars(value: float) -> str:
-    """12.40, 0.38, 0.0021: two decimals, more for small sums."""
-    return f"{value:,.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
+    """12.40, 0.38, 0.0021: two decimals, for small sums two figures."""
+    if value >= 0.1 or value <= 0:
+        return f"{value:,.2f}"
+    return f"{value:.{min(12, 1 - math.floor(math.log10(value)))}f}"
 
 
 def gigabytes(size: int) -> str:
@@ -198,6 +212,16 @@ def gigabytes(size: int) -> str:
     if not size:
         return MISSING
     return f"{value:.0f} GB" if value >= 20 else f"{value:.1f} GB"
+
+
+def size(count: int) -> str:
+    """A file's size: 812 B, 48.2 KB, 1.2 MB, 3.1 GB."""
+    value, unit = float(count), "B"
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            break
+        value /= 1000
+    return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
 def ordinal(place: int) -> str:

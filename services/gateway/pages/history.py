@@ -76,12 +76,16 @@ async def history(request: Request) -> Response:
         suites, keys = [s.suite for s in await ctx.catalogue.suites()], await ctx.catalogue.model_keys()
     except TouchstoneError:
         suites, keys = [], []
+    names = {job.spec.dataset.dataset_id: job.spec.dataset.name for job in found if job.spec.HasField("dataset")}
+    offered = [(name, name) for name in suites]
+    if chosen.suite not in ("", *suites):
+        offered.append((chosen.suite, names.get(chosen.suite) or chosen.suite))
     values = {
         "rows": job_rows(found, answer.scores),
         "total": answer.total_size,
         "chosen": chosen,
         "statuses": jobs.STATUSES,
-        "suites": sorted({*suites, *([chosen.suite] if chosen.suite else [])}),
+        "suites": sorted(offered, key=lambda one: one[1]),
         "more": chosen.address(after=answer.next_page_token) if answer.next_page_token else "",
         "here": chosen.address(),
         "slots": palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in found)),
@@ -104,11 +108,13 @@ async def _live(request: Request) -> dict[str, job_pb2.Job]:
 
 
 async def jump(request: Request) -> Response:
-    """The search box: a job's id, a suite or a model."""
+    """The search box: a job's or a dataset's id, a suite or a model."""
     ctx = context.of(request)
     text = request.query_params.get("q", "").strip()
     if not text:
         return RedirectResponse("/jobs", 303)
+    if jobs.is_dataset(text):
+        return RedirectResponse(f"/datasets/{text}", 303)
     found = await _job_named(request, text.lower())
     if found:
         return RedirectResponse(f"/jobs/{found}", 303)
@@ -123,6 +129,8 @@ async def jump(request: Request) -> Response:
 async def _job_named(request: Request, text: str) -> str:
     """The id of the job whose id begins so (at least six characters); empty for none."""
     ctx, caller = context.of(request), context.identity(request)
+    if jobs.is_benchmark(text):
+        return jobs.checked_id(text)
     if len(text) < 6 or not set(text) <= set("0123456789abcdef-"):
         return ""
     if len(text) == 36:

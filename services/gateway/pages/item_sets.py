@@ -26,4 +26,4 @@ def _words(one: results_service_pb2.ItemSet, tasks_differ: bool) -> str:
     tasks = ""
     if tasks_differ and one.tasks:
         tasks = " and ".join(one.tasks) if len(one.tasks) <= MOST_NAMED else f"{len(one.tasks)} tasks"
-    return ", ".join(filter(None, (counted, tasks, f"{one.configurations} ranked")))
+    return ", ".join(filter(None, (counted, tasks, one.scoring, f"{one.configurations} ranked")))

@@ -19,6 +19,7 @@ from services.gateway.pages import receipt
 from services.gateway.pages.items import Listing
 from services.gateway.pages.items import load as load_items
 from services.gateway.pages.shell import render
+from services.gateway.pages.work import heading
 from touchstone.v1 import job_pb2, metric_pb2, scheduler_service_pb2
 
 REFRESH = (("", "Live"), ("1", "1 s"), ("5", "5 s"), ("30", "30 s"), ("60", "60 s"))
@@ -84,9 +85,7 @@ async def job_page(request: Request) -> Response:
     """The whole page. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result, listing, slot = await asyncio.gather(
-        _result(request, job), load_items(request, job.job_id), _slot(request, job)
-    )
+    result, listing, slot = await asyncio.gather(_result(request, job), load_items(request, job), _slot(request, job))
     refresh = request.query_params.get("refresh", "")
     values = view(job, result, caller, trouble=await ctx.catalogue.trouble(job)) | {
         "listing": listing if isinstance(listing, Listing) else None,
@@ -117,15 +116,12 @@ def view(
         "may_change": jobs.may_change(job, caller),
         "stale": stale,
         "trouble": trouble,
-        "suite_title": jobs.suite_of(job).upper() if jobs.suite_of(job) in _ACRONYMS else jobs.suite_of(job).title(),
+        "suite_title": heading(job),
         "outcomes": result.outcomes,
         "again": _choices(result.outcomes),
         "new_id": uuid.uuid4().hex,
         "stored": _stored(result.outcomes),
     }
-
-
-_ACRONYMS = ("glue", "mmlu")
 
 
 async def _result(request: Request, job: job_pb2.Job) -> metric_pb2.JobResult:

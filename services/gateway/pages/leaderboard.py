@@ -11,17 +11,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
-from services.gateway import context, palette
+from services.gateway import context, jobs, palette
 from services.gateway.api.figures import MODES
 from services.gateway.api.leaderboard import SUITE_SCORE, require_known, unknown_metric
 from services.gateway.catalogue import Catalogue
 from services.gateway.charts import Axis
-from services.gateway.jobs import STATUS
 from services.gateway.pages.distinctions import distinctions
 from services.gateway.pages.heat import columns
 from services.gateway.pages.item_sets import choices
 from services.gateway.pages.shell import fragment, is_fragment, render
-from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
+from touchstone.v1 import dataset_service_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 TOPS = (10, 20, 50, 100)
 _METRIC_ORDER = ("score", "accuracy", "f1", "matthews_correlation", "pearson", "spearman")
@@ -100,7 +99,7 @@ async def leaderboard(request: Request) -> Response:
     shown = (e for e in board.entries if not e.baseline)
     values = {
         "view": view,
-        "title": known.title if known else view.suite,
+        "title": known.title if known else await _dataset_name(request, view.suite),
         "suites": suites,
         "endpoints": endpoints,
         "metrics": _metrics(board.metrics, known),
@@ -169,6 +168,24 @@ def _all(suites: Sequence[suite_pb2.Suite]) -> set[str]:
     return {spec.metric for suite in suites for task in suite.tasks for spec in task.metrics}
 
 
+async def _dataset_name(request: Request, suite: str) -> str:
+    """A dataset's name by its id, of a deleted one from its newest run; other names as they are."""
+    if not jobs.is_dataset(suite):
+        return suite
+    ctx, caller = context.of(request), context.identity(request)
+    try:
+        call = dataset_service_pb2.GetDatasetRequest(dataset_id=suite)
+        return (await ctx.backend.ask(ctx.backend.datasets.GetDataset, call, caller)).dataset.name
+    except TouchstoneError:
+        pass
+    try:
+        runs = results_service_pb2.ResultsServiceListJobsRequest(suite=suite, page_size=1)
+        found = (await ctx.backend.ask(ctx.backend.results.ListJobs, runs, caller)).jobs
+    except TouchstoneError:
+        return suite
+    return found[0].spec.dataset.name if found else suite
+
+
 async def _newest_suite(request: Request) -> str:
     """The suite of the newest completed job: what someone who just ran something wants to see."""
     ctx, caller = context.of(request), context.identity(request)
@@ -187,7 +204,7 @@ def _change(entry: metric_pb2.LeaderboardEntry) -> float | None:
 def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
     """Why a run has no rank, in a tag: its state, or the share of answers that is missing, cut or unread."""
     if entry.state in (job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED):
-        return STATUS[entry.state]
+        return jobs.STATUS[entry.state]
     total = sum(task.items_planned or task.items for task in entry.tasks)
     stored = sum(task.items for task in entry.tasks)
     errors = sum(task.outcomes.infrastructure_error for task in entry.tasks)

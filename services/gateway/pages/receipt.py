@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.gateway import jobs
 from services.gateway.pages import formatting
+from services.gateway.pages.datasets.about import scoring_words
 from touchstone.v1 import job_pb2, metric_pb2
 
 MOST_SOURCES = 4
@@ -26,10 +27,12 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Item set", formatting.plural(sum(p.items for p in job.plan), "item") if job.plan else "", job.item_set[:6]),
         ("Prompt", *_prompt(job)),
         ("Template", {"endpoint": "the endpoint's own", "none": "none"}.get(receipt.template, ""), ""),
-        ("Mode", f"{formatting.mode(spec.mode)}, {spec.suite.shots}-shot{answers}", ""),
+        ("Mode", formatting.mode(spec.mode) + _asked(spec, answers), ""),
         ("Asked with", sampling_words(spec.sampling), ""),
         ("Sent", receipt.parameters, ""),
         ("Seed", str(spec.suite.seed) if spec.suite.limit or spec.suite.shots else "", ""),
+        ("Sample seed", str(spec.dataset.seed) if spec.dataset.limit else "", ""),
+        ("Budget", f"${formatting.dollars(spec.budget_usd)}" if spec.budget_usd else "", ""),
         ("Answers of", f"job {jobs.short_id(receipt.source_job)}" if receipt.source_job else "", ""),
         ("Concurrency", f"{receipt.concurrency} per evaluator" if receipt.concurrency else "", ""),
         ("Software", f"Touchstone {receipt.software}" if receipt.software else "", ""),
@@ -58,6 +61,14 @@ def sampling_words(sampling: job_pb2.Sampling) -> str:
     return ", ".join(words) or "no parameters set"
 
 
+def _version(word: str) -> str:
+    return f"v{word}" if word[:1].isdecimal() else word
+
+
+def _asked(spec: job_pb2.JobSpec, answers: str) -> str:
+    return f", {spec.suite.shots}-shot{answers}" if spec.HasField("suite") else ""
+
+
 def _served(names: list[str]) -> str:
     if len(names) > 2:
         return f"{names[0]}, {names[1]} and {len(names) - 2} others"
@@ -66,6 +77,9 @@ def _served(names: list[str]) -> str:
 
 def _data(job: job_pb2.Job) -> list[tuple[str, str, str]]:
     """One row a data set with its revision. A mirror's SHA-256 differs from split to split: then they are counted."""
+    if job.spec.HasField("dataset"):
+        work = job.spec.dataset
+        return [("Data", work.name, work.digest[:8]), ("Scored by", scoring_words(work.scoring), "")]
     revisions: dict[str, set[str]] = {}
     for plan in job.plan:
         revisions.setdefault(plan.data.dataset, set()).add(plan.data.revision)
@@ -84,4 +98,6 @@ def _prompt(job: job_pb2.Job) -> tuple[str, str]:
     hashes = {plan.prompt_hash for plan in job.plan}
     if not versions:
         return "", ""
-    return f"v{', v'.join(versions)}, scorer v{', v'.join(scorers)}", next(iter(hashes)) if len(hashes) == 1 else ""
+    return f"v{', v'.join(versions)}, scorer {', '.join(_version(one) for one in scorers)}", next(iter(hashes)) if len(
+        hashes
+    ) == 1 else ""

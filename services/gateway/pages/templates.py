@@ -5,8 +5,11 @@ from __future__ import annotations
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from services.gateway import charts, jobs
-from services.gateway.pages import formatting
+from services.gateway.api.job import total_seconds
+from services.gateway.pages import conditions, formatting
+from services.gateway.pages.datasets.about import scorer_name, scoring_words
 from services.gateway.pages.items import item_address
+from services.gateway.pages.work import dataset_of, work_of
 from services.gateway.static import ROOT, static_url
 
 
@@ -34,6 +37,7 @@ def environment() -> Environment:
         short_id=jobs.short_id,
         stamp=formatting.stamp,
         ago=formatting.ago,
+        size=formatting.size,
         gigabytes=formatting.gigabytes,
         ordinal=formatting.ordinal,
         plural=formatting.plural,
@@ -43,9 +47,14 @@ def environment() -> Environment:
         charts=charts,
         fmt=formatting,
         status_of=lambda job: jobs.STATUS[job.state],
-        suite_of=jobs.suite_of,
+        work_of=work_of,
+        dataset_of=dataset_of,
+        scorer_name=scorer_name,
+        scoring_words=scoring_words,
+        verdict_choices=conditions.VERDICT_CHOICES,
         is_finished=jobs.is_finished,
         can_retry=jobs.can_retry,
+        total_seconds=total_seconds,
         item_address=item_address,
     )
     return env

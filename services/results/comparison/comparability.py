@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from services.results import scoring
 from services.results.comparison.candidates import MODE_NAMES
 from services.results.comparison.runs import Run
 from touchstone.v1 import job_pb2
@@ -69,6 +70,11 @@ def difference_of_task(a: Run, b: Run, task: str) -> str:
         return f"they were asked with {a.job.spec.suite.shots} and {b.job.spec.suite.shots} examples"
     if one.prompt_hash != other.prompt_hash:
         return f"the prompts differ ({_short(one.prompt_hash)} and {_short(other.prompt_hash)})"
+    if scoring.of_job(a.job.spec) != scoring.of_job(b.job.spec):
+        return (
+            f"the answers are scored differently ({scoring.words(a.job.spec)}, and {scoring.words(b.job.spec)}); score "
+            "one of them again as the other"
+        )
     if max(1, one.repeats) != max(1, other.repeats):
         return f"they have {max(1, one.repeats)} and {max(1, other.repeats)} answers an item"
     if one.scorer_version != other.scorer_version:
@@ -89,7 +95,8 @@ def _cohorts(runs: Sequence[Run], task: str) -> list[int]:
     first: dict[tuple[object, ...], int] = {}
     for place, run in enumerate(runs):
         plan = run.plans[task]
-        asked = (run.mode, plan.version, run.job.spec.suite.shots, plan.prompt_hash, max(1, plan.repeats))
+        scored = scoring.of_job(run.job.spec).SerializeToString(deterministic=True)
+        asked = (run.mode, plan.version, run.job.spec.suite.shots, plan.prompt_hash, max(1, plan.repeats), scored)
         rows = [("revision", plan.data.revision), *([("items", plan.item_set)] if plan.item_set else [])]
         for key in rows:
             low, high = sorted((numbers[first.setdefault((asked, plan.scorer_version, key), place)], numbers[place]))

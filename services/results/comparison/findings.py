@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from services.results.comparison.shared_rows import NOTHING_SHARED, SharedRows, metric_name
+from services.results.comparison.shared_rows import SharedRows, metric_name
 from services.results.paired.difference import Difference, Omnibus, Pair, Terms
 from services.results.paired.families import Correction, Family, adjust, adjust_pairs, task_family
 from services.results.paired.omnibus import suite_omnibus, task_omnibus
@@ -69,7 +69,7 @@ def of_tasks(rows: SharedRows, pairs: Sequence[Pair], models: Sequence[int], ter
         for a, b in pairs:
             reason = compared.reason(a, b, [task])
             if not reason and rows.of_task(task, a) is None:
-                reason = NOTHING_SHARED
+                reason = rows.why_empty(task, a)
             for metric in rows.task_metrics(compared.plans[task][a]) if reason else ():
                 found[task, metric, (a, b)] = Finding(a, b, task, metric, reason=reason)
             if not reason:

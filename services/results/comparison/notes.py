@@ -41,6 +41,10 @@ def _items(outcome: Outcome) -> Iterator[str]:
     revisions = any(len({run.plans[task].data.revision for run in outcome.runs}) > 1 for task in compared.tasks)
     if revisions and not different:
         yield "The data were read from different revisions, in which the items are the same."
+    if any(run.job.spec.HasField("dataset") for run in outcome.runs):
+        scored = max((metric.n for one in outcome.scored for task in one.tasks for metric in task.metrics), default=0)
+        if 0 < scored < outcome.items:
+            yield f"{scored:,} of the {outcome.items:,} rows have a reference; the figures are over those."
     published = max(run.job.published_items for run in outcome.runs)
     if outcome.subset and published > outcome.items:
         yield f"Subset: {outcome.items:,} of {published:,} items."

@@ -98,7 +98,7 @@ class BoardPlaces:
         while self._wanted:
             board = next(iter(self._wanted))
             try:
-                self._known[board] = await self._database.read(partial(_of_board, board))
+                self._known[board] = await self._database.read_long(partial(_of_board, board))
             except TouchstoneError as error:
                 # The board stays without them; the next look at it asks again.
                 log.warning("places on a board of %s cannot be computed: %s", board[0], error)

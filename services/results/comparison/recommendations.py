@@ -10,6 +10,7 @@ from services.results.comparison.findings import Finding
 from services.results.comparison.outcome import Outcome
 from services.results.comparison.wording import amount, listed, metric_title
 from services.results.paired.verdicts import Verdict
+from services.results.ranking import NO_REFERENCE
 
 _MOST_TIMES = 1_000
 """More items than so many times these are no advice."""
@@ -60,6 +61,8 @@ def _fixes(outcome: Outcome) -> Iterator[str]:
             remedy = f"Retry job {run.job_id}; only what is missing is run."
         elif "token limit" in run.not_ranked_reason:
             remedy = f"Run the cut items of job {run.job_id} again with more room."
+        elif run.not_ranked_reason == NO_REFERENCE:
+            remedy = "Look at the answers side by side, or upload the rows with their references."
         elif "could not be read" in run.not_ranked_reason:
             remedy = f"Look at the unread answers of job {run.job_id} first: they count as wrong here."
         yield f"{label} is not ranked ({run.not_ranked_reason}). {remedy}"

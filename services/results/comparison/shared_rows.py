@@ -12,6 +12,7 @@ from services.results.comparison.comparability import Comparability
 from services.results.database import Connection
 from services.results.paired.difference import Difference, Pair
 from services.results.paired.rows import Correlation, TaskRows
+from services.results.ranking import NO_REFERENCE
 from services.results.suite_score import SCORE, averaged_tasks, grouped
 from touchstone.v1 import job_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
@@ -40,6 +41,10 @@ class SharedRows:
     def of_task(self, task: str, place: int) -> TaskRows | None:
         """Of the runs that compare with this one; None where they have no item in common."""
         return self._rows.get((task, self.compared.cohorts[task][place]))
+
+    def why_empty(self, task: str, place: int) -> str:
+        """Why there are no rows of a task."""
+        return NO_REFERENCE if self._common.items[task][place] else NOTHING_SHARED
 
     def n_of(self, task: str, metric: str, place: int, difference: Difference) -> int:
         """What a difference is taken over: items, though passages are what correlations are tested by."""
@@ -71,9 +76,11 @@ class SharedRows:
             return "they have no task in common" + ("" if metric == SCORE else " that has this metric")
         if why := self.compared.reason(*pair, tasks):
             return why
-        empty = [self.compared.title(task) for task in tasks if self.of_task(task, pair[0]) is None]
+        empty = [task for task in tasks if self.of_task(task, pair[0]) is None]
         if empty:
-            return f"{NOTHING_SHARED} in {', '.join(empty)}"
+            titles = ", ".join(map(self.compared.title, empty))
+            unscored = all(self.why_empty(task, pair[0]) == NO_REFERENCE for task in empty)
+            return NO_REFERENCE if unscored else f"{NOTHING_SHARED} in {titles}"
         different = [self.compared.title(task) for task in tasks if metric == SCORE and self._differs(task, pair)]
         return f"other metrics make up the score of {', '.join(different)}" if different else ""
 

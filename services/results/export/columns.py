@@ -23,7 +23,8 @@ _ROWS_TOGETHER = 256
 
 
 class Kind(Enum):
-    """TEXT is the only kind that others may have written. OBJECT is JSON: text in CSV and Parquet."""
+    """TEXT and ANY are what others may have written; ANY is any value of JSON. OBJECT is JSON: text in CSV and Parquet,
+    as ANY is in Parquet."""
 
     TEXT = "text"
     WHOLE = "whole"
@@ -31,6 +32,7 @@ class Kind(Enum):
     FLAG = "flag"
     TIME = "time"
     OBJECT = "object"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,10 @@ class CsvFile:
 def _cell(kind: Kind, value: Value) -> Value:
     if value is None:
         return ""
-    if kind is Kind.TEXT:
+    if kind is Kind.TEXT or isinstance(value, str):
         text = str(value)
         return f"'{text}" if text.startswith(_STARTS_FORMULA) else text
-    if kind is Kind.OBJECT:
+    if kind is Kind.OBJECT or isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "true" if value else "false"

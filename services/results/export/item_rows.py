@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
 
-import numpy as np
-
-from services.results import item_choice
-from services.results.database import Connection, query
-from services.results.export.columns import Kind, Row, Table
+from services.results import item_choice, metadata
+from services.results.database import Connection
+from services.results.export import item_chunks
+from services.results.export.columns import Kind, Row, Table, Value
+from services.results.export.item_chunks import Found
+from services.results.item_annotations import VERDICTS
 from services.results.visibility import Visibility
 from touchstone.v1 import results_service_pb2
-
-CHUNK_BYTES = 1_000_000
-CHUNK_ROWS = 2000
+from touchstone.v1.item_result_pb2 import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of the file and what it is in SQL: rows come as they are written, as there may be very many."""
+    """A column of the file and what it is in SQL: rows come as they are written, as there may be very many. `sql` is
+    empty for what does not come from `items`."""
 
     name: str
     kind: Kind
-    sql: str
+    sql: str = ""
 
 
 def _plain(kind: Kind, *names: str) -> list[Field]:
@@ -37,17 +33,17 @@ def _finite(*names: str) -> list[Field]:
     return [Field(name, Kind.NUMBER, f'CASE WHEN isfinite("{name}") THEN "{name}" END') for name in names]
 
 
-_OUTCOMES = "['answered', 'unparsed', 'output_truncated', 'refused', 'input_truncated', 'infrastructure_error']"
+OUTCOME_NAMES = {number: name.removeprefix("OUTCOME_").lower() for name, number in Outcome.items() if number}
 _CONTINUATIONS = """list_transform(continuations, lambda c: {
     'text': c."text",
     'loglikelihood': CASE WHEN isfinite(c.loglikelihood) THEN c.loglikelihood END,
     'tokens': c.tokens,
     'greedy': c.greedy
 })"""
-COLUMNS_OF_ITEMS: tuple[Field, ...] = (
+_STORED: tuple[Field, ...] = (
     *_plain(Kind.TEXT, "job_id", "task"),
     *_plain(Kind.WHOLE, "item", "repeat", "position", "attempt"),
-    Field("outcome", Kind.TEXT, f"{_OUTCOMES}[outcome]"),
+    Field("outcome", Kind.TEXT, f"{list(OUTCOME_NAMES.values())}[outcome]"),
     *_finite("correct", "value", "target"),
     Field("statistics", Kind.OBJECT, "other_statistics"),
     *_plain(Kind.TEXT, "prediction", "reference", "group", "custom_id", "item_hash", "prompt_hash"),
@@ -61,37 +57,37 @@ COLUMNS_OF_ITEMS: tuple[Field, ...] = (
     *_plain(Kind.TEXT, "parameters", "served_model"),
     Field("identity", Kind.TEXT, "coalesce(replace(identity::VARCHAR, '-', ''), '')"),
     *_plain(Kind.TEXT, "evaluator"),
+    *(Field(name, Kind.OBJECT, f"nullif({name}, '')") for name in ("metadata", "messages")),
 )
-_STATISTICS = [field.name for field in COLUMNS_OF_ITEMS].index("statistics")
+COLUMNS_OF_ITEMS: tuple[Field, ...] = (
+    *_STORED,
+    Field("score", Kind.NUMBER),
+    *(Field(name, Kind.TEXT) for name in ("verdict", "corrected_answer", "note")),
+)
+_PARSED = [place for place, field in enumerate(_STORED) if field.name in ("statistics", "metadata", "messages")]
 
 
 def items(connection: Connection, request: results_service_pb2.ListItemsRequest, visible: Visibility) -> Table:
     """The items that ListItems would list, in its order. Raises as `item_choice.choose`."""
-    chosen, where = item_choice.choose(connection, request, visible)
-    return Table([(field.name, field.kind) for field in COLUMNS_OF_ITEMS], _read(connection, chosen, where))
+    chosen = item_choice.choose(connection, request, visible)
+    chunks = item_chunks.read(connection, chosen, [field.sql for field in _STORED])
+    return Table([(field.name, field.kind) for field in COLUMNS_OF_ITEMS], (list(map(_row, chunk)) for chunk in chunks))
 
 
-def _read(connection: Connection, chosen: str, where: dict[str, Any]) -> Iterator[list[Row]]:
-    """Places and sizes first, so that texts can be read in chunks of bounded size."""
-    found = connection.execute(chosen + query("chosen_places"), where).fetchnumpy()
-    places, sizes = np.asarray(found["place"]), np.asarray(found["bytes"])
-    columns = ", ".join(f'{field.sql} AS "{field.name}"' for field in COLUMNS_OF_ITEMS)
-    text = f"SELECT rowid, {columns} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
-    for start, stop in pairwise(_cuts(sizes)):
-        chunk = places[start:stop].tolist()
-        rows = {place: values for place, *values in connection.execute(text, {"places": chunk}).fetchall()}
-        for values in rows.values():
-            if values[_STATISTICS] is not None:
-                values[_STATISTICS] = json.loads(values[_STATISTICS])
-        yield [rows[place] for place in chunk]
+def _row(found: Found) -> Row:
+    values, held = found.values, found.annotation
+    for place in _PARSED:
+        if values[place] is not None:
+            values[place] = _parsed(values[place])
+    if held is None:
+        return [*values, found.score, "", "", ""]
+    return [*values, found.score, VERDICTS[held.verdict], held.corrected_answer, held.note]
 
 
-def _cuts(sizes: np.typing.NDArray[np.int64]) -> list[int]:
-    """Where chunks begin and end: CHUNK_ROWS at most, and CHUNK_BYTES unless one row has more."""
-    cuts, used = [0], 0
-    for row, size in enumerate(sizes.tolist()):
-        if row > cuts[-1] and (used + size > CHUNK_BYTES or row - cuts[-1] >= CHUNK_ROWS):
-            cuts.append(row)
-            used = 0
-        used += size
-    return [*cuts, len(sizes)] if len(sizes) else []
+def _parsed(text: str) -> Value:
+    """What a provider or an uploaded row made too deep or too long for Python stays a text."""
+    try:
+        found: Value = metadata.parsed(text)
+    except ValueError:
+        return text
+    return found

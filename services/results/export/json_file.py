@@ -8,6 +8,9 @@ from datetime import datetime
 
 from services.results.export.columns import Row, Table, Value
 
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\u0085\u2028\u2029"}
+"""What Unicode ends a line with beyond JSON's own escapes: many readers do not split at line feeds alone."""
+
 
 class JsonFile:
     """`lines`: one object a line and nothing between; else one array."""
@@ -24,7 +27,8 @@ class JsonFile:
                 self._parts.append("\n" if self._first else ",\n")
             self._first = False
             members = dict(zip(self._names, map(iso, row), strict=True))
-            self._parts.append(json.dumps(members, ensure_ascii=False, allow_nan=False))
+            text = json.dumps(members, ensure_ascii=False, allow_nan=False)
+            self._parts.append(text if text.isascii() else text.translate(_LINE_ENDS))
             if self._lines:
                 self._parts.append("\n")
 

@@ -21,6 +21,7 @@ _TYPES = {
     Kind.FLAG: pa.bool_(),
     Kind.TIME: pa.timestamp("ms", "UTC"),
     Kind.OBJECT: pa.string(),
+    Kind.ANY: pa.string(),
 }
 
 
@@ -28,7 +29,7 @@ class ParquetFile:
     """Rows gather until a row group is full: about GROUP_BYTES, or GROUP_ROWS."""
 
     def __init__(self, table: Table) -> None:
-        self._objects = [kind is Kind.OBJECT for _, kind in table.columns]
+        self._objects = [kind in (Kind.OBJECT, Kind.ANY) for _, kind in table.columns]
         self._schema = pa.schema([pa.field(name, _TYPES[kind]) for name, kind in table.columns])
         self._buffer = io.BytesIO()
         self._writer = pq.ParquetWriter(_Tail(self._buffer), self._schema, compression="zstd")

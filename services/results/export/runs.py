@@ -34,11 +34,10 @@ def chosen(
     asked.CopyFrom(request)
     asked.with_scores, asked.page_size, asked.page_token = False, JOBS_AT_ONCE, ""
     while True:
-        page = job_lists.list_jobs(connection, asked, visible)
-        yield from _runs(connection, page.jobs, _sealed(connection, [job.job_id for job in page.jobs]))
-        if not page.next_page_token:
+        jobs, asked.page_token = job_lists.read_page(connection, asked, visible)
+        yield from _runs(connection, jobs, _sealed(connection, [job.job_id for job in jobs]))
+        if not asked.page_token:
             return
-        asked.page_token = page.next_page_token
 
 
 def one(connection: Connection, job_id: str, visible: Visibility) -> Run:

@@ -40,10 +40,10 @@ class Exports:
             assert call is not None
             end = loop.time() + self._whole_s
             async with aclosing(self._database.stream(lambda c: export(c, request, visible))) as pieces:
-                async for data in pieces:
+                async for piece in pieces:
                     patience = loop.call_at(min(end, loop.time() + self._stall_s), call.cancel)
                     try:
-                        yield results_service_pb2.ExportResponse(data=data)
+                        yield piece
                     finally:
                         patience.cancel()
         finally:

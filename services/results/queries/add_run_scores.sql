@@ -1,5 +1,5 @@
 -- The averages of sealed jobs. A sealed job is as good as COMPLETED, so that it ranks before its last event arrives;
--- FAILED (6) and CANCELLED (7) take it away again, and so do a later attempt and a mark other than VALID (1).
+-- FAILED (6) and CANCELLED (7) take it away again, and so do a later attempt and what is in `uncounted`, as marks do.
 INSERT INTO run_scores
 SELECT
     s.job_id,
@@ -20,7 +20,7 @@ SELECT
     s.complete,
     j.state NOT IN (6, 7)
         AND j.attempt <= s.attempt
-        AND s.job_id NOT IN (SELECT job_id FROM present_marks WHERE mark <> 1),
+        AND s.job_id NOT IN ({uncounted}),
     s.not_ranked_reason,
     m.metric,
     m.place,

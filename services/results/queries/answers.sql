@@ -1,4 +1,4 @@
--- Scored answers of some tasks, each with the statistic that a metric reads ('' for accuracy: answered and right), with
+-- Scored answers of some tasks, those with statistics, each with the statistic that a metric reads ('' for accuracy: answered and right), with
 -- the part by which items are gathered, and with its cluster: the passage's first item, or the item itself.
 WITH passages AS (
     SELECT task, "group", min(item) AS first_item
@@ -23,7 +23,10 @@ named AS (
         END AS number,
         (other_statistics ->> $over_path)::DOUBLE AS part
     FROM items
-    WHERE job_id = $job_id AND outcome <> 6 AND list_contains($tasks, task)
+    WHERE job_id = $job_id
+      AND outcome <> 6
+      AND list_contains($tasks, task)
+      AND (coalesce(correct, value, target) IS NOT NULL OR other_statistics IS NOT NULL)
 ),
 answers AS (
     SELECT

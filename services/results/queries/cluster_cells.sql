@@ -15,7 +15,10 @@ FROM (
         WHERE job_id = $job_id AND outcome <> 6 AND "group" <> '' AND list_contains($tasks, task)
         GROUP BY task, "group"
     ) p ON i."group" <> '' AND p.task = i.task AND p."group" = i."group"
-    WHERE job_id = $job_id AND outcome <> 6 AND list_contains($tasks, i.task)
+    WHERE job_id = $job_id
+      AND outcome <> 6
+      AND list_contains($tasks, i.task)
+      AND (coalesce(correct, value, target) IS NOT NULL OR other_statistics IS NOT NULL)
 )
 GROUP BY ALL
 ORDER BY ALL

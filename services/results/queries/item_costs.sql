@@ -1,5 +1,5 @@
 -- What each item of runs that know their prices cost, all its answers together. Of runs that called for every one.
-SELECT task, item, job_id, sum(cost_usd) AS cost_usd
+SELECT task, item, job_id, fsum(cost_usd) AS cost_usd
 FROM items
 WHERE list_contains($jobs::VARCHAR[], job_id)
   AND job_id NOT IN (

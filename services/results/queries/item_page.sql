@@ -19,7 +19,8 @@ counts AS (
         count(*) FILTER (gain = -1),
         count(*) FILTER (gain = 1),
         count(*) FILTER (outcome IN (3, 5)),
-        count(*) FILTER (outcome = 4)
+        count(*) FILTER (outcome = 4),
+        count(*) FILTER (outcome <> 6)
     FROM judged
 )
 SELECT page.place, page.baseline_place, counts.*

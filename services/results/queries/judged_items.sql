@@ -1,4 +1,5 @@
--- A job's items of one task or all, with a text or any; in the place in braces comes items_beside.sql or items_alone.sql.
+-- A job's items of one task or all, that satisfy a condition; in the other place in braces comes items_beside.sql or
+-- items_alone.sql.
 -- `gain` is 1 where an item is right here and not in the baseline, −1 the other way round, else 0; NULL where either is
 -- missing or has no final outcome. `differs` also tells apart the predictions of a task that knows no right and wrong.
 -- To be followed by what selects from `judged` or `chosen`.
@@ -7,11 +8,7 @@ WITH here AS (
     FROM items
     WHERE job_id = $job_id
       AND ($task = '' OR task = $task)
-      AND ($text = ''
-           OR contains(lower(prompt), lower($text))
-           OR contains(lower(response), lower($text))
-           OR contains(lower(prediction), lower($text))
-           OR contains(lower(reference), lower($text)))
+      AND {condition}
 ),
 {beside},
 judged AS MATERIALIZED (
@@ -41,6 +38,7 @@ chosen AS (
         WHEN 'improved' THEN gain = 1
         WHEN 'truncated' THEN outcome IN (3, 5)
         WHEN 'refused' THEN outcome = 4
+        WHEN 'final' THEN outcome <> 6
         ELSE true
     END
 )

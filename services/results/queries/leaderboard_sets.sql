@@ -9,6 +9,7 @@ SELECT
     count(*) FILTER (not_ranked_reason = '' AND NOT baseline) AS models,
     count(*) FILTER (not_ranked_reason = '' AND baseline) AS floors,
     any_value(i.tasks),
+    any_value(i.scoring),
     max(sealed_at) AS newest_at
 FROM runs r
 LEFT JOIN item_sets i USING (suite, item_set)

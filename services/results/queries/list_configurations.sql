@@ -7,9 +7,9 @@ FROM (
         arg_max(endpoint, (completed_at, job_id)) AS endpoint,
         arg_max(job_id, (completed_at, job_id)) AS job_id,
         arg_max(suite, (completed_at, job_id)) AS suite,
-        {count}::INTEGER AS run_count,
+        sum(runs)::INTEGER AS run_count,
         max(completed_at) AS last_run_at
-    FROM {runs}
+    FROM ({runs})
     WHERE metric = 'score'
         AND ($model = '' OR model = $model)
         AND ($configuration = '' OR configuration = $configuration)

@@ -3,7 +3,10 @@ SELECT task, max(times) / sum(times)
 FROM (
     SELECT task, count(*) AS times
     FROM items
-    WHERE job_id = $job_id AND outcome <> 6 AND list_contains($tasks, task)
+    WHERE job_id = $job_id
+      AND outcome <> 6
+      AND list_contains($tasks, task)
+      AND (coalesce(correct, value, target) IS NOT NULL OR other_statistics IS NOT NULL)
     GROUP BY task, reference
 )
 GROUP BY task

@@ -11,7 +11,9 @@ FROM (
         {said}
     FROM items
     JOIN (SELECT unnest($jobs::VARCHAR[]) AS job_id, unnest($places::INTEGER[]) AS place) USING (job_id)
-    WHERE outcome <> 6 AND list_contains($tasks::VARCHAR[], task)
+    WHERE outcome <> 6
+      AND list_contains($tasks::VARCHAR[], task)
+      AND (coalesce(correct, value, target) IS NOT NULL OR other_statistics IS NOT NULL)
     GROUP BY task, items.item
     HAVING count(*) = len($jobs::VARCHAR[])
 )

@@ -2,7 +2,7 @@
 SELECT
     j.state NOT IN (6, 7)
         AND j.attempt <= s.attempt
-        AND s.job_id NOT IN (SELECT job_id FROM present_marks WHERE mark <> 1),
+        AND s.job_id NOT IN (SELECT job_id FROM uncounted_runs),
     coalesce(j.finished_at, s.sealed_at)
 FROM seals s
 JOIN jobs j ON j.job_id = s.job_id

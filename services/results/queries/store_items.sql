@@ -1,6 +1,10 @@
 -- A duplicate changes nothing. Only an infrastructure error (6) gives way: to a final outcome or to a later attempt.
 INSERT INTO items
-SELECT * REPLACE (try_cast(identity AS UUID) AS identity) FROM batch
+SELECT * REPLACE (
+    try_cast(identity AS UUID) AS identity,
+    CASE WHEN try(json_type(metadata)) = 'OBJECT' THEN metadata ELSE '' END AS metadata,
+    CASE WHEN json_valid(messages) THEN messages ELSE '' END AS messages
+) FROM batch
 ON CONFLICT (job_id, task, item, repeat) DO UPDATE SET
     attempt = excluded.attempt,
     unit = excluded.unit,
@@ -35,5 +39,7 @@ ON CONFLICT (job_id, task, item, repeat) DO UPDATE SET
     parameters = excluded.parameters,
     identity = excluded.identity,
     cost_usd = excluded.cost_usd,
-    reasoning_tokens = excluded.reasoning_tokens
+    reasoning_tokens = excluded.reasoning_tokens,
+    metadata = excluded.metadata,
+    messages = excluded.messages
 WHERE items.outcome = 6 AND (excluded.outcome <> 6 OR excluded.attempt > items.attempt)

@@ -1,16 +1,19 @@
 -- Items by task and outcome, with what they used. Answers taken from the store cost nothing here; `unpriced` counts
 -- answers that were called and whose price is not known. `first_gain` is how many more would be right had the first
 -- “answer: …” of each response counted and not the last; the statistic is stored only where that makes a difference.
+-- `scored` have statistics; rows without a reference have none, whatever became of them.
 SELECT
     task,
     outcome,
     count(*) AS items,
+    count(*) FILTER (outcome <> 6 AND (coalesce(correct, value, target) IS NOT NULL OR other_statistics IS NOT NULL)) AS scored,
+    count(*) FILTER (outcome = 6 AND reference = '') AS errors_without_reference,
     count(*) FILTER (outcome = 1 AND correct >= 0.5) AS correct,
     sum(input_tokens)::BIGINT AS input_tokens,
     sum(output_tokens)::BIGINT AS output_tokens,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
     count(*) FILTER (reused) AS reused,
-    sum(cost_usd) FILTER (NOT reused) AS cost_usd,
+    fsum(cost_usd) FILTER (NOT reused) AS cost_usd,
     count(*) FILTER (NOT reused AND cost_usd IS NULL AND outcome <> 6) AS unpriced,
     bool_or("group" <> '') AS grouped,
     sum(json_extract(other_statistics, '$.correct_first')::DOUBLE - correct)

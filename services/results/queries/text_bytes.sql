@@ -2,7 +2,7 @@
 SELECT
     job_id,
     sum(
-        strlen(prompt) + strlen(response) + strlen(reasoning)
+        strlen(prompt) + strlen(messages) + strlen(response) + strlen(reasoning)
         + coalesce(list_sum(list_transform(continuations, lambda c: strlen(c."text") + 16)), 0)
     )::BIGINT
 FROM items

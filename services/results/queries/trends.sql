@@ -1,5 +1,7 @@
--- Runs that rank, with one metric, by series: the newest points of the series with the newest runs.
+-- Runs that rank, with one metric, by series: the newest points of the series with the newest runs. Points are chosen by
+-- the numbers of their rows; only those are read whole.
 WITH runs AS (
+    SELECT rowid AS number, configuration, item_set, completed_at
     FROM run_scores
     WHERE suite = $suite
         AND mode = $mode
@@ -20,21 +22,26 @@ series AS (
     FROM runs
     GROUP BY configuration, item_set
     QUALIFY series_place <= $series
+),
+points AS (
+    SELECT series_place, number
+    FROM runs
+    JOIN series USING (configuration, item_set)
+    QUALIFY row_number() OVER (PARTITION BY series_place ORDER BY completed_at DESC, number DESC) <= $points
 )
 SELECT
     series_place,
     configuration,
     item_set,
-    runs.model,
-    runs.endpoint,
+    r.model,
+    r.endpoint,
     subset,
     baseline,
     coalesce(name, ''),
     job_id,
     completed_at,
     {metric}
-FROM runs
-JOIN series USING (configuration, item_set)
+FROM run_scores r
+JOIN points ON r.rowid = number
 LEFT JOIN configuration_names USING (configuration)
-QUALIFY row_number() OVER (PARTITION BY series_place ORDER BY completed_at DESC, job_id DESC) <= $points
 ORDER BY series_place, completed_at, job_id

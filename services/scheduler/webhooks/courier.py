@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from services.bus import end_tasks
 from services.errors import UnavailableError
-from services.scheduler.ending import end
 from services.scheduler.job import seconds
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks import message, outcome
@@ -63,7 +63,7 @@ class Courier:
 
     async def close(self) -> None:
         """Ends every call; what is not done is done by the next leadership."""
-        await end(self._tasks.values())
+        await end_tasks(self._tasks.values())
 
     async def _deliver(self, delivery: webhook_pb2.Delivery, revision: int) -> None:
         now: webhook_pb2.Delivery | None = delivery

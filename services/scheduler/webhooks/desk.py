@@ -11,6 +11,7 @@ from services.errors import ConflictError, InvalidRequestError, LimitReachedErro
 from services.rpc import Identity
 from services.scheduler.job import stamp
 from services.scheduler.settings import WebhookSettings
+from services.scheduler.validation import require_project
 from services.scheduler.webhooks.address import AddressRule
 from services.scheduler.webhooks.courier import Courier
 from services.scheduler.webhooks.message import EVENTS, job_secret
@@ -44,8 +45,7 @@ class WebhookDesk:
         unknown = sorted(set(events) - set(EVENTS))
         if unknown:
             raise InvalidRequestError(f"There is no event {unknown[0][:80]!r}. Events: {', '.join(EVENTS)}.", "events")
-        if project_id < 0:
-            raise InvalidRequestError("project_id may be 0 (any) or more.", "project_id")
+        require_project(project_id)
         hook = webhook_pb2.Webhook(
             webhook_id=str(uuid.uuid4()),
             owner=caller.user,
@@ -62,9 +62,11 @@ class WebhookDesk:
             await self._hooks.add(record)
         return record
 
-    async def all_of(self, caller: Identity) -> list[webhook_pb2.Webhook]:
-        """Oldest first."""
-        found = await self._hooks.of("" if caller.is_admin else caller.user)
+    async def all_of(self, caller: Identity, project_id: int = 0) -> list[webhook_pb2.Webhook]:
+        """Oldest first; those told of one project's jobs alone, or with 0 all."""
+        require_project(project_id)
+        known = await self._hooks.of("" if caller.is_admin else caller.user)
+        found = [hook for hook in known if project_id in (0, hook.project_id)]
         return sorted(found, key=lambda hook: (hook.created_at.ToNanoseconds(), hook.webhook_id))
 
     async def delete(self, caller: Identity, webhook_id: str) -> None:

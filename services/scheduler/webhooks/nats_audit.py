@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
 from services import bus
+from services.bus import heed_cancel
 from services.errors import UnavailableError
-from services.scheduler.ending import heed_cancel
 from touchstone.v1 import job_pb2
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Both public services in this process, answering as a test says."""
+"""The public services in this process, answering as a test says."""
 
 from __future__ import annotations
 
@@ -14,16 +14,26 @@ from google.protobuf.message import Message
 
 from services.errors import TouchstoneError
 from services.rpc import to_status
-from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import (
+    dataset_pb2,
+    dataset_service_pb2,
+    job_pb2,
+    metric_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+    scoring_pb2,
+)
 from touchstone_client.settings import Settings
 
 Answer = Message | TouchstoneError | Callable[[Any], Any] | Sequence[Any]
 SERVICES = (
     scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"],
     results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
+    dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"],
 )
 JOB = "11111111-1111-1111-1111-111111111111"
 OTHER = "22222222-2222-2222-2222-222222222222"
+DATASET = "ds_0f3b6c2a9d8e4f71b5a0c4d2e6f81357"
 
 
 @dataclass
@@ -61,7 +71,7 @@ class Fakes:
 
 @contextmanager
 def serving(credentials: grpc.ServerCredentials | None = None) -> Iterator[Fakes]:
-    """Both services on one port of loopback."""
+    """All services on one port of loopback."""
     server = grpc.server(ThreadPoolExecutor(4))
     fakes = Fakes("")
     for service in SERVICES:
@@ -102,6 +112,25 @@ def job(job_id: str = JOB, state: str = "COMPLETED", model: str = "m", **fields:
     made.spec.endpoint, made.spec.model, made.spec.suite.suite = "e", model, "glue"
     made.receipt.configuration = f"hash-of-{model}"
     made.progress.current_step = state.capitalize()
+    return made
+
+
+def dataset(**fields: Any) -> dataset_pb2.Dataset:
+    made = dataset_pb2.Dataset(
+        dataset_id=DATASET, name="capitals.jsonl", owner="alice", format="FORMAT_LINES", rows=5000, bytes=12_300_000,
+        rows_with_reference=4000, input_tokens=120_000, scoring=scoring_pb2.Scoring(scorer="exact_match"),
+    )  # fmt: skip
+    made.MergeFrom(dataset_pb2.Dataset(**fields))
+    return made
+
+
+def dataset_job(job_id: str = JOB, model: str = "m", state: str = "COMPLETED", **fields: Any) -> job_pb2.Job:
+    """A job over the dataset."""
+    made = job(job_id, state, model, **fields)
+    work = job_pb2.DatasetWork(dataset_id=DATASET, name="capitals.jsonl", digest="d" * 64)
+    work.scoring.scorer, work.scoring.reference_field = "exact_match", "label"
+    made.spec.dataset.CopyFrom(work)
+    made.plan.add(task="rows", items=5000, published_items=5000, repeats=1)
     return made
 
 

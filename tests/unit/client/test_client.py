@@ -60,7 +60,8 @@ def test_both_clients_have_the_same_methods() -> None:
 
 def test_every_public_call_is_in_the_client() -> None:
     folder = Path(inspect.getfile(Client)).parent
-    sources = "".join(path.read_text() for path in [*folder.glob("blocking/*.py"), folder / "requests.py"])
+    files = [*folder.glob("blocking/*.py"), folder / "requests.py", folder / "uploading.py"]
+    sources = "".join(path.read_text() for path in files)
     public = {
         method.input_type.name
         for service in SERVICES
@@ -312,9 +313,7 @@ def test_an_export_is_a_file_when_it_is_whole(fakes: Fakes, tmp_path: Path) -> N
 def test_one_jobs_metrics_are_exported_by_the_services_own_rule(fakes: Fakes, tmp_path: Path) -> None:
     with closing(open_file(tmp_path / "results.duckdb")) as connection:
         duckdb_store.store_events(connection, [builders.event("0001", builders.job(JOB))])
-        fakes.answers["Export"] = lambda request: (
-            results_service_pb2.ExportResponse(data=piece) for piece in export(connection, request)
-        )
+        fakes.answers["Export"] = lambda request: export(connection, request)
         with Client(fakes.settings) as client:
             assert client.export_file(tmp_path / "metrics.csv", "metrics", "csv", job_id=JOB) > 0
         assert main(["export", "metrics", "--job", JOB, "--output", str(tmp_path / "again.csv")]) == 0

@@ -23,7 +23,12 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     ("words", "offered"),
     [
         ("touchstone ga", {"gate"}),
-        ("touchstone re", {"results", "retry", "rescore", "rerun"}),
+        ("touchstone re", {"results", "retry", "rescore", "rerun", "receipt"}),
+        ("touchstone dataset u", {"upload"}),
+        ("touchstone annotate last 3 fi", {"fix"}),
+        ("touchstone side-by-side last --filter only-", {"only-right", "only-wrong"}),
+        ("touchstone export go", {"golden"}),
+        ("touchstone rescore last --scorer c", {"contains", "choice"}),
         ("touchstone schedules cr", {"create"}),
         ("touchstone run --mode lo", {"loglikelihood"}),
         ("touchstone run --ollama-t", {"--ollama-temperature", "--ollama-top-p", "--ollama-top-k"}),

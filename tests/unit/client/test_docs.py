@@ -16,8 +16,14 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from deploy.local.ports import free_port
 from services import rpc
-from tests.unit.client.fakes import SERVICES, Fakes, job, result
-from touchstone.v1 import comparison_pb2, results_service_pb2, scheduler_service_pb2
+from tests.unit.client.fakes import SERVICES, Fakes, dataset, job, result
+from touchstone.v1 import (
+    comparison_pb2,
+    dataset_service_pb2,
+    endpoint_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+)
 from touchstone_client import Client
 from touchstone_client.command import exits, parser
 from touchstone_client.command.gate import exits as gate_exits
@@ -39,7 +45,9 @@ def commands(text: str, first: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("words", commands(CLI, "touchstone") + commands(GRPC, "touchstone"), ids=" ".join)
-def test_every_command_shown_is_accepted(words: list[str]) -> None:
+def test_every_command_shown_is_accepted(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "prompt.txt").write_text("{{question}}")
+    monkeypatch.chdir(tmp_path)
     assert callable(parser().parse_args(words[1:]).do)
 
 
@@ -78,11 +86,18 @@ def answering(fakes: Fakes) -> Fakes:
         "Compare": comparison_pb2.CompareResponse(recommendations=["Use majority."]),
         "Results.ListJobs": results.ResultsServiceListJobsResponse(jobs=[job()]),
         "CancelJob": scheduler.CancelJobResponse(job=job(state="CANCELLED")),
+        "UploadDataset": dataset_service_pb2.UploadDatasetResponse(dataset=dataset()),
+        "ListEndpoints": scheduler.ListEndpointsResponse(endpoints=[endpoint_pb2.Endpoint(endpoint="ollama")]),
+        "ListModels": scheduler.ListModelsResponse(
+            models=[endpoint_pb2.Model(model=name) for name in ("qwen2.5:7b", "mistral:latest")]
+        ),
+        "ListSideBySide": results.ListSideBySideResponse(rows=[results.SideBySideRow(custom_id="a")]),
+        "AnnotateItem": results.AnnotateItemResponse(),
     }
     return fakes
 
 
-@pytest.mark.parametrize(("number", "last"), [(0, "Export"), (1, "CancelJob")])
+@pytest.mark.parametrize(("number", "last"), [(0, "Export"), (1, "CancelJob"), (2, "Export")])
 def test_the_python_shown_runs(
     answering: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, last: str
 ) -> None:

@@ -145,6 +145,27 @@ def test_rates_are_written_as_on_the_pages(value: float) -> None:
     assert figures.rate(value) == formatting.rate(value)
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0, "$0.00"),
+        (1234.5, "$1,234.50"),
+        (1, "$1.00"),
+        (0.424, "$0.42"),
+        (0.1, "$0.10"),
+        (0.0354, "$0.035"),
+        (4e-5, "$0.000040"),
+    ],
+)
+def test_money_keeps_two_figures(value: float, said: str) -> None:
+    assert figures.dollars(value) == said
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (999, "999 B"), (12_300_000, "12.3 MB"), (1e9, "1 GB")])
+def test_sizes_are_in_powers_of_ten(count: float, said: str) -> None:
+    assert figures.size(count) == said
+
+
 def test_figures_in_words() -> None:
     assert (figures.score(0.5), figures.score(-0.25), figures.score(None)) == ("0.5000", "−0.2500", "–")
     assert (figures.signed(0.01), figures.signed(-0.01)) == ("+0.0100", "−0.0100")

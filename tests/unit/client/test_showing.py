@@ -16,6 +16,18 @@ from touchstone_client.command import main
 Captured = pytest.CaptureFixture[str]
 
 
+def test_a_list_tells_pilots_from_other_runs(fakes: Fakes, capsys: Captured) -> None:
+    pilot = job()
+    pilot.spec.labels["pilot"] = "1"
+    fakes.answers["Results.ListJobs"] = results_service_pb2.ResultsServiceListJobsResponse(
+        jobs=[pilot], scores=[results_service_pb2.JobScores(job_id=JOB)]
+    )
+    main(["list"])
+    assert "pilot" in capsys.readouterr().out
+    main(["list", "--format", "json"])
+    assert json.loads(capsys.readouterr().out)[0]["labels"] == {"pilot": "1"}
+
+
 def test_a_leaderboard_leaves_ranks_that_are_not_known_empty(fakes: Fakes, capsys: Captured) -> None:
     board = results_service_pb2.GetLeaderboardResponse(metrics=["accuracy"], total_models=2, items=20)
     board.entries.add(rank=1, model="m", configuration="0123456789abcdef", score=metric(), run_count=3, task_count=9)
@@ -108,6 +120,10 @@ def test_a_whole_item_keeps_its_lines_and_says_nothing_of_a_time_that_was_not_me
             "--max-tokens is 5, less than the 9 of job x.",
         ),
         (errors.InvalidRequestError("limit is -1.", "limit"), "--limit is -1."),
+        (
+            errors.InvalidRequestError("Set max_tokens, or max_tokens in every row.", "spec.budget_usd"),
+            "Set --max-tokens, or max_tokens in every row.",
+        ),
         (errors.ConflictError("The mode of model x is not the limit."), "The mode of model x is not the limit."),
     ],
 )

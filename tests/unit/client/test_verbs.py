@@ -259,6 +259,20 @@ def test_a_leaderboard_shows_places_and_trend(told: Fakes, capsys: Captured) -> 
     assert "+0.0500" in out
 
 
+def test_a_leaderboard_without_accuracy_shows_the_score(told: Fakes, capsys: Captured) -> None:
+    board = results_service_pb2.GetLeaderboardResponse(metrics=["contains"], total_models=1, items=1)
+    board.entries.add(rank=1, model="m", score=metric())
+    none = errors.NotFoundError("Suite mine has no metric 'accuracy'.")
+    told.answers["GetLeaderboard"] = lambda request: board if request.metric == "score" else none
+    assert main(["leaderboard", "--suite", "mine"]) == 0
+    assert [request.metric for request in told.requests("GetLeaderboard")] == ["accuracy", "score"]
+    out = capsys.readouterr().out
+    assert "1 configuration ranked on 1 item." in out
+    assert "score" in out.splitlines()[0]
+    assert main(["leaderboard", "--metric", "f1"]) == 2
+    assert told.requests("GetLeaderboard")[-1].metric == "f1"
+
+
 def test_an_empty_leaderboard_says_what_to_do(told: Fakes, capsys: Captured) -> None:
     told.answers["GetLeaderboard"] = results_service_pb2.GetLeaderboardResponse()
     assert main(["leaderboard"]) == 0

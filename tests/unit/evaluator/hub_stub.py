@@ -50,7 +50,7 @@ def serving(dataset: str, commit: str) -> Iterator[str]:
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             api, resolve = f"/api/datasets/{dataset}", f"/datasets/{dataset}/resolve/{commit}/"
-            if path in (api, f"{api}/revision/{commit}"):
+            if path in (api, f"{api}/revision/{commit}", f"{api}/revision/main"):
                 siblings = [{"rfilename": name} for name in files]
                 self._json(200, {"id": dataset, "sha": commit, "siblings": siblings, "private": False, "tags": []})
             elif path.startswith(f"{api}/tree/{commit}"):

@@ -10,6 +10,7 @@ import pytest
 
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.providers import anthropic_wire
 from services.evaluator.providers.anthropic import AnthropicProvider
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.tasks.base import Item, Message, Response
@@ -67,6 +68,11 @@ async def test_the_systems_words_stand_apart_and_a_limit_is_always_sent() -> Non
         "temperature": 0,
     }
     assert response.parameters == '{"max_tokens":8192,"temperature":0}'
+
+
+def test_what_a_tool_said_comes_from_the_users_side() -> None:
+    said = anthropic_wire.prompt([Message("user", "a"), Message("assistant", "b"), Message("tool", "c")])
+    assert [turn["role"] for turn in said["messages"]] == ["user", "assistant", "user"]
 
 
 async def test_the_key_travels_in_its_own_header_beside_the_version() -> None:

@@ -39,7 +39,7 @@ async def _predictions(model: str, task: Task, seed: int = 0) -> list[str]:
 
 async def test_listing_says_that_they_are_baselines() -> None:
     models = (await BaselineProvider().list_models()).models
-    assert [model.model for model in models] == ["majority", "random", "bag-of-words"]
+    assert [model.model for model in models] == ["majority", "random", "bag-of-words", "echo"]
     for model in models:
         assert model.baseline
         assert model.description.startswith("Baseline, not a language model: ")

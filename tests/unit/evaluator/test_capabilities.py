@@ -27,9 +27,9 @@ OPEN = Capabilities()
         ("ollama", "qwen3:8b", Capabilities(greedy=False, reasoning=True, loglikelihood=False)),
         ("ollama", "qwen3-coder:30b", Capabilities(loglikelihood=False)),
         ("vllm", "Qwen/Qwen3-4B-Instruct-2507", Capabilities(loglikelihood=True)),
-        ("grok", "grok-3", Capabilities(reasoning=False, loglikelihood=False)),
+        ("grok", "grok-3", Capabilities(reasoning=False, stop=False, loglikelihood=False)),
         ("grok", "grok-3-mini", Capabilities(greedy=False, reasoning=True, stop=False, loglikelihood=False)),
-        ("grok", "grok-4.20-non-reasoning", Capabilities(reasoning=False, loglikelihood=False)),
+        ("grok", "grok-4.20-non-reasoning", Capabilities(reasoning=False, stop=False, loglikelihood=False)),
         ("gemini", "gemini-2.0-flash", Capabilities(loglikelihood=False)),
         ("gemini", "gemini-2.5-pro", Capabilities(reasoning=True, loglikelihood=False)),
         ("gemini", "gemini-3.1-pro-preview", Capabilities(greedy=False, reasoning=True, loglikelihood=False)),
@@ -38,6 +38,11 @@ OPEN = Capabilities()
 )
 def test_families_are_known_by_kind_and_name(kind: str, model: str, known: Capabilities) -> None:
     assert capabilities(Endpoint("e", kind), model) == known
+
+
+def test_groks_newer_protocol_takes_no_stop_strings() -> None:
+    assert not capabilities(Endpoint("e", "grok"), "grok-3").stop
+    assert not capabilities(Endpoint("e", "grok", api="chat"), "grok-3").HasField("stop")
 
 
 @pytest.mark.parametrize("model", ["o1", "o3-mini", "o4-mini-2025-04-16", "gpt-5", "gpt-5.4-mini", "openai/gpt-6"])

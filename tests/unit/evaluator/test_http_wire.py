@@ -86,6 +86,14 @@ async def test_stop_sequences_are_sent_where_they_have_a_place() -> None:
     assert stub.records[0].body["stop"] == ["\n\n", "Q:"]
 
 
+async def test_an_uploaded_rows_stop_strings_without_a_place_are_refused() -> None:
+    stub = yes()
+    error = await refusal(stub, item=replace(ITEM, stop=("Q:",), custom_id="row-1"))
+    assert error.fatal
+    assert error.message.startswith("app does not take stop.")
+    assert stub.records == []
+
+
 async def test_a_parameter_without_a_place_is_refused_and_not_dropped() -> None:
     stub = yes()
     error = await refusal(stub, sampling=job_pb2.Sampling(top_k=5))

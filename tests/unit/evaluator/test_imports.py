@@ -11,6 +11,7 @@ import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.imports import answers, matching, plan
 from services.evaluator.imports.store import ImportedRows
 from services.evaluator.tasks.base import Item, Message, Task
@@ -151,7 +152,7 @@ async def test_rows_that_the_data_does_not_have_are_left_out(catalogue: Catalogu
 
 async def test_units_are_loaded_by_the_rows_of_the_log(catalogue: Catalogue) -> None:
     task = catalogue.task("glue", "rte", LOGLIKELIHOOD)
-    loader = Loader(catalogue, Store("rte", logged(task, [1, 3]), LOGLIKELIHOOD, {}))
+    loader = Loader(catalogue, Store("rte", logged(task, [1, 3]), LOGLIKELIHOOD, {}), OpenDatasets(None))
     item_set = catalogue.chosen(task, [1, 3]).item_set
     unit = unit_pb2.Unit(spec=spec("rte"), task="rte", start=1, stop=2, item_set=item_set)
     assert [item.index for _, _, item in (await loader.load(unit)).items] == [3]

@@ -365,6 +365,7 @@ async def test_a_filtered_prompt_is_the_items_own_outcome() -> None:
 async def test_a_flagged_prompt_is_the_items_own_outcome_and_no_refused_key(status: str, message: str) -> None:
     response = await call(OpenAIServer(Behaviour(faults=deque([Fault(status, message=message)]))))
     assert response.refused
+    assert response.note == message.rstrip("."), "in the provider's words"
 
 
 @pytest.mark.parametrize("status", ["401", "403"])

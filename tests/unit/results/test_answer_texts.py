@@ -16,7 +16,9 @@ from services.results.database import Connection, Database
 from services.results.schema import open_file
 from services.results.stored_responses import find_responses
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, plan, seal
+from tests.unit.results.dataset_runs import EXACT, row, stored
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
+from touchstone.v1.results_service_pb2 import ListItemsRequest
 
 RUNNING, COMPLETED, CANCELLED = job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_CANCELLED
 ITEMS = 10
@@ -77,6 +79,25 @@ async def kept(database: Database) -> str:
 
 async def result_of(database: Database, name: str) -> metric_pb2.JobResult:
     return await database.read(lambda connection: job_reads.get_job_result(connection, name))
+
+
+async def test_an_uploaded_rows_id_and_metadata_stay_when_its_texts_go(database: Database) -> None:
+    chat = f'[{{"role":"user","content":"{"x" * 2000}"}}]'
+
+    def fill(connection: Connection) -> None:
+        for minute, name in enumerate("ab"):
+            made = [row(i, 1.0, metadata={"name": f"n{i}"}, messages=chat) for i in range(3)]
+            ended(connection, stored(connection, name, made, EXACT), minute)
+
+    await database.write(fill)
+    await make_room(database, 3 * (2000 + 100))
+    page = await database.read(lambda c: item_reads.list_items(c, ListItemsRequest(job_id="a")))
+    first = page.items[0]
+    assert (first.result.prompt, first.result.messages, first.result.response) == ("", "", "")
+    assert (first.result.custom_id, first.result.metadata, first.score) == ("candidate-0", '{"name": "n0"}', 1.0)
+    assert (await result_of(database, "a")).suite_score.mean == 1.0
+    newest = await database.read(lambda c: item_reads.list_items(c, ListItemsRequest(job_id="b")))
+    assert newest.items[0].result.response == "response 0"
 
 
 async def test_texts_go_oldest_first_until_a_tenth_is_free(database: Database) -> None:

@@ -25,7 +25,8 @@ from services.results.export.metric_rows import COLUMNS_OF_METRICS
 from services.results.visibility import EVERYTHING, Visibility
 from tests.recompute import Answers
 from tests.unit.results.builders import CUT, ERROR, UNPARSED, answer, batch, event, job, plan, run, seal
-from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, suite_pb2
+from tests.unit.results.exported import exported_item
+from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import ExportRequest as Ask
 
@@ -34,7 +35,7 @@ HOSTILE = ("=1+1", "+1", "-1", "@cmd", "\tx", "\rx", 'say "a, b"', "two\r\nlines
 
 
 def whole(connection: Connection, request: Ask, visible: Visibility = EVERYTHING) -> bytes:
-    pieces = list(export(connection, request, visible))
+    pieces = [piece.data for piece in export(connection, request, visible)]
     assert all(len(piece) == PIECE_BYTES for piece in pieces[:-1])
     assert all(len(piece) <= PIECE_BYTES for piece in pieces)
     return b"".join(pieces)
@@ -173,23 +174,6 @@ def full(connection: Connection) -> job_pb2.Job:
     made.state = job_pb2.Job.STATE_COMPLETED
     duckdb_store.store_events(connection, [event("0009", made, "completed")])
     return made
-
-
-def exported_item(row: dict[str, Any]) -> pb.StoredItem:
-    """An item from its exported row, as far as metrics need it."""
-    result = item_result_pb2.ItemResult(
-        item=row["item"],
-        repeat=row["repeat"],
-        group=row["group"],
-        prediction=row["prediction"],
-        reference=row["reference"],
-        outcome=f"OUTCOME_{row['outcome'].upper()}",
-    )
-    numbers = {name: row[name] for name in ("correct", "value", "target")} | (row["statistics"] or {})
-    for name, number in numbers.items():
-        if number is not None:
-            result.statistics[name] = number
-    return pb.StoredItem(task=row["task"], result=result)
 
 
 def test_every_metric_can_be_computed_again_from_the_exported_items(connection: Connection) -> None:

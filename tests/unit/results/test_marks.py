@@ -8,6 +8,7 @@ import pytest
 
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
 from services.results import configurations, duckdb_store, job_lists, job_reads
+from services.results.comparison.compare import compare
 from services.results.database import Connection
 from services.results.leaderboard import leaderboard
 from services.results.marking import mark_run
@@ -15,7 +16,7 @@ from services.results.overview import overview
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import LOCAL, Identity
 from tests.unit.results.builders import START, event, job, plan, run
-from touchstone.v1 import metric_pb2, token_pb2
+from touchstone.v1 import comparison_pb2, metric_pb2, token_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 NOW = START.replace(tzinfo=None) + timedelta(hours=1)
@@ -119,6 +120,68 @@ def test_later_events_do_not_bring_a_marked_run_back(connection: Connection) -> 
     assert current(connection) == [("second", "first", 2)]
 
 
+def built(connection: Connection, job_id: str, source: str, minute: int) -> None:
+    """A run with the answers of another one."""
+    made = job(job_id, plan("t", 4))
+    made.spec.reuse.job_id = source
+    run(connection, made, right=1, wrong=3, minute=minute)
+
+
+WRONG = "its answers come from job third, which was invalidated: the prompt was wrong"
+
+
+def test_runs_with_answers_of_an_invalidated_run_do_not_rank_until_that_is_taken_back(connection: Connection) -> None:
+    three_runs(connection)
+    built(connection, "fourth", "third", 4)
+    built(connection, "fifth", "fourth", 5)
+    assert current(connection) == [("fifth", "fourth", 5)]
+    mark(connection, "third")
+    assert current(connection) == [("second", "first", 2)]
+    for job_id in ("fourth", "fifth"):
+        result = job_reads.get_job_result(connection, job_id)
+        assert (result.not_ranked_reason, result.mark, result.mark_reason) == (WRONG, "", "")
+    page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
+    assert {one.job_id: one.not_ranked_reason for one in page.scores}["fifth"] == WRONG
+    mark(connection, "third", VALID, "")
+    assert current(connection) == [("fifth", "fourth", 5)]
+    assert job_reads.get_job_result(connection, "fifth").not_ranked_reason == ""
+
+
+def test_a_run_that_is_finished_after_its_source_was_invalidated_never_ranks(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "third")
+    built(connection, "late", "third", 4)
+    assert current(connection) == [("second", "first", 2)]
+    with pytest.raises(InvalidRequestError, match="Job late does not count itself: its answers come from job third"):
+        mark(connection, "first", SUPERSEDED, "why", "late")
+
+
+def test_answers_of_a_superseded_run_are_as_good_as_they_were(connection: Connection) -> None:
+    three_runs(connection)
+    built(connection, "fourth", "third", 4)
+    mark(connection, "third", SUPERSEDED, "scored better", "fourth")
+    assert current(connection) == [("fourth", "second", 3)]
+
+
+def test_a_runs_own_mark_says_why_before_its_sources(connection: Connection) -> None:
+    three_runs(connection)
+    built(connection, "fourth", "third", 4)
+    mark(connection, "third")
+    assert mark(connection, "fourth", reason="too few").not_ranked_reason == "the run was invalidated: too few"
+    assert mark(connection, "fourth", VALID, "").not_ranked_reason == WRONG
+    assert current(connection) == [("second", "first", 2)]
+
+
+def test_comparisons_say_that_a_runs_answers_come_from_an_invalidated_one(connection: Connection) -> None:
+    three_runs(connection)
+    built(connection, "fourth", "third", 4)
+    mark(connection, "third")
+    found = compare(connection, comparison_pb2.CompareRequest(subjects=["first", "fourth"]))
+    reasons = {one.job_id: one.not_ranked_reason for one in found.runs}
+    assert reasons == {"first": "", "fourth": WRONG}
+    assert any(note.endswith(f"is not ranked: {WRONG}.") for note in found.notes)
+
+
 def test_every_mark_is_kept_with_who_gave_it_and_when(connection: Connection) -> None:
     three_runs(connection)
     mark(connection, "third", caller=user("ann"))
@@ -197,6 +260,18 @@ def test_configurations_are_listed_newest_run_first_with_their_runs(connection: 
     assert [c.configuration for c in listed(connection, model="two")] == ["two@local"]
     assert [c.configuration for c in listed(connection, named=True)] == ["two@local"]
     assert [c.configuration for c in listed(connection, Visibility("bob"))] == ["two@local"]
+
+
+def test_configurations_of_a_project_are_those_with_a_run_of_it_by_its_newest(connection: Connection) -> None:
+    two_configurations(connection)
+    run(connection, job("d", plan("t", 4), model="one", project_id=7), right=4, minute=4)
+    run(connection, job("e", plan("t", 4), model="one", project_id=7), right=4, minute=5)
+    run(connection, job("f", plan("t", 4), model="one", project_id=1), right=4, minute=6)
+    (one,) = listed(connection, project_id=7)
+    assert (one.configuration, one.job_id, one.run_count) == ("one@local", "e", 2)
+    assert [(c.job_id, c.run_count) for c in listed(connection, project_id=1)] == [("f", 3), ("b", 1)]
+    assert [c.job_id for c in listed(connection, Visibility("bob"), project_id=1)] == ["b"]
+    assert listed(connection, project_id=9) == []
 
 
 def test_an_alias_moves_and_a_name_stays(connection: Connection) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from services.results import duckdb_store, item_reads, job_reads
+from services.results import backfill, duckdb_store, item_reads, job_reads
+from services.results.database import Connection
 from services.results.leaderboard import leaderboard
 from services.results.overview import overview
 from services.results.schema import migrations, open_file
@@ -141,3 +142,18 @@ def test_a_run_stored_before_the_migration_can_be_cancelled_and_sealed_again(wit
     board = leaderboard(connection, results_service_pb2.GetLeaderboardRequest(suite="glue"))
     assert [(entry.job_id, entry.previous_job_id) for entry in board.entries] == [("third", "first")]
     connection.close()
+
+
+def test_runs_built_on_an_invalidated_run_before_the_migration_do_not_rank_after_it(connection: Connection) -> None:
+    for minute, (job_id, source) in enumerate((("first", ""), ("second", ""), ("third", "second"))):
+        made = job(job_id, plan("t", 4))
+        made.spec.reuse.job_id = source
+        run(connection, made, right=4, minute=minute)
+    connection.execute("DELETE FROM run_sources")
+    connection.execute("INSERT INTO marks VALUES (1, 'second', 2, 'wrong prompt', '', 'ann', now()::TIMESTAMP)")
+    backfill.fill_run_sources(connection)
+    assert connection.execute("FROM run_sources").fetchall() == [("third", "second")]
+    reason = "its answers come from job second, which was invalidated: wrong prompt"
+    assert job_reads.get_job_result(connection, "third").not_ranked_reason == reason
+    counting = connection.execute("SELECT DISTINCT job_id FROM run_scores WHERE counts ORDER BY 1").fetchall()
+    assert counting == [("first",), ("second",)], "marks themselves were heeded before"

@@ -10,10 +10,11 @@ import pytest
 from services.errors import InvalidRequestError
 from services.results import duckdb_store, trends
 from services.results.database import Connection
+from services.results.leaderboard import leaderboard
 from services.results.overview import overview
 from services.results.visibility import EVERYTHING, Visibility
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, plan, run, seal
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 NOW = START.replace(tzinfo=None) + timedelta(hours=1)
@@ -68,7 +69,7 @@ def test_suite_days_project_and_visibility_bound_what_is_counted(connection: Con
     run(connection, old, right=1, wrong=3)
     assert figures(connection).total_jobs == 3
     assert figures(connection, days=30).total_jobs == 2
-    assert figures(connection, days=30).mean == 0.75
+    assert figures(connection, days=30, suite="glue").mean == 1.0
     for found in (
         figures(connection, days=30, suite="mmlu"),
         figures(connection, project_id=2),
@@ -77,6 +78,38 @@ def test_suite_days_project_and_visibility_bound_what_is_counted(connection: Con
         assert (found.total_jobs, found.mean, found.models, found.latest.job_id) == (1, 0.5, 1, "b")
     with pytest.raises(InvalidRequestError):
         figures(connection, days=-1)
+
+
+def test_averages_mix_neither_suites_nor_modes(connection: Connection) -> None:
+    for number, (suite, mode, right) in enumerate(
+        (
+            ("glue", suite_pb2.MODE_GENERATE, 4),
+            ("glue", suite_pb2.MODE_GENERATE, 2),
+            ("glue", suite_pb2.MODE_LOGLIKELIHOOD, 1),
+            ("mmlu", suite_pb2.MODE_UNSPECIFIED, 0),
+        )
+    ):
+        made = job(f"j{number}", plan("t", 4), suite=suite)
+        made.spec.mode = mode
+        run(connection, made, right=right, wrong=4 - right, minute=number)
+    found = figures(connection)
+    assert [(one.suite, one.mode, one.mean, one.runs) for one in found.means] == [
+        ("glue", suite_pb2.MODE_GENERATE, 0.75, 2),
+        ("glue", suite_pb2.MODE_LOGLIKELIHOOD, 0.25, 1),
+        ("mmlu", suite_pb2.MODE_GENERATE, 0.0, 1),
+    ]
+    assert (found.mean, found.runs_with_metric, found.completed_jobs) == (0.75, 2, 4)
+    assert (figures(connection, suite="mmlu").mean, len(figures(connection, suite="glue").means)) == (0.0, 2)
+
+
+def test_an_unknown_mode_is_refused(connection: Connection) -> None:
+    run(connection, job("a", plan("t", 4)), right=4)
+    with pytest.raises(InvalidRequestError) as raised:
+        series(connection, mode=9)
+    assert raised.value.field == "mode"
+    with pytest.raises(InvalidRequestError) as raised:
+        leaderboard(connection, pb.GetLeaderboardRequest(suite="glue", mode=9))  # type: ignore[arg-type]
+    assert raised.value.field == "mode"
 
 
 def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connection: Connection) -> None:

@@ -65,6 +65,33 @@ def test_the_interval_of_an_average_over_many_tasks_lies_around_it(
         assert middle == pytest.approx(score.mean, abs=0.15 * (score.ci95_high - score.ci95_low))
 
 
+@pytest.mark.parametrize("metrics", [("accuracy",), ("f1",)])
+def test_the_score_of_a_single_task_is_the_tasks_own_with_its_interval(
+    connection: Connection, metrics: tuple[str, ...]
+) -> None:
+    plans = [planned("rows", 4, *metrics), planned("ax", 4, beside=True)]
+    known(connection, *plans)
+    for task in plans:
+        stored = [answer(i) for i in range(4)]
+        duckdb_store.store_items(connection, [batch("j", task.task, stored)])
+    computed = job_result.compute(connection, job("j", *plans), seal=True)
+    (own,) = computed.result.tasks[0].metrics
+    for average, tasks in computed.averages[:2]:
+        for field in ("mean", "n", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high", "method"):
+            assert getattr(average, field) == getattr(own, field), (average.metric, field)
+        assert tasks == 1
+    assert [average.metric for average, _ in computed.averages] == list(dict.fromkeys(("score", *metrics, "accuracy")))
+    if metrics == ("accuracy",):
+        assert own.ci95_low == pytest.approx(0.5101, abs=1e-4)
+        assert computed.result.suite_score.ci95_low == own.ci95_low
+
+
+def test_several_metrics_of_a_single_task_are_averaged(connection: Connection) -> None:
+    result = measured(connection, {"a": 3}, planned("a", 4, "f1", "accuracy"))
+    assert result.suite_score.method == "stratified"
+    assert result.suite_score.mean == pytest.approx(sum(m.mean for m in result.tasks[0].metrics) / 2)
+
+
 def test_it_is_measured_how_much_hangs_on_the_last_answer(connection: Connection) -> None:
     known(connection, planned("a", 4), planned("b", 4))
     results = [answer(i) for i in range(4)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from services.bus import KIND_ITEMS, ResultHeaders
+from services.bus import KIND_ITEMS, DamagedError, ResultHeaders
 from services.errors import NotFoundError, UnavailableError
 from services.rpc import Identity
 from services.scheduler.board import Board
@@ -18,6 +18,7 @@ from services.scheduler.scheduler import Scheduler
 from services.scheduler.settings import Limits
 from services.scheduler.timetable import Timetable
 from touchstone.v1 import (
+    dataset_pb2,
     endpoint_pb2,
     evaluator_pb2,
     job_pb2,
@@ -29,6 +30,8 @@ from touchstone.v1 import (
     token_pb2,
     unit_pb2,
 )
+
+DATASET = f"ds_{'a' * 32}"
 
 ALICE = Identity("alice", token_pb2.ROLE_USER)
 BOB = Identity("bob", token_pb2.ROLE_USER)
@@ -119,6 +122,28 @@ class FakeWork:
         return self.position
 
 
+class FakeDatasets:
+    """Manifests by dataset id; `down` makes the store silent, `damaged` ones cannot be read."""
+
+    def __init__(self) -> None:
+        self.manifests: dict[str, dataset_pb2.DatasetManifest] = {}
+        self.down = False
+        self.damaged: set[str] = set()
+
+    def put(self, dataset_id: str = DATASET, **fields: object) -> dataset_pb2.Dataset:
+        known: dict[str, object] = {"name": "rows.jsonl", "rows": 100, "digest": f"digest of {dataset_id}"}
+        made = dataset_pb2.Dataset(dataset_id=dataset_id, **(known | fields))  # type: ignore[arg-type]
+        self.manifests[dataset_id] = dataset_pb2.DatasetManifest(dataset=made)
+        return made
+
+    async def get_manifest(self, dataset_id: str) -> dataset_pb2.DatasetManifest | None:
+        if self.down:
+            raise UnavailableError("NATS does not answer.")
+        if dataset_id in self.damaged:
+            raise DamagedError("It cannot be read whole.")
+        return self.manifests.get(dataset_id)
+
+
 class FakeResults:
     """The results service; `down` makes it silent."""
 
@@ -157,6 +182,8 @@ class FakeResults:
         return self.results.get(job_id, metric_pb2.JobResult(job_id=job_id))
 
     async def job(self, job_id: str) -> job_pb2.Job:
+        if self.down:
+            raise UnavailableError("results is down")
         if job_id not in self.old:
             raise NotFoundError(f"Benchmark job {job_id} not found")
         return self.old[job_id]
@@ -192,6 +219,11 @@ def spec(endpoint: str = "stub", priority: job_pb2.Priority | None = None) -> jo
     return made
 
 
+def dataset_spec(dataset_id: str = DATASET, **work: object) -> job_pb2.JobSpec:
+    asked = job_pb2.DatasetWork(dataset_id=dataset_id, **work)  # type: ignore[arg-type]
+    return job_pb2.JobSpec(endpoint="stub", model="m", dataset=asked)
+
+
 def plan(items: int = 100, unit_size: int = 10, tasks: Sequence[str] = ("one", "two")) -> unit_pb2.Plan:
     return unit_pb2.Plan(
         tasks=[
@@ -211,14 +243,16 @@ class World:
         self.time = 1_000.0
         self.limits, self.reads = limits or Limits(), reads or Reads()
         self.store, self.work, self.results = store or FakeStore(), FakeWork(), FakeResults()
-        self.schedules = FakeSchedules()
+        self.schedules, self.datasets = FakeSchedules(), FakeDatasets()
         self.lead()
 
     def lead(self) -> None:
         """A new leadership over the same store and streams, as after a crash."""
         self.fleet = Fleet(self.limits.absent_after_s)
         self._events = 0
-        self.board = Board(self.store, self.work, self.fleet, self.limits, lambda: self.time, self._event_id)
+        self.board = Board(
+            self.store, self.work, self.datasets, self.fleet, self.limits, lambda: self.time, self._event_id
+        )
         self.scheduler = Scheduler(self.board, self.results)
         self.desk = Desk(self.board, self.results, self.reads)
         self.timetable = Timetable(self.board, self.desk, self.schedules, self.reads, lambda: self.time)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.bus import KIND_ITEMS, ResultHeaders
+from services.bus import KIND_ITEMS, KIND_RETURNED, ResultHeaders
 from services.scheduler.ledger import Ledger
 from touchstone.v1 import job_pb2, job_record_pb2
 
@@ -106,3 +106,98 @@ def test_rate_and_time_left_follow_the_last_seconds() -> None:
     assert progress.tokens_per_second == pytest.approx(30, rel=0.05)
     assert progress.eta_s == pytest.approx(60, rel=0.05)
     assert progress.eta_low_s <= progress.eta_s <= progress.eta_high_s
+
+
+def paid(items: int, cost: float, *, delivery: int = 1, done: bool = False, unpriced: int = 0) -> ResultHeaders:
+    return ResultHeaders(
+        KIND_ITEMS, 1, delivery, "a", items, done=done, cost=cost * 1e6, unpriced=unpriced, retries=2, evaluator="e1"
+    )
+
+
+RETURNED = ResultHeaders(KIND_RETURNED, 1, 2)
+
+
+def show(ledger: Ledger, unit: int, headers: ResultHeaders, sequence: int) -> None:
+    if headers.kind == KIND_RETURNED:
+        ledger.returned(unit, sequence)
+    else:
+        ledger.record(unit, headers, sequence)
+
+
+def test_replay_after_a_checkpoint_gives_the_same_costs() -> None:
+    plans = tasks()
+    for plan in plans:
+        plan.most_cost_usd = 0.5
+    messages = [
+        (1, paid(2, 0.3)),
+        (0, paid(6, 1.0, unpriced=1)),
+        (0, RETURNED),
+        (2, paid(1, 0.25)),
+        (0, paid(3, 0.5)),
+        (0, paid(7, 1.5, done=True)),
+        (3, RETURNED),
+        (2, paid(5, 0.75, delivery=3, done=True)),
+        (3, paid(1, 0.125)),
+        (1, paid(8, 0.5, done=True)),
+    ]
+
+    def figures(ledger: Ledger) -> tuple[float, ...]:
+        spending = ledger.spending()
+        return spending.spent, spending.lost, spending.reserved, ledger.taken_back(3)
+
+    whole = Ledger(plans)
+    for sequence, (unit, headers) in enumerate(messages, 1):
+        show(whole, unit, headers, sequence)
+    # Unit 0: 1.0 and at most .5 for the four unheard and one without a price; unit 3 was not heard of at all.
+    # Unit 2: two deliveries of five items, of which 1.25 answered for .25; then all of it.
+    lost = (1.0 + 0.5 * 5) + 0.5 * 10 + (0.5 * 5 + 0.25 + 0.5 * 4)
+    assert figures(whole) == pytest.approx((0.3 + 0.5 + 2.0 + 0.75 + 0.125, lost, 0.5 * 9, 1))
+    for cut in range(len(messages) + 1):
+        first = Ledger(plans)
+        for sequence, (unit, headers) in enumerate(messages[:cut], 1):
+            show(first, unit, headers, sequence)
+        record = job_record_pb2.JobRecord(job=job_pb2.Job(plan=plans))
+        first.save(record)
+        second = Ledger.load(job_record_pb2.JobRecord.FromString(record.SerializeToString()))
+        for sequence, (unit, headers) in enumerate(messages, 1):
+            if sequence > record.results_sequence:
+                show(second, unit, headers, sequence)
+        assert figures(second) == pytest.approx(figures(whole)), f"cut after {cut}"
+
+
+def test_the_pace_and_what_was_kept_are_known_after_a_restart() -> None:
+    ledger = Ledger([job_pb2.TaskPlan(task="a", items=1000, unit_size=10)])
+    ledger.keep(dict.fromkeys(range(10, 100), ()))
+    for second in range(40):
+        ledger.record(10 + second, flush(10, done=True, tokens=30), second + 1)
+        ledger.sample(100.0 + second)
+    before, after = job_pb2.Progress(), job_pb2.Progress()
+    ledger.progress(139.0, before)
+    record = job_record_pb2.JobRecord(job=job_pb2.Job(plan=[job_pb2.TaskPlan(task="a", items=1000, unit_size=10)]))
+    ledger.save(record)
+    again = Ledger.load(record)
+    again.progress(139.0, after)
+    assert again.kept_items == 100
+    assert after == before
+    assert after.eta_s == pytest.approx(50, rel=0.05)
+    assert after.eta_low_s < after.eta_s < after.eta_high_s
+
+
+def test_units_that_an_evaluator_has_begun_are_known_until_they_are_done() -> None:
+    ledger = Ledger(tasks())
+    for unit, name in ((0, "e1"), (1, "e2"), (3, "e1")):
+        ledger.record(unit, ResultHeaders(KIND_ITEMS, 1, items=1, evaluator=name), unit + 1)
+    assert (ledger.held_by("e1"), ledger.held_by("e2"), ledger.held_by("e3")) == ([0, 3], [1], [])
+    ledger.record(0, ResultHeaders(KIND_ITEMS, 1, items=9, done=True, evaluator="e1"), 7)
+    ledger.record(3, ResultHeaders(KIND_ITEMS, 1, delivery=2, items=1, evaluator="e2"), 8)
+    assert (ledger.held_by("e1"), ledger.held_by("e2")) == ([], [1, 3])
+
+
+def test_costs_are_added_up_without_losing_digits() -> None:
+    ledger = Ledger([job_pb2.TaskPlan(task="one", items=1000, unit_size=1)])
+    for unit in range(1000):
+        headers = ResultHeaders(kind=KIND_ITEMS, attempt=1, delivery=1, items=1, done=True, cost=0.1e6)
+        ledger.record(unit, headers, unit + 1)
+    progress = job_pb2.Progress()
+    ledger.progress(0.0, progress)
+    assert (ledger.cost_usd, progress.cost_usd) == (100.0, 100.0)

@@ -8,7 +8,8 @@ import pytest
 
 from services.errors import InvalidRequestError, NotFoundError, PermissionDeniedError
 from services.scheduler.reads import Reads
-from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, evaluator, spec
+from services.scheduler.settings import Limits
+from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, dataset_spec, evaluator, spec
 from touchstone.v1 import job_pb2, queue_pb2
 
 URL = "https://hooks.example.com/?token=abc"
@@ -108,6 +109,27 @@ async def test_jobs_are_listed_by_project(world: World) -> None:
     assert world.desk.list("alice", 8) == []
 
 
+async def test_a_queue_of_one_project_keeps_the_places_of_the_whole_one() -> None:
+    world = World(Limits(running_jobs=1))
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    for project in (7, 8, 7, 8):
+        wanted = spec()
+        wanted.project_id = project
+        await world.desk.create(ALICE, "", wanted)
+        world.time += 1
+    await world.settle()
+    whole, eight = world.desk.queue(), world.desk.queue(8)
+    assert (len(whole.running), [job.progress.queue_position for job in whole.pending]) == (1, [1, 2, 3])
+    assert list(eight.running) == []
+    assert [job.progress.queue_position for job in eight.pending] == [1, 3]
+    assert [job.spec.project_id for job in world.desk.queue(7).running] == [7]
+    assert world.desk.queue(9).slots == whole.slots
+    with pytest.raises(InvalidRequestError):
+        world.desk.queue(-1)
+    await world.stop()
+
+
 async def test_a_suites_usual_priority_is_the_highest_and_any_lower_one_may_be_asked_for(world: World) -> None:
     low, normal, high = job_pb2.PRIORITY_LOW, job_pb2.PRIORITY_NORMAL, job_pb2.PRIORITY_HIGH
     for priority, stored in ((None, high), (low, low), (normal, normal), (high, high)):
@@ -128,3 +150,11 @@ async def test_values_that_no_field_has_are_refused(world: World, field: str, va
     with pytest.raises(InvalidRequestError) as refused:
         await world.desk.create(ALICE, "", wanted)
     assert refused.value.field == f"spec.{field}"
+
+
+async def test_with_closed_reads_nobody_runs_another_users_dataset(world: World) -> None:
+    world.datasets.put(owner="alice")
+    with pytest.raises(NotFoundError, match="no dataset"):
+        await world.desk.create(BOB, "", dataset_spec())
+    assert (await world.desk.create(ALICE, "", dataset_spec())).spec.dataset.name == "rows.jsonl"
+    assert (await world.desk.create(ADMIN, "", dataset_spec())).spec.dataset.name == "rows.jsonl"

@@ -119,6 +119,18 @@ async def test_a_spec_that_no_job_may_have_is_refused_at_once(world: World) -> N
         await world.desk.create(ALICE, "", named)
 
 
+async def test_schedules_are_listed_by_the_project_of_their_jobs(world: World) -> None:
+    for project in (0, 7, 7, 8):
+        wanted = spec()
+        wanted.project_id = project
+        await world.timetable.create(ALICE, "", "* * * * *", "", wanted, "")
+    assert [one.spec.project_id for one in world.timetable.list(ALICE, "", 7)] == [7, 7]
+    assert len(world.timetable.list(ALICE, "")) == 4
+    assert world.timetable.list(BOB, "bob", 7) == []
+    with pytest.raises(InvalidRequestError):
+        world.timetable.list(ALICE, "", -1)
+
+
 async def test_only_an_admin_raises_the_priority(world: World) -> None:
     with pytest.raises(PermissionDeniedError, match="above low"):
         await scheduled(world, priority=job_pb2.PRIORITY_NORMAL)

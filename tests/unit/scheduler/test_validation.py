@@ -8,11 +8,13 @@ from services.errors import InvalidRequestError
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.capabilities import of_protocol
 from services.scheduler.fleet import Fleet
+from services.scheduler.settings import Limits
 from services.scheduler.validation import validate
 from tests.unit.scheduler.fakes import evaluator
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
 NOW = 100.0
+LIMITS = Limits(job_time_s=3600)
 BOTH = [suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD]
 
 
@@ -37,13 +39,13 @@ def spec(mode: suite_pb2.Mode = suite_pb2.MODE_GENERATE, **work: object) -> job_
 
 def field_of(wanted: job_pb2.JobSpec, known: Fleet) -> str:
     with pytest.raises(InvalidRequestError) as refused:
-        validate(wanted, known, 3600, NOW)
+        validate(wanted, known, LIMITS, NOW)
     return refused.value.field
 
 
 @pytest.mark.parametrize("repeats", [0, 1, 64])
 def test_up_to_sixty_four_answers_an_item_are_taken(repeats: int) -> None:
-    assert validate(spec(repeats=repeats), fleet(), 3600, NOW).suite.repeats == repeats
+    assert validate(spec(repeats=repeats), fleet(), LIMITS, NOW).suite.repeats == repeats
 
 
 def test_more_answers_than_that_or_fewer_than_none_are_refused() -> None:
@@ -63,7 +65,7 @@ def test_log_likelihoods_are_asked_for_once() -> None:
 
 
 def test_shots_go_as_far_as_the_task_has_examples() -> None:
-    validate(spec(shots=5), fleet(), 3600, NOW)
+    validate(spec(shots=5), fleet(), LIMITS, NOW)
     assert field_of(spec(shots=6), fleet()) == "spec.suite.shots"
 
 
@@ -81,31 +83,31 @@ def test_a_suite_is_refused_only_when_none_of_the_tasks_asked_for_can_run_as_ask
         spec(suite="mixed", shots=5),
         spec(suite="mixed", tasks=["b", "a"], shots=1),
     ):
-        validate(wanted, known, 3600, NOW)
+        validate(wanted, known, LIMITS, NOW)
     assert field_of(spec(suite="mixed", shots=6), known) == "spec.suite.shots"
     assert field_of(spec(suite="mixed", tasks=["b"], shots=1), known) == "spec.suite.shots"
     assert field_of(spec(suite="mixed", shots=-1), known) == "spec.suite.shots"
     with pytest.raises(InvalidRequestError, match="B cannot run in loglikelihood mode"):
-        validate(spec(BOTH[1], suite="mixed", tasks=["b"]), known, 3600, NOW)
+        validate(spec(BOTH[1], suite="mixed", tasks=["b"]), known, LIMITS, NOW)
 
 
 @pytest.mark.parametrize("kind", ["baseline", "ollama", "gemini", "anthropic", "grok", "http"])
 def test_a_protocol_without_log_likelihoods_is_refused_before_any_call(kind: str) -> None:
     assert field_of(spec(suite_pb2.MODE_LOGLIKELIHOOD), fleet(kind)) == "spec.mode"
-    validate(spec(), fleet(kind), 3600, NOW)
+    validate(spec(), fleet(kind), LIMITS, NOW)
 
 
 @pytest.mark.parametrize("kind", ["openai", "vllm", "engine"])
 def test_one_that_has_them_is_taken_unless_the_model_is_known_not_to(kind: str) -> None:
     wanted = spec(suite_pb2.MODE_LOGLIKELIHOOD)
-    validate(wanted, fleet(kind), 3600, NOW)
-    validate(wanted, fleet(kind, endpoint_pb2.Capabilities(loglikelihood=True)), 3600, NOW)
+    validate(wanted, fleet(kind), LIMITS, NOW)
+    validate(wanted, fleet(kind, endpoint_pb2.Capabilities(loglikelihood=True)), LIMITS, NOW)
     assert field_of(wanted, fleet(kind, endpoint_pb2.Capabilities(loglikelihood=False))) == "spec.mode"
 
 
 def test_an_open_suite_takes_any_task_by_its_form() -> None:
     for task in ("hellaswag", "arc_easy", "mmlu.v2-x"):
-        validate(spec(suite=f"lm_eval:{task}", shots=3), fleet(), 3600, NOW)
+        validate(spec(suite=f"lm_eval:{task}", shots=3), fleet(), LIMITS, NOW)
     wrong = ["lm_eval", "lm_eval:", "lm_eval:a/b", "lm_eval:../x", "lm_eval:a b", "lm_eval:" + "x" * 101, "exam:a"]
     assert {field_of(spec(suite=name), fleet()) for name in wrong} == {"spec.suite.suite"}
     assert field_of(spec(suite="lm_eval:hellaswag", tasks=["other"]), fleet()) == "spec.suite.tasks"

@@ -253,6 +253,16 @@ async def test_secrets_are_in_the_answer_to_the_creation_alone() -> None:
     assert len(await calls.desk.all_of(ADMIN)) == 2
 
 
+async def test_webhooks_of_one_project_are_listed_alone() -> None:
+    calls = Calls()
+    for project in (0, 7, 7, 8):
+        await calls.desk.create(ALICE, URL, [], project)
+    assert [hook.project_id for hook in await calls.desk.all_of(ALICE, 7)] == [7, 7]
+    assert len(await calls.desk.all_of(ALICE)) == 4
+    with pytest.raises(InvalidRequestError):
+        await calls.desk.all_of(ALICE, -1)
+
+
 async def test_a_user_has_so_many_webhooks() -> None:
     calls = Calls(per_owner=2)
     await calls.desk.create(ALICE, URL, [], 0)

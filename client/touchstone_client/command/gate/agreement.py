@@ -13,7 +13,7 @@ from touchstone_client.client import Client
 from touchstone_client.command.sampling import PARAMETERS, endpoint_of
 from touchstone_client.command.scores import optional
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import mode_of, sampling_parameters
+from touchstone_client.specs import mode_of, sampling_parameters, suite_of
 
 
 def require_same(client: Client, options: argparse.Namespace, job: job_pb2.Job) -> None:
@@ -35,7 +35,7 @@ def _pairs(
 ) -> Iterator[tuple[str, str, str]]:
     """Each argument with what was given, empty when nothing was, and what the job has."""
     work = spec.suite
-    yield "--suite", options.suite or "", work.suite
+    yield "--suite", options.suite or "", suite_of(spec)
     endpoint = options.endpoint or ""
     if endpoint not in ("", spec.endpoint):
         endpoint = endpoint_of(client, endpoint)

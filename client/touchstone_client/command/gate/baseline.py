@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import mode_of
+from touchstone_client.specs import mode_of, suite_of
 
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _JOBS_READ = 2000
@@ -113,7 +113,7 @@ def _tell_of_whole_run(client: Client, job: job_pb2.Job, project_id: int) -> Non
     if not job.subset or not job.receipt.configuration:
         return
     of_job = Configuration(configuration=job.receipt.configuration, model=job.spec.model)
-    for jobs in _complete(client, [of_job], job.spec.suite.suite, mode_of(job), project_id).values():
+    for jobs in _complete(client, [of_job], suite_of(job.spec), mode_of(job), project_id).values():
         whole = next((other for other in jobs if not other.subset and _counts(client, other)), None)
         if whole is not None:
             _tell(

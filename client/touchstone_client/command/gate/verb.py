@@ -22,11 +22,12 @@ from touchstone_client.command.gate import baseline, exits, junit, margin
 from touchstone_client.command.gate.agreement import require_same
 from touchstone_client.command.gate.sides import candidate_first
 from touchstone_client.command.gate.verdict import ALPHA, Outcome, judge
+from touchstone_client.command.job_ids import job_of, run_of
 from touchstone_client.command.output import Report, show
 from touchstone_client.command.sampling import add_how, add_what, spec_of
 from touchstone_client.command.watching import shown
 from touchstone_client.errors import ClientError, RefusedError
-from touchstone_client.specs import FINISHED, mode_of, status
+from touchstone_client.specs import FINISHED, mode_of, status, suite_of
 
 _EPILOG = """\
 exit codes:
@@ -103,11 +104,11 @@ def _gate(options: argparse.Namespace) -> int:
 
 
 def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcome]:
-    source = client.job(options.job) if options.job else None
+    source = client.job(job_of(client, options.job)) if options.job else None
     if source:
         require_same(client, options, source)
-    suite, mode = (source.spec.suite.suite, mode_of(source)) if source else (options.suite, options.mode or "generate")
-    reference = baseline.find(client, options.baseline, suite, mode, options.project_id)
+    suite, mode = (suite_of(source.spec), mode_of(source)) if source else (options.suite, options.mode or "generate")
+    reference = baseline.find(client, run_of(client, options.baseline), suite, mode, options.project_id)
     _require_complete(reference, "baseline's")
     if source is None:
         source = client.run(_spec(client, options, reference))

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JobRecord(_message.Message):
-    __slots__ = ("job", "done_units", "results_sequence", "partial_units", "failed_items", "output_tokens", "request_id", "earlier_run_s")
+    __slots__ = ("job", "done_units", "results_sequence", "partial_units", "failed_items", "output_tokens", "request_id", "earlier_run_s", "cost_usd", "lost_usd", "retries", "samples", "charged_units", "kept_items")
     JOB_FIELD_NUMBER: _ClassVar[int]
     DONE_UNITS_FIELD_NUMBER: _ClassVar[int]
     RESULTS_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,12 @@ class JobRecord(_message.Message):
     OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     EARLIER_RUN_S_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    LOST_USD_FIELD_NUMBER: _ClassVar[int]
+    RETRIES_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    CHARGED_UNITS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_ITEMS_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
     done_units: bytes
     results_sequence: int
@@ -25,7 +31,35 @@ class JobRecord(_message.Message):
     output_tokens: int
     request_id: str
     earlier_run_s: float
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., done_units: _Optional[bytes] = ..., results_sequence: _Optional[int] = ..., partial_units: _Optional[_Iterable[_Union[PartialUnit, _Mapping]]] = ..., failed_items: _Optional[_Iterable[int]] = ..., output_tokens: _Optional[int] = ..., request_id: _Optional[str] = ..., earlier_run_s: _Optional[float] = ...) -> None: ...
+    cost_usd: float
+    lost_usd: float
+    retries: int
+    samples: _containers.RepeatedCompositeFieldContainer[RateSample]
+    charged_units: _containers.RepeatedCompositeFieldContainer[ChargedUnit]
+    kept_items: int
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., done_units: _Optional[bytes] = ..., results_sequence: _Optional[int] = ..., partial_units: _Optional[_Iterable[_Union[PartialUnit, _Mapping]]] = ..., failed_items: _Optional[_Iterable[int]] = ..., output_tokens: _Optional[int] = ..., request_id: _Optional[str] = ..., earlier_run_s: _Optional[float] = ..., cost_usd: _Optional[float] = ..., lost_usd: _Optional[float] = ..., retries: _Optional[int] = ..., samples: _Optional[_Iterable[_Union[RateSample, _Mapping]]] = ..., charged_units: _Optional[_Iterable[_Union[ChargedUnit, _Mapping]]] = ..., kept_items: _Optional[int] = ...) -> None: ...
+
+class RateSample(_message.Message):
+    __slots__ = ("at", "items", "tokens", "retries")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    RETRIES_FIELD_NUMBER: _ClassVar[int]
+    at: float
+    items: int
+    tokens: int
+    retries: int
+    def __init__(self, at: _Optional[float] = ..., items: _Optional[int] = ..., tokens: _Optional[int] = ..., retries: _Optional[int] = ...) -> None: ...
+
+class ChargedUnit(_message.Message):
+    __slots__ = ("unit", "results_sequence", "times")
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    unit: int
+    results_sequence: int
+    times: int
+    def __init__(self, unit: _Optional[int] = ..., results_sequence: _Optional[int] = ..., times: _Optional[int] = ...) -> None: ...
 
 class PartialUnit(_message.Message):
     __slots__ = ("unit", "positions")

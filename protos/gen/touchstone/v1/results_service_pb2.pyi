@@ -39,7 +39,7 @@ class ResultsServiceGetJobResponse(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
 
 class ResultsServiceListJobsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after", "model_query", "with_scores")
+    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after", "model_query", "with_scores", "datasets")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class ResultsServiceListJobsRequest(_message.Message):
     CREATED_AFTER_FIELD_NUMBER: _ClassVar[int]
     MODEL_QUERY_FIELD_NUMBER: _ClassVar[int]
     WITH_SCORES_FIELD_NUMBER: _ClassVar[int]
+    DATASETS_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     model: str
@@ -60,7 +61,8 @@ class ResultsServiceListJobsRequest(_message.Message):
     created_after: _timestamp_pb2.Timestamp
     model_query: str
     with_scores: bool
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model_query: _Optional[str] = ..., with_scores: _Optional[bool] = ...) -> None: ...
+    datasets: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model_query: _Optional[str] = ..., with_scores: _Optional[bool] = ..., datasets: _Optional[bool] = ...) -> None: ...
 
 class ResultsServiceListJobsResponse(_message.Message):
     __slots__ = ("jobs", "next_page_token", "total_size", "scores")
@@ -137,23 +139,25 @@ class GetLeaderboardResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[_metric_pb2.LeaderboardEntry, _Mapping]]] = ..., total_models: _Optional[int] = ..., last_updated: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., item_sets: _Optional[_Iterable[_Union[ItemSet, _Mapping]]] = ...) -> None: ...
 
 class ItemSet(_message.Message):
-    __slots__ = ("item_set", "items", "published_items", "subset", "configurations", "tasks")
+    __slots__ = ("item_set", "items", "published_items", "subset", "configurations", "tasks", "scoring")
     ITEM_SET_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     SUBSET_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    SCORING_FIELD_NUMBER: _ClassVar[int]
     item_set: str
     items: int
     published_items: int
     subset: bool
     configurations: int
     tasks: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, item_set: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., subset: _Optional[bool] = ..., configurations: _Optional[int] = ..., tasks: _Optional[_Iterable[str]] = ...) -> None: ...
+    scoring: str
+    def __init__(self, item_set: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., subset: _Optional[bool] = ..., configurations: _Optional[int] = ..., tasks: _Optional[_Iterable[str]] = ..., scoring: _Optional[str] = ...) -> None: ...
 
 class ListItemsRequest(_message.Message):
-    __slots__ = ("job_id", "task", "filter", "query", "page_size", "page_token", "baseline_job_id")
+    __slots__ = ("job_id", "task", "filter", "query", "page_size", "page_token", "baseline_job_id", "conditions")
     class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FILTER_UNSPECIFIED: _ClassVar[ListItemsRequest.Filter]
@@ -166,6 +170,7 @@ class ListItemsRequest(_message.Message):
         FILTER_IMPROVED: _ClassVar[ListItemsRequest.Filter]
         FILTER_TRUNCATED: _ClassVar[ListItemsRequest.Filter]
         FILTER_REFUSED: _ClassVar[ListItemsRequest.Filter]
+        FILTER_FINAL: _ClassVar[ListItemsRequest.Filter]
     FILTER_UNSPECIFIED: ListItemsRequest.Filter
     FILTER_FAILURES: ListItemsRequest.Filter
     FILTER_UNPARSED: ListItemsRequest.Filter
@@ -176,6 +181,7 @@ class ListItemsRequest(_message.Message):
     FILTER_IMPROVED: ListItemsRequest.Filter
     FILTER_TRUNCATED: ListItemsRequest.Filter
     FILTER_REFUSED: ListItemsRequest.Filter
+    FILTER_FINAL: ListItemsRequest.Filter
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
@@ -183,6 +189,7 @@ class ListItemsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     BASELINE_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     task: str
     filter: ListItemsRequest.Filter
@@ -190,7 +197,28 @@ class ListItemsRequest(_message.Message):
     page_size: int
     page_token: str
     baseline_job_id: str
-    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListItemsRequest.Filter, str]] = ..., query: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., baseline_job_id: _Optional[str] = ...) -> None: ...
+    conditions: ItemConditions
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListItemsRequest.Filter, str]] = ..., query: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., baseline_job_id: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ...) -> None: ...
+
+class ItemConditions(_message.Message):
+    __slots__ = ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdicts", "custom_id")
+    METADATA_FIELD_FIELD_NUMBER: _ClassVar[int]
+    METADATA_VALUE_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_LOW_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_HIGH_FIELD_NUMBER: _ClassVar[int]
+    SCORE_LOW_FIELD_NUMBER: _ClassVar[int]
+    SCORE_HIGH_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    CUSTOM_ID_FIELD_NUMBER: _ClassVar[int]
+    metadata_field: str
+    metadata_value: str
+    length_low: int
+    length_high: int
+    score_low: float
+    score_high: float
+    verdicts: _containers.RepeatedScalarFieldContainer[Annotation.Verdict]
+    custom_id: str
+    def __init__(self, metadata_field: _Optional[str] = ..., metadata_value: _Optional[str] = ..., length_low: _Optional[int] = ..., length_high: _Optional[int] = ..., score_low: _Optional[float] = ..., score_high: _Optional[float] = ..., verdicts: _Optional[_Iterable[_Union[Annotation.Verdict, str]]] = ..., custom_id: _Optional[str] = ...) -> None: ...
 
 class ListItemsResponse(_message.Message):
     __slots__ = ("items", "next_page_token", "total_size", "count_all", "count_failures", "count_unparsed", "count_errors", "count_different", "count_regressed", "count_improved", "count_truncated", "count_refused", "baselines")
@@ -223,18 +251,227 @@ class ListItemsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_failures: _Optional[int] = ..., count_unparsed: _Optional[int] = ..., count_errors: _Optional[int] = ..., count_different: _Optional[int] = ..., count_regressed: _Optional[int] = ..., count_improved: _Optional[int] = ..., count_truncated: _Optional[int] = ..., count_refused: _Optional[int] = ..., baselines: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ...) -> None: ...
 
 class StoredItem(_message.Message):
-    __slots__ = ("job_id", "task", "attempt", "result", "evaluator")
+    __slots__ = ("job_id", "task", "attempt", "result", "evaluator", "score", "annotation")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     EVALUATOR_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     task: str
     attempt: int
     result: _item_result_pb2.ItemResult
     evaluator: str
-    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., attempt: _Optional[int] = ..., result: _Optional[_Union[_item_result_pb2.ItemResult, _Mapping]] = ..., evaluator: _Optional[str] = ...) -> None: ...
+    score: float
+    annotation: Annotation
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., attempt: _Optional[int] = ..., result: _Optional[_Union[_item_result_pb2.ItemResult, _Mapping]] = ..., evaluator: _Optional[str] = ..., score: _Optional[float] = ..., annotation: _Optional[_Union[Annotation, _Mapping]] = ...) -> None: ...
+
+class Annotation(_message.Message):
+    __slots__ = ("verdict", "corrected_answer", "note", "author", "annotated_at")
+    class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        VERDICT_UNSPECIFIED: _ClassVar[Annotation.Verdict]
+        VERDICT_GOLDEN: _ClassVar[Annotation.Verdict]
+        VERDICT_FIX: _ClassVar[Annotation.Verdict]
+        VERDICT_WRONG: _ClassVar[Annotation.Verdict]
+    VERDICT_UNSPECIFIED: Annotation.Verdict
+    VERDICT_GOLDEN: Annotation.Verdict
+    VERDICT_FIX: Annotation.Verdict
+    VERDICT_WRONG: Annotation.Verdict
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    CORRECTED_ANSWER_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATED_AT_FIELD_NUMBER: _ClassVar[int]
+    verdict: Annotation.Verdict
+    corrected_answer: str
+    note: str
+    author: str
+    annotated_at: _timestamp_pb2.Timestamp
+    def __init__(self, verdict: _Optional[_Union[Annotation.Verdict, str]] = ..., corrected_answer: _Optional[str] = ..., note: _Optional[str] = ..., author: _Optional[str] = ..., annotated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class AnnotateItemRequest(_message.Message):
+    __slots__ = ("job_id", "task", "item", "repeat", "verdict", "corrected_answer", "note")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    CORRECTED_ANSWER_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    task: str
+    item: int
+    repeat: int
+    verdict: Annotation.Verdict
+    corrected_answer: str
+    note: str
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., verdict: _Optional[_Union[Annotation.Verdict, str]] = ..., corrected_answer: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+
+class AnnotateItemResponse(_message.Message):
+    __slots__ = ("item",)
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    item: StoredItem
+    def __init__(self, item: _Optional[_Union[StoredItem, _Mapping]] = ...) -> None: ...
+
+class ListSideBySideRequest(_message.Message):
+    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs")
+    class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        FILTER_UNSPECIFIED: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_AGREE: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_DISAGREE: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_ONLY_RIGHT: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_ONLY_WRONG: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_ALL_RIGHT: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_ALL_WRONG: _ClassVar[ListSideBySideRequest.Filter]
+    FILTER_UNSPECIFIED: ListSideBySideRequest.Filter
+    FILTER_AGREE: ListSideBySideRequest.Filter
+    FILTER_DISAGREE: ListSideBySideRequest.Filter
+    FILTER_ONLY_RIGHT: ListSideBySideRequest.Filter
+    FILTER_ONLY_WRONG: ListSideBySideRequest.Filter
+    FILTER_ALL_RIGHT: ListSideBySideRequest.Filter
+    FILTER_ALL_WRONG: ListSideBySideRequest.Filter
+    JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    ONLY_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    WITH_DIFFS_FIELD_NUMBER: _ClassVar[int]
+    job_ids: _containers.RepeatedScalarFieldContainer[str]
+    task: str
+    filter: ListSideBySideRequest.Filter
+    only_job_id: str
+    query: str
+    conditions: ItemConditions
+    page_size: int
+    page_token: str
+    with_diffs: bool
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ...) -> None: ...
+
+class ListSideBySideResponse(_message.Message):
+    __slots__ = ("rows", "next_page_token", "total_size", "count_all", "count_agree", "count_all_right", "count_all_wrong", "runs")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_ALL_FIELD_NUMBER: _ClassVar[int]
+    COUNT_AGREE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_ALL_RIGHT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_ALL_WRONG_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[SideBySideRow]
+    next_page_token: str
+    total_size: int
+    count_all: int
+    count_agree: int
+    count_all_right: int
+    count_all_wrong: int
+    runs: _containers.RepeatedCompositeFieldContainer[SideBySideRun]
+    def __init__(self, rows: _Optional[_Iterable[_Union[SideBySideRow, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_agree: _Optional[int] = ..., count_all_right: _Optional[int] = ..., count_all_wrong: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[SideBySideRun, _Mapping]]] = ...) -> None: ...
+
+class SideBySideRun(_message.Message):
+    __slots__ = ("job", "rows", "mean_score", "only_right", "only_wrong", "mean_latency_ms", "input_tokens", "output_tokens", "cost_usd")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    MEAN_SCORE_FIELD_NUMBER: _ClassVar[int]
+    ONLY_RIGHT_FIELD_NUMBER: _ClassVar[int]
+    ONLY_WRONG_FIELD_NUMBER: _ClassVar[int]
+    MEAN_LATENCY_MS_FIELD_NUMBER: _ClassVar[int]
+    INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    job: _job_pb2.Job
+    rows: int
+    mean_score: float
+    only_right: int
+    only_wrong: int
+    mean_latency_ms: float
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rows: _Optional[int] = ..., mean_score: _Optional[float] = ..., only_right: _Optional[int] = ..., only_wrong: _Optional[int] = ..., mean_latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ...) -> None: ...
+
+class SideBySideRow(_message.Message):
+    __slots__ = ("custom_id", "task", "item", "repeat", "items", "agree", "diffs")
+    CUSTOM_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    AGREE_FIELD_NUMBER: _ClassVar[int]
+    DIFFS_FIELD_NUMBER: _ClassVar[int]
+    custom_id: str
+    task: str
+    item: int
+    repeat: int
+    items: _containers.RepeatedCompositeFieldContainer[StoredItem]
+    agree: bool
+    diffs: _containers.RepeatedCompositeFieldContainer[WordDiff]
+    def __init__(self, custom_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., agree: _Optional[bool] = ..., diffs: _Optional[_Iterable[_Union[WordDiff, _Mapping]]] = ...) -> None: ...
+
+class WordDiff(_message.Message):
+    __slots__ = ("parts",)
+    class Part(_message.Message):
+        __slots__ = ("kind", "text")
+        class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+            __slots__ = ()
+            KIND_UNSPECIFIED: _ClassVar[WordDiff.Part.Kind]
+            KIND_SAME: _ClassVar[WordDiff.Part.Kind]
+            KIND_REMOVED: _ClassVar[WordDiff.Part.Kind]
+            KIND_ADDED: _ClassVar[WordDiff.Part.Kind]
+        KIND_UNSPECIFIED: WordDiff.Part.Kind
+        KIND_SAME: WordDiff.Part.Kind
+        KIND_REMOVED: WordDiff.Part.Kind
+        KIND_ADDED: WordDiff.Part.Kind
+        KIND_FIELD_NUMBER: _ClassVar[int]
+        TEXT_FIELD_NUMBER: _ClassVar[int]
+        kind: WordDiff.Part.Kind
+        text: str
+        def __init__(self, kind: _Optional[_Union[WordDiff.Part.Kind, str]] = ..., text: _Optional[str] = ...) -> None: ...
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    parts: _containers.RepeatedCompositeFieldContainer[WordDiff.Part]
+    def __init__(self, parts: _Optional[_Iterable[_Union[WordDiff.Part, _Mapping]]] = ...) -> None: ...
+
+class EstimateRunRequest(_message.Message):
+    __slots__ = ("job_id", "items", "concurrency")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    items: int
+    concurrency: int
+    def __init__(self, job_id: _Optional[str] = ..., items: _Optional[int] = ..., concurrency: _Optional[int] = ...) -> None: ...
+
+class EstimateRunResponse(_message.Message):
+    __slots__ = ("items", "pilot_items", "input_tokens", "output_tokens", "cost_usd", "duration_s")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    PILOT_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    items: int
+    pilot_items: int
+    input_tokens: Estimate
+    output_tokens: Estimate
+    cost_usd: Estimate
+    duration_s: Estimate
+    def __init__(self, items: _Optional[int] = ..., pilot_items: _Optional[int] = ..., input_tokens: _Optional[_Union[Estimate, _Mapping]] = ..., output_tokens: _Optional[_Union[Estimate, _Mapping]] = ..., cost_usd: _Optional[_Union[Estimate, _Mapping]] = ..., duration_s: _Optional[_Union[Estimate, _Mapping]] = ...) -> None: ...
+
+class Estimate(_message.Message):
+    __slots__ = ("value", "low", "high")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    value: float
+    low: float
+    high: float
+    def __init__(self, value: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class GetItemRequest(_message.Message):
     __slots__ = ("job_id", "task", "item", "repeat")
@@ -389,7 +626,7 @@ class GetOverviewRequest(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., days: _Optional[int] = ..., project_id: _Optional[int] = ..., metric: _Optional[str] = ...) -> None: ...
 
 class GetOverviewResponse(_message.Message):
-    __slots__ = ("mean", "runs_with_metric", "total_jobs", "completed_jobs", "failed_jobs", "cancelled_jobs", "models", "latest", "complete_jobs")
+    __slots__ = ("mean", "runs_with_metric", "total_jobs", "completed_jobs", "failed_jobs", "cancelled_jobs", "models", "latest", "complete_jobs", "means")
     MEAN_FIELD_NUMBER: _ClassVar[int]
     RUNS_WITH_METRIC_FIELD_NUMBER: _ClassVar[int]
     TOTAL_JOBS_FIELD_NUMBER: _ClassVar[int]
@@ -399,6 +636,7 @@ class GetOverviewResponse(_message.Message):
     MODELS_FIELD_NUMBER: _ClassVar[int]
     LATEST_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_JOBS_FIELD_NUMBER: _ClassVar[int]
+    MEANS_FIELD_NUMBER: _ClassVar[int]
     mean: float
     runs_with_metric: int
     total_jobs: int
@@ -408,7 +646,20 @@ class GetOverviewResponse(_message.Message):
     models: int
     latest: _job_pb2.Job
     complete_jobs: int
-    def __init__(self, mean: _Optional[float] = ..., runs_with_metric: _Optional[int] = ..., total_jobs: _Optional[int] = ..., completed_jobs: _Optional[int] = ..., failed_jobs: _Optional[int] = ..., cancelled_jobs: _Optional[int] = ..., models: _Optional[int] = ..., latest: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., complete_jobs: _Optional[int] = ...) -> None: ...
+    means: _containers.RepeatedCompositeFieldContainer[OverviewMean]
+    def __init__(self, mean: _Optional[float] = ..., runs_with_metric: _Optional[int] = ..., total_jobs: _Optional[int] = ..., completed_jobs: _Optional[int] = ..., failed_jobs: _Optional[int] = ..., cancelled_jobs: _Optional[int] = ..., models: _Optional[int] = ..., latest: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., complete_jobs: _Optional[int] = ..., means: _Optional[_Iterable[_Union[OverviewMean, _Mapping]]] = ...) -> None: ...
+
+class OverviewMean(_message.Message):
+    __slots__ = ("suite", "mode", "mean", "runs")
+    SUITE_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    suite: str
+    mode: _suite_pb2.Mode
+    mean: float
+    runs: int
+    def __init__(self, suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., mean: _Optional[float] = ..., runs: _Optional[int] = ...) -> None: ...
 
 class ListTrendsRequest(_message.Message):
     __slots__ = ("suite", "metric", "days", "model", "project_id", "mode", "limit")
@@ -489,16 +740,18 @@ class Configuration(_message.Message):
     def __init__(self, configuration: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ..., job_id: _Optional[str] = ..., suite: _Optional[str] = ..., run_count: _Optional[int] = ..., last_run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., alias_taken_from: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListConfigurationsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "model", "named")
+    __slots__ = ("page_size", "page_token", "model", "named", "project_id")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     NAMED_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     model: str
     named: bool
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., named: _Optional[bool] = ...) -> None: ...
+    project_id: int
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., named: _Optional[bool] = ..., project_id: _Optional[int] = ...) -> None: ...
 
 class ListConfigurationsResponse(_message.Message):
     __slots__ = ("configurations", "next_page_token")
@@ -550,10 +803,14 @@ class ExportRequest(_message.Message):
         KIND_JOBS: _ClassVar[ExportRequest.Kind]
         KIND_METRICS: _ClassVar[ExportRequest.Kind]
         KIND_ITEMS: _ClassVar[ExportRequest.Kind]
+        KIND_BATCH_OUTPUT: _ClassVar[ExportRequest.Kind]
+        KIND_GOLDEN: _ClassVar[ExportRequest.Kind]
     KIND_UNSPECIFIED: ExportRequest.Kind
     KIND_JOBS: ExportRequest.Kind
     KIND_METRICS: ExportRequest.Kind
     KIND_ITEMS: ExportRequest.Kind
+    KIND_BATCH_OUTPUT: ExportRequest.Kind
+    KIND_GOLDEN: ExportRequest.Kind
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[ExportRequest.Format]
@@ -577,10 +834,12 @@ class ExportRequest(_message.Message):
     def __init__(self, kind: _Optional[_Union[ExportRequest.Kind, str]] = ..., format: _Optional[_Union[ExportRequest.Format, str]] = ..., jobs: _Optional[_Union[ResultsServiceListJobsRequest, _Mapping]] = ..., items: _Optional[_Union[ListItemsRequest, _Mapping]] = ...) -> None: ...
 
 class ExportResponse(_message.Message):
-    __slots__ = ("data",)
+    __slots__ = ("data", "left_out")
     DATA_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     data: bytes
-    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+    left_out: int
+    def __init__(self, data: _Optional[bytes] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class ImportAnswersRequest(_message.Message):
     __slots__ = ("run", "answers", "again")

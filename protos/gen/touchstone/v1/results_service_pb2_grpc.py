@@ -101,6 +101,21 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ExportRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ExportResponse.FromString,
                 _registered_method=True)
+        self.ListSideBySide = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListSideBySide',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListSideBySideRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListSideBySideResponse.FromString,
+                _registered_method=True)
+        self.AnnotateItem = channel.unary_unary(
+                '/touchstone.v1.ResultsService/AnnotateItem',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemResponse.FromString,
+                _registered_method=True)
+        self.EstimateRun = channel.unary_unary(
+                '/touchstone.v1.ResultsService/EstimateRun',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunResponse.FromString,
+                _registered_method=True)
         self.ImportAnswers = channel.stream_unary(
                 '/touchstone.v1.ResultsService/ImportAnswers',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ImportAnswersRequest.SerializeToString,
@@ -228,6 +243,29 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSideBySide(self, request, context):
+        """Answers of two to four jobs to the same rows, row beside row.
+        INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AnnotateItem(self, request, context):
+        """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EstimateRun(self, request, context):
+        """What a run would take, from the items of one that was made, such as a pilot.
+        FAILED_PRECONDITION while it has too few answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportAnswers(self, request_iterator, context):
         """Stores answers that another tool collected, under an id that CreateJob takes as `reuse.import_id`.
         Messages hold at most 1,000 answers and 3 MB each; nothing is stored unless all is.
@@ -341,6 +379,21 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.Export,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ExportRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.ExportResponse.SerializeToString,
+            ),
+            'ListSideBySide': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSideBySide,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListSideBySideRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListSideBySideResponse.SerializeToString,
+            ),
+            'AnnotateItem': grpc.unary_unary_rpc_method_handler(
+                    servicer.AnnotateItem,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemResponse.SerializeToString,
+            ),
+            'EstimateRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.EstimateRun,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunResponse.SerializeToString,
             ),
             'ImportAnswers': grpc.stream_unary_rpc_method_handler(
                     servicer.ImportAnswers,
@@ -725,6 +778,87 @@ class ResultsService:
             '/touchstone.v1.ResultsService/Export',
             touchstone_dot_v1_dot_results__service__pb2.ExportRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.ExportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSideBySide(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListSideBySide',
+            touchstone_dot_v1_dot_results__service__pb2.ListSideBySideRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListSideBySideResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AnnotateItem(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/AnnotateItem',
+            touchstone_dot_v1_dot_results__service__pb2.AnnotateItemRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.AnnotateItemResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EstimateRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/EstimateRun',
+            touchstone_dot_v1_dot_results__service__pb2.EstimateRunRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.EstimateRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

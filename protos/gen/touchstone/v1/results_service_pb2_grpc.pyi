@@ -61,6 +61,16 @@ class ResultsServiceStub:
     """Takes a run out of rankings with a reason, or back in. PERMISSION_DENIED for other users' jobs."""
     Export: _grpc.UnaryStreamMultiCallable[_results_service_pb2.ExportRequest, _results_service_pb2.ExportResponse]
     """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
+    ListSideBySide: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListSideBySideRequest, _results_service_pb2.ListSideBySideResponse]
+    """Answers of two to four jobs to the same rows, row beside row.
+    INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
+    """
+    AnnotateItem: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.AnnotateItemRequest, _results_service_pb2.AnnotateItemResponse]
+    """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
+    EstimateRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]
+    """What a run would take, from the items of one that was made, such as a pilot.
+    FAILED_PRECONDITION while it has too few answers.
+    """
     ImportAnswers: _grpc.StreamUnaryMultiCallable[_results_service_pb2.ImportAnswersRequest, _results_service_pb2.ImportAnswersResponse]
     """Stores answers that another tool collected, under an id that CreateJob takes as `reuse.import_id`.
     Messages hold at most 1,000 answers and 3 MB each; nothing is stored unless all is.
@@ -113,6 +123,16 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """Takes a run out of rankings with a reason, or back in. PERMISSION_DENIED for other users' jobs."""
     Export: _aio.UnaryStreamMultiCallable[_results_service_pb2.ExportRequest, _results_service_pb2.ExportResponse]  # type: ignore[assignment]
     """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
+    ListSideBySide: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListSideBySideRequest, _results_service_pb2.ListSideBySideResponse]  # type: ignore[assignment]
+    """Answers of two to four jobs to the same rows, row beside row.
+    INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
+    """
+    AnnotateItem: _aio.UnaryUnaryMultiCallable[_results_service_pb2.AnnotateItemRequest, _results_service_pb2.AnnotateItemResponse]  # type: ignore[assignment]
+    """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
+    EstimateRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
+    """What a run would take, from the items of one that was made, such as a pilot.
+    FAILED_PRECONDITION while it has too few answers.
+    """
     ImportAnswers: _aio.StreamUnaryMultiCallable[_results_service_pb2.ImportAnswersRequest, _results_service_pb2.ImportAnswersResponse]  # type: ignore[assignment]
     """Stores answers that another tool collected, under an id that CreateJob takes as `reuse.import_id`.
     Messages hold at most 1,000 answers and 3 MB each; nothing is stored unless all is.
@@ -240,6 +260,34 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_results_service_pb2.ExportResponse], _abc.AsyncIterator[_results_service_pb2.ExportResponse]]:
         """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
+
+    @_abc_1.abstractmethod
+    def ListSideBySide(
+        self,
+        request: _results_service_pb2.ListSideBySideRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListSideBySideResponse, _abc.Awaitable[_results_service_pb2.ListSideBySideResponse]]:
+        """Answers of two to four jobs to the same rows, row beside row.
+        INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
+        """
+
+    @_abc_1.abstractmethod
+    def AnnotateItem(
+        self,
+        request: _results_service_pb2.AnnotateItemRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.AnnotateItemResponse, _abc.Awaitable[_results_service_pb2.AnnotateItemResponse]]:
+        """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
+
+    @_abc_1.abstractmethod
+    def EstimateRun(
+        self,
+        request: _results_service_pb2.EstimateRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.EstimateRunResponse, _abc.Awaitable[_results_service_pb2.EstimateRunResponse]]:
+        """What a run would take, from the items of one that was made, such as a pilot.
+        FAILED_PRECONDITION while it has too few answers.
+        """
 
     @_abc_1.abstractmethod
     def ImportAnswers(

@@ -101,8 +101,10 @@ class WatchJobResponse(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
 
 class GetQueueRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("project_id",)
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    project_id: int
+    def __init__(self, project_id: _Optional[int] = ...) -> None: ...
 
 class GetQueueResponse(_message.Message):
     __slots__ = ("queue",)
@@ -231,14 +233,16 @@ class CreateScheduleResponse(_message.Message):
     def __init__(self, schedule: _Optional[_Union[_schedule_pb2.Schedule, _Mapping]] = ...) -> None: ...
 
 class ListSchedulesRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "owner")
+    __slots__ = ("page_size", "page_token", "owner", "project_id")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     owner: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., owner: _Optional[str] = ...) -> None: ...
+    project_id: int
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ...) -> None: ...
 
 class ListSchedulesResponse(_message.Message):
     __slots__ = ("schedules", "next_page_token")
@@ -277,12 +281,14 @@ class CreateWebhookResponse(_message.Message):
     def __init__(self, webhook: _Optional[_Union[_webhook_pb2.Webhook, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
 
 class ListWebhooksRequest(_message.Message):
-    __slots__ = ("page_size", "page_token")
+    __slots__ = ("page_size", "page_token", "project_id")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    project_id: int
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., project_id: _Optional[int] = ...) -> None: ...
 
 class ListWebhooksResponse(_message.Message):
     __slots__ = ("webhooks", "next_page_token")

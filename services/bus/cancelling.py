@@ -1,10 +1,12 @@
-"""Ending tasks that call NATS: nats-py waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation
-that comes together with the answer."""
+"""Ending what waits for NATS: nats-py waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation that
+comes together with the answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 
 def heed_cancel() -> None:
@@ -17,7 +19,7 @@ def heed_cancel() -> None:
         raise asyncio.CancelledError
 
 
-async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancels until they end, as often as that takes."""
     left = set(tasks)
     while left:

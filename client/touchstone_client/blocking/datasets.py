@@ -1,0 +1,134 @@
+"""Uploaded datasets: kept, shown, run, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Unpack
+
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, scoring_pb2, suite_pb2
+from touchstone_client import requests, uploading
+from touchstone_client.blocking.installation import Installation
+from touchstone_client.blocking.jobs import Jobs
+from touchstone_client.specs import dataset_spec
+from touchstone_client.uploading import DatasetOptions, Source
+
+
+class Datasets(Jobs, Installation):
+    """Rows of the users' own to ask models."""
+
+    def upload_dataset(
+        self, source: Source, *, sent: Callable[[int], object] | None = None, **options: Unpack[DatasetOptions]
+    ) -> dataset_pb2.Dataset:
+        """Keeps a file's rows, all or none; it is read as it is sent. `sent` is told the bytes so far.
+
+        InvalidError for a file that may not be: its `lines` say which ones and why.
+        """
+        with uploading.messages(source, options, sent) as made:
+            return self._send(
+                made,
+                dataset_service_pb2.UploadDatasetRequest,
+                dataset_service_pb2.UploadDatasetResponse,
+                requests.UPLOAD_S,
+            ).dataset
+
+    def create_hub_dataset(
+        self,
+        dataset: str,
+        *,
+        template: str,
+        config: str = "",
+        split: str = "",
+        revision: str = "",
+        limit: int = 0,
+        name: str = "",
+        scoring: scoring_pb2.Scoring | None = None,
+        project_id: int = 0,
+        custom_id_field: str = "",
+    ) -> dataset_pb2.Dataset:
+        """Keeps a split of a Hub dataset as an upload does; `limit` is the first so many rows, 0 means all."""
+        options: DatasetOptions = {
+            "name": name,
+            "template": template,
+            "project_id": project_id,
+            "custom_id_field": custom_id_field,
+        }
+        if scoring is not None:
+            options["scoring"] = scoring
+        source = suite_pb2.DataSource(dataset=dataset, config=config, split=split, revision=revision)
+        request = requests.create_hub_dataset(source, options, limit)
+        return self._ask(request, dataset_service_pb2.CreateHubDatasetResponse, requests.HUB_S).dataset
+
+    def dataset(self, dataset_id: str) -> dataset_service_pb2.GetDatasetResponse:
+        """A dataset, and how many unfinished jobs use it."""
+        request = dataset_service_pb2.GetDatasetRequest(dataset_id=dataset_id)
+        return self._ask(request, dataset_service_pb2.GetDatasetResponse)
+
+    def datasets(self, query: str = "", *, owner: str = "", project_id: int = 0) -> Iterator[dataset_pb2.Dataset]:
+        """Newest first; `query` is a text that the name contains."""
+        request = dataset_service_pb2.ListDatasetsRequest(
+            query=query, owner=owner, project_id=project_id, page_size=100
+        )
+        for page in self._pages(request, dataset_service_pb2.ListDatasetsResponse):
+            yield from page.datasets
+
+    def dataset_rows(self, dataset_id: str) -> Iterator[dataset_pb2.DatasetRow]:
+        """Rows in order, texts cut to 2 KB."""
+        request = dataset_service_pb2.ListDatasetRowsRequest(dataset_id=dataset_id, page_size=100)
+        for page in self._pages(request, dataset_service_pb2.ListDatasetRowsResponse):
+            yield from page.rows
+
+    def delete_dataset(self, dataset_id: str) -> None:
+        """Removes the rows; results of jobs over them stay. StateError while a job uses them."""
+        request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
+        self._ask(request, dataset_service_pb2.DeleteDatasetResponse)
+
+    def run_dataset(
+        self,
+        dataset_id: str,
+        models: Iterable[str],
+        *,
+        endpoint: str = "",
+        limit: int = 0,
+        seed: int = 0,
+        scoring: scoring_pb2.Scoring | None = None,
+        stream: bool = False,
+        sampling: job_pb2.Sampling | None = None,
+        priority: str = "",
+        project_id: int = 0,
+        time_limit_s: int = 0,
+        webhook_url: str = "",
+        any_job: bool = False,
+        labels: Mapping[str, str] | None = None,
+        budget_usd: float = 0.0,
+        provider_batch: bool = False,
+        request_id: str = "",
+    ) -> list[job_pb2.Job]:
+        """Queues a job for each model, given as `model`, where one endpoint has it, or as `model@endpoint`; the rest as
+        in `dataset_spec`.
+
+        Nothing is queued unless every model has its endpoint. Where a job is refused, those before it are queued: the
+        same request id again gives these and tries the rest.
+        """
+        targets = self.targets(models, endpoint)
+        jobs = []
+        for target in targets:
+            spec = dataset_spec(
+                dataset_id,
+                endpoint=target.endpoint,
+                model=target.model,
+                limit=limit,
+                seed=seed,
+                scoring=scoring,
+                stream=stream,
+                sampling=sampling,
+                priority=priority,
+                project_id=project_id,
+                time_limit_s=time_limit_s,
+                webhook_url=webhook_url,
+                any_job=any_job,
+                labels=labels,
+                budget_usd=budget_usd,
+                provider_batch=provider_batch,
+            )
+            jobs.append(self.run(spec, requests.run_id(request_id, target, len(targets) == 1)))
+        return jobs

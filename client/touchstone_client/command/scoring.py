@@ -1,0 +1,68 @@
+"""The arguments that say how answers to uploaded rows are scored."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from touchstone.v1 import scoring_pb2
+from touchstone_client.command.arguments import names
+from touchstone_client.specs import SCORERS, changed_scoring
+
+_OPTIONS = ("scorer", "reference_field", "fields", "choices", "answer_pattern")
+
+
+def add_scoring(parser: argparse.ArgumentParser, unsaid: str) -> None:
+    """`unsaid` is what scores where no scorer is given."""
+    add = parser.add_argument
+    add("--scorer", choices=SCORERS, help=f"how answers are scored (default: {unsaid})")
+    words = "metadata field or column that holds the right answer (default: the row's own reference)"
+    add("--reference-field", metavar="FIELD", help=words)
+    words = "of numeric: largest difference that counts as equal, e.g. 0.01, or 1%% of the reference"
+    add("--tolerance", type=_tolerance, metavar="T", help=words)
+    add("--fields", type=names, metavar="A,B.C", help="of json: the fields to compare; without it, the reference's")
+    add("--choices", type=names, metavar="A,B", help="of choice: the answers to choose from (default: A to J)")
+    words = "pattern that takes the answer out of the response, by its first group at its last match"
+    add("--answer-pattern", metavar="REGEX", help=words)
+
+
+def given(options: argparse.Namespace) -> dict[str, Any]:
+    """What the arguments say, by the names in the proto."""
+    found = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name) is not None}
+    if options.tolerance is not None:
+        found["tolerance"], found["tolerance_is_relative"] = options.tolerance
+    return found
+
+
+def scoring_of(options: argparse.Namespace, known: scoring_pb2.Scoring | None = None) -> scoring_pb2.Scoring | None:
+    """What the arguments make of a known way of scoring, such as a dataset's own; None where they say nothing."""
+    asked = given(options)
+    return changed_scoring(known or scoring_pb2.Scoring(), **asked) if asked else None
+
+
+def words(scoring: scoring_pb2.Scoring) -> str:
+    """numeric within 1 % against answer."""
+    parts = [scoring.scorer or SCORERS[0]]
+    if scoring.tolerance:
+        relative = scoring.tolerance_is_relative
+        parts.append(f"within {100 * scoring.tolerance:g} %" if relative else f"within {scoring.tolerance:g}")
+    if scoring.fields:
+        parts.append(f"of the fields {', '.join(scoring.fields)}")
+    if scoring.choices:
+        parts.append(f"among {', '.join(scoring.choices)}")
+    if scoring.reference_field:
+        parts.append(f"against {scoring.reference_field}")
+    if scoring.answer_pattern:
+        parts.append(f"of what {scoring.answer_pattern} finds")
+    return " ".join(parts)
+
+
+def _tolerance(text: str) -> tuple[float, bool]:
+    relative = text.endswith("%")
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError("it must be a number from 0, or a share of the reference such as 1%")
+    return (value / 100 if relative else value), relative

@@ -1,0 +1,59 @@
+"""Which endpoint a model is asked at: said with it, or told by who lists it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import grpc
+
+from touchstone.v1 import endpoint_pb2
+from touchstone_client.errors import InvalidError, NotFoundError
+
+
+class Target(NamedTuple):
+    """A model at an endpoint. `endpoint` is empty where it has to be found."""
+
+    model: str
+    endpoint: str
+
+
+def endpoint_of(word: str, endpoints: Collection[endpoint_pb2.Endpoint]) -> str:
+    """The endpoint of this name, else the only one of this kind, else the word, which the scheduler then refuses.
+
+    Raises InvalidError for a kind that several endpoints have.
+    """
+    of_kind = [known.endpoint for known in endpoints if known.kind == word]
+    if any(known.endpoint == word for known in endpoints) or not of_kind:
+        return word
+    if len(of_kind) > 1:
+        raise InvalidError.of(f"Several endpoints are of kind {word}: {', '.join(of_kind)}. Name one of them.")
+    return of_kind[0]
+
+
+def said(word: str, endpoint: str, endpoints: Sequence[endpoint_pb2.Endpoint]) -> Target:
+    """What `model` or `model@endpoint` says. A model's id may have an @ of its own, so what follows the last one counts
+    only where an endpoint is called so. `endpoint` is for words that say none."""
+    model, at, place = word.rpartition("@")
+    if at and model and any(place in (known.endpoint, known.kind) for known in endpoints):
+        return Target(model, endpoint_of(place, endpoints))
+    return Target(word, endpoint_of(endpoint, endpoints) if endpoint else "")
+
+
+def found(model: str, listing: Mapping[str, Collection[str]]) -> Target:
+    """The only endpoint that lists the model; `listing` has the models of each endpoint.
+
+    Raises NotFoundError where none does, InvalidError where several do.
+    """
+    places = [endpoint for endpoint, models in listing.items() if model in models]
+    if not places:
+        raise NotFoundError(
+            f"No endpoint lists the model {model}. See what there is: touchstone models. One that is not listed can be "
+            f"named with its endpoint: {model}@endpoint.",
+            grpc.StatusCode.NOT_FOUND,
+        )
+    if len(places) > 1:
+        raise InvalidError.of(
+            f"Several endpoints have {model}: {', '.join(places)}. Say which one, e.g. {model}@{places[0]}."
+        )
+    return Target(model, places[0])

@@ -1,0 +1,93 @@
+"""An upload's messages: what the file is to become, then its bytes in pieces, read as they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any, Protocol, TypedDict
+
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, scoring_pb2
+from touchstone_client.specs import DATASET_FORMATS
+
+PIECE = 512 * 1024
+"""Bytes of a message: half of what the service takes."""
+_UNNAMED = "dataset"
+
+
+class Readable(Protocol):
+    """A file open for reading bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+Source = str | Path | bytes | Readable | Iterable[bytes]
+"""A file's path, its content, a file open for reading bytes, or its bytes in pieces."""
+
+
+class DatasetOptions(TypedDict, total=False):
+    """What an upload is to become; fields as in the proto's DatasetOptions. `format` is a word of
+    `specs.DATASET_FORMATS`, `name` the file's own unless given."""
+
+    name: str
+    format: str
+    template: str
+    scoring: scoring_pb2.Scoring
+    project_id: int
+    custom_id_field: str
+
+
+@contextmanager
+def messages(
+    source: Source, options: DatasetOptions, sent: Callable[[int], object] | None
+) -> Iterator[Iterator[dataset_service_pb2.UploadDatasetRequest]]:
+    """The upload's messages. `sent` is told the bytes so far after each. A path's file is closed with the block."""
+    if isinstance(source, str | Path):
+        with open(source, "rb") as file:
+            yield _messages(_read(file), options_of(options, Path(source).name), sent)
+    elif isinstance(source, bytes):
+        yield _messages([source], options_of(options), sent)
+    else:
+        reads = hasattr(source, "read")
+        pieces: Any = _read(source) if reads else source
+        yield _messages(pieces, options_of(options, _name_of(source) if reads else ""), sent)
+
+
+def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOptions:
+    """`name` is taken where the options have none."""
+    format = options.get("format", "")
+    return dataset_pb2.DatasetOptions(
+        name=options.get("name") or name or _UNNAMED,
+        format=DATASET_FORMATS[format] if format else None,
+        template=options.get("template", ""),
+        scoring=options.get("scoring"),
+        project_id=options.get("project_id", 0),
+        custom_id_field=options.get("custom_id_field", ""),
+    )
+
+
+def _name_of(file: object) -> str:
+    """Files that are no files, such as standard input, have a number or "<stdin>"."""
+    name = getattr(file, "name", "")
+    return PurePath(name).name if isinstance(name, str) and not name.startswith("<") else ""
+
+
+def _read(file: Any) -> Iterator[bytes]:
+    while piece := file.read(PIECE):
+        yield piece
+
+
+def _messages(
+    pieces: Iterable[bytes], options: dataset_pb2.DatasetOptions, sent: Callable[[int], object] | None
+) -> Iterator[dataset_service_pb2.UploadDatasetRequest]:
+    yield dataset_service_pb2.UploadDatasetRequest(options=options)
+    total = 0
+    for piece in pieces:
+        if isinstance(piece, str):
+            raise TypeError('An upload is made of bytes: open the file with mode "rb".')
+        for start in range(0, len(piece), PIECE):
+            data = bytes(piece[start : start + PIECE])
+            yield dataset_service_pb2.UploadDatasetRequest(data=data)
+            total += len(data)
+            if sent:
+                sent(total)

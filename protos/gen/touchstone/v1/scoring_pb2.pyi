@@ -1,0 +1,25 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable
+from typing import ClassVar as _ClassVar, Optional as _Optional
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Scoring(_message.Message):
+    __slots__ = ("scorer", "reference_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern")
+    SCORER_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_FIELD_NUMBER: _ClassVar[int]
+    TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    TOLERANCE_IS_RELATIVE_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    CHOICES_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    scorer: str
+    reference_field: str
+    tolerance: float
+    tolerance_is_relative: bool
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    choices: _containers.RepeatedScalarFieldContainer[str]
+    answer_pattern: str
+    def __init__(self, scorer: _Optional[str] = ..., reference_field: _Optional[str] = ..., tolerance: _Optional[float] = ..., tolerance_is_relative: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[str]] = ..., answer_pattern: _Optional[str] = ...) -> None: ...

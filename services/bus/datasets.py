@@ -1,0 +1,234 @@
+"""Uploaded datasets in the object store DATASETS: `manifest/<dataset_id>` and `shard/<SHA-256 of its bytes>`.
+
+The objects are those of any NATS object store. What is left out of nats-py's: its `get`, which makes a consumer for
+each object and waits for ever when one is lost; and its `delete`, which leaves a marker behind for ever and needs room
+in a full store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import Final
+
+import nats.errors
+import nats.js.errors
+from nats.js import api
+from nats.js.object_store import ObjectStore
+
+from services.bus import contract
+from services.bus.operations import Bus
+from services.errors import LimitReachedError, NotFoundError, UnavailableError
+from touchstone.v1 import dataset_pb2
+
+DATASET_ID: Final = re.compile(r"ds_[0-9a-f]{32}")
+
+_BUCKET = contract.DATASETS
+_STREAM = contract.object_stream(_BUCKET)
+_CHUNK_BYTES = 512 * 1024
+_TRIES = 3
+_NO_ROOM = (contract.ERR_STREAM_LIMIT, contract.ERR_NO_STORAGE)
+
+
+class DamagedError(UnavailableError):
+    """An object is there and cannot be read: pieces of it are missing or wrong."""
+
+
+StillFree = Callable[[Collection[str]], Awaitable[Collection[str]]]
+
+
+class Datasets:
+    """Reads and writes datasets. Any service reads; the results service alone writes, through one of these.
+
+    Writes are made one after the other. All raise UnavailableError while NATS is away.
+    """
+
+    def __init__(self, bus: Bus, max_bytes: int = 0) -> None:
+        """`max_bytes` bounds the whole store, 0 meaning as much as the disk takes."""
+        self._bus = bus
+        self._max_bytes = max_bytes
+        self._store = ObjectStore(_BUCKET, _STREAM, bus.js)
+        # Also held while names are listed, which waits in vain for those that go meanwhile.
+        self._writing = asyncio.Lock()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def get_manifest(self, dataset_id: str) -> dataset_pb2.DatasetManifest | None:
+        """None for a dataset that is not there, or was never. One that is being deleted says so."""
+        if not DATASET_ID.fullmatch(dataset_id):
+            return None
+        data = await self._get(_manifest(dataset_id))
+        return None if data is None else dataset_pb2.DatasetManifest.FromString(data)
+
+    async def get_shard(self, digest: str) -> dataset_pb2.ShardRows:
+        """Raises NotFoundError when it is gone, as it is once every dataset with it is deleted."""
+        data = await self._get(_shard(digest))
+        if data is None:
+            raise NotFoundError("Rows of the dataset are gone: it was deleted. Upload it again.")
+        return dataset_pb2.ShardRows.FromString(data)
+
+    async def list(self) -> set[str]:
+        """Ids of all datasets, also of those being deleted."""
+        async with self._writing:
+            return self._of("manifest/", await self._names())
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def put_shard(self, digest: str, data: bytes) -> None:
+        """Stores a shard that is not there yet. Raises LimitReachedError when the store is full."""
+        async with self._writing:
+            if await self._info(_shard(digest)) is None:
+                await self._require_room(len(data))
+                await self._put(_shard(digest), data)
+
+    async def put_manifest(self, manifest: dataset_pb2.DatasetManifest) -> None:
+        """Stores or replaces a manifest. Not counted against the bound: a full store must not hinder deleting."""
+        async with self._writing:
+            await self._put(_manifest(manifest.dataset.dataset_id), manifest.SerializeToString())
+
+    async def delete(self, dataset_id: str) -> None:
+        """Removes the manifest, and so the dataset; its shards stay. One that is gone is no error."""
+        async with self._writing:
+            await self._remove(_manifest(dataset_id))
+
+    # -- clearing up -------------------------------------------------------------------------------------------
+
+    async def shards(self) -> set[str]:
+        """Digests of all shards."""
+        async with self._writing:
+            return self._of("shard/", await self._names())
+
+    async def delete_shards(self, digests: Collection[str], still_free: StillFree) -> int:
+        """Removes those of them that `still_free` names when nothing else is written any more; how many."""
+        async with self._writing:
+            free = await still_free(digests)
+            for digest in free:
+                await self._remove(_shard(digest))
+            return len(free)
+
+    async def drop_strays(self) -> int:
+        """Removes pieces of objects that were never finished or not wholly removed; how many."""
+        async with self._writing:
+            strays = {subject.rpartition(".")[2] for subject in await self._subjects(contract.object_chunks_subject)}
+            # Every object has one subject of pieces; what was cut short has pieces and no object, never the other.
+            if len(strays) == len(await self._names()):
+                return 0
+            with _translated():
+                async for msg in self._bus.newest(_STREAM, contract.object_meta_subject(_BUCKET, "*")):
+                    strays.discard(json.loads(msg.data)["nuid"])
+            for nuid in strays:
+                await self._purge(contract.object_chunks_subject(_BUCKET, nuid))
+            return len(strays)
+
+    # -- objects -----------------------------------------------------------------------------------------------
+
+    async def _get(self, name: str) -> bytes | None:
+        for _ in range(_TRIES):
+            info = await self._info(name)
+            if info is None:
+                return None
+            with suppress(_ChangedError):
+                return await self._pieces(info)
+        raise DamagedError("The dataset cannot be read whole. Try again in a moment, or upload it again.")
+
+    async def _pieces(self, info: api.ObjectInfo) -> bytes:
+        subject = contract.object_chunks_subject(_BUCKET, info.nuid)
+        pieces: list[bytes] = []
+        sequence = 1
+        with _translated():
+            for _ in range(info.chunks or 0):
+                try:
+                    msg = await self._bus.js.get_msg(_STREAM, sequence, subject, direct=True, next=True)
+                except nats.js.errors.NotFoundError as error:
+                    # Replaced or removed since its meta was read; or this replica has not got it yet.
+                    raise _ChangedError from error
+                pieces.append(msg.data or b"")
+                sequence = (msg.seq or 0) + 1
+        data = b"".join(pieces)
+        if base64.urlsafe_b64encode(sha256(data).digest()).decode() != (info.digest or "").partition("=")[2]:
+            raise _ChangedError
+        return data
+
+    async def _info(self, name: str) -> api.ObjectInfo | None:
+        with _translated():
+            try:
+                # Asked of the leader: a replica may not know yet what was stored a moment ago.
+                return await self._store.get_info(name)
+            except nats.js.errors.NotFoundError:
+                return None
+
+    async def _put(self, name: str, data: bytes) -> None:
+        options = api.ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES)
+        with _translated():
+            await self._store.put(name, data, api.ObjectMeta(name=name, options=options))
+
+    async def _remove(self, name: str) -> None:
+        info = await self._info(name)
+        if info is None:
+            return
+        # In this order: what a crash leaves are pieces that nothing names, which `drop_strays` finds.
+        await self._purge(_meta_subject(name))
+        await self._purge(contract.object_chunks_subject(_BUCKET, info.nuid))
+
+    async def _purge(self, subject: str) -> None:
+        with _translated():
+            await self._bus.js.purge_stream(_STREAM, subject=subject)
+
+    async def _require_room(self, size: int) -> None:
+        if not self._max_bytes:
+            return
+        with _translated():
+            used = (await self._bus.js.stream_info(_STREAM)).state.bytes
+        if used + size > self._max_bytes:
+            raise LimitReachedError(
+                f"The store of datasets is full: {used / 1e9:,.1f} of {self._max_bytes / 1e9:,.1f} GB. "
+                "Delete datasets, or raise TOUCHSTONE_DATASETS_MAX_BYTES.",
+                60,
+            )
+
+    @staticmethod
+    def _of(prefix: str, names: Sequence[str]) -> set[str]:
+        return {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
+
+    async def _names(self) -> Sequence[str]:
+        tokens = [subject.rpartition(".")[2] for subject in await self._subjects(contract.object_meta_subject)]
+        return [base64.urlsafe_b64decode(token).decode() for token in tokens]
+
+    async def _subjects(self, kind: Callable[[str, str], str]) -> Sequence[str]:
+        with _translated():
+            return [msg.subject async for msg in self._bus.newest(_STREAM, kind(_BUCKET, "*"), headers_only=True)]
+
+
+class _ChangedError(Exception):
+    """The object was replaced or removed while it was read."""
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except nats.js.errors.APIError as error:
+        if error.err_code in _NO_ROOM:
+            raise LimitReachedError(
+                "The disk has no room for the dataset. Delete datasets, or give NATS more room.", 60
+            ) from error
+        raise UnavailableError(f"NATS refuses: {error.description}. Try again in a moment.") from error
+    except (nats.errors.Error, OSError) as error:
+        raise UnavailableError("NATS does not answer. Try again in a moment.") from error
+
+
+def _manifest(dataset_id: str) -> str:
+    return f"manifest/{dataset_id}"
+
+
+def _shard(digest: str) -> str:
+    return f"shard/{digest}"
+
+
+def _meta_subject(name: str) -> str:
+    return contract.object_meta_subject(_BUCKET, base64.urlsafe_b64encode(name.encode()).decode())

@@ -1,0 +1,100 @@
+"""What was sent through providers' batch APIs: one record for each unit of an attempt.
+
+The record is written before anything is sent, and every step is a write that is refused when somebody else has written
+meanwhile. So of two evaluators that have the same unit one sends it, and whoever has it after a crash finds what its
+predecessor has sent instead of paying for it again.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, fields
+
+from services.bus.contract import PROVIDER_BATCHES
+from services.bus.operations import Bus
+
+
+class BatchStage(enum.StrEnum):
+    """How far a unit has come. From SENDING on it may have to be paid."""
+
+    WRITING = "writing"
+    """Its lines are made and uploaded; nothing is charged for that."""
+    SENDING = "sending"
+    """The provider is being asked to begin: whether it has is only known from its list."""
+    WAITING = "waiting"
+    READING = "reading"
+    STORED = "stored"
+    """Every answer is on the results stream."""
+    CLOSED = "closed"
+    """Its job is over; the provider's batch, if there was one, was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """One unit. `mark` is how the provider's batch is found in its list, `batch` its id there. `rows` were sent;
+    `done` and `failed` of them as the provider tells. `label` names it to users; `words` say what is amiss, if anything
+    is. `tries` count how often lines were made, `passes` how often answers were begun to be published, `rounds` batches
+    that the provider did not accept. `written_at` is in seconds since 1970, by the clock of `evaluator`, the writer.
+    """
+
+    job_id: str
+    attempt: int
+    unit: int
+    endpoint: str
+    mark: str
+    stage: BatchStage = BatchStage.WRITING
+    batch: str = ""
+    label: str = ""
+    rows: int = 0
+    done: int = 0
+    failed: int = 0
+    words: str = ""
+    tries: int = 0
+    passes: int = 0
+    rounds: int = 0
+    evaluator: str = ""
+    written_at: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return batch_key(self.job_id, self.attempt, self.unit)
+
+    def encode(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> BatchRecord:
+        """Raises ValueError or TypeError for what is no record. Fields of a newer version are left out."""
+        values = json.loads(data)
+        known = {field.name for field in fields(cls)}
+        record = {name: value for name, value in values.items() if name in known}
+        return cls(**(record | {"stage": BatchStage(record["stage"])}))
+
+
+def batch_key(job_id: str, attempt: int, unit: int) -> str:
+    return f"{job_id}.{attempt}.{unit}"
+
+
+class ProviderBatches:
+    """The bucket's records."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def get(self, job_id: str, attempt: int, unit: int) -> tuple[BatchRecord | None, int]:
+        """The record, None where there is none, and the position that the next write has to name."""
+        msg = await self._bus.kv_get(PROVIDER_BATCHES, batch_key(job_id, attempt, unit))
+        if msg is None or msg.seq is None:
+            return None, 0
+        return BatchRecord.decode(msg.data or b""), msg.seq
+
+    async def write(self, record: BatchRecord, expected: int) -> int | None:
+        """Its position, or None when somebody else has written since `expected`."""
+        return await self._bus.kv_update(PROVIDER_BATCHES, record.key, record.encode(), expected)
+
+    async def all(self) -> AsyncIterator[tuple[BatchRecord, int]]:
+        """Every record with its position."""
+        async for _, msg in self._bus.kv_all(PROVIDER_BATCHES):
+            yield BatchRecord.decode(msg.data), msg.metadata.sequence.stream

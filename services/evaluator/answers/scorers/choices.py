@@ -1,0 +1,59 @@
+"""The scorer `choice`: one of some answers, read as suites read letters and labels. Pure."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from services.evaluator.answers import scoring, words
+from services.evaluator.answers.letters import LetterExtractor
+from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text
+from services.evaluator.answers.scoring import Extraction
+from services.evaluator.tasks.metrics import ACCURACY
+
+_LETTERS = string.ascii_uppercase
+_USUAL = tuple(_LETTERS[:10])
+_MOST_CHOICES = 200
+_LOOKED_AT = 2000
+_MOST_CHARACTERS = 80
+"""Of a choice: what `scoring.LabelExtractor` takes for a label at most."""
+
+
+def choice(read: Read | None, offered: Sequence[str]) -> Scorer:
+    """Of single letters from A on, or of texts, the one that the last “answer: …” names or the whole response is; or
+    what `read` finds. Raises ValueError for choices that cannot be told apart."""
+    choices = tuple(dict.fromkeys(text.strip() for text in offered)) or _USUAL
+    known = {words.plain(text): text for text in choices}
+    if not 1 < len(choices) <= _MOST_CHOICES or max(map(len, choices)) > _MOST_CHARACTERS:
+        raise ValueError(f"choices may be 2 to {_MOST_CHOICES} texts of up to {_MOST_CHARACTERS} characters")
+    labels = set(map(scoring.plain_label, choices))
+    if not (all(known) and all(labels)) or min(len(known), len(labels)) < len(offered or _USUAL):
+        raise ValueError("choices must be texts that differ in more than case, blanks and marks")
+    usual = _usual(choices)
+
+    def found(text: str, cut: bool = False) -> Extraction:
+        if read is None:
+            return usual(text)
+        answer = read(text, cut)
+        named = known.get(words.plain(answer.answer), "")
+        return Extraction(named, answer.how) if named or not answer.answer else Extraction("", scoring.NO_LABEL)
+
+    def right(value: Any) -> str:
+        named = known.get(words.plain(as_text(value)))
+        if named is None:
+            shown = ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
+            raise ValueError(f"is none of the choices {shown}")
+        return named
+
+    def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
+        return {"correct": float(answer in answers)}
+
+    return Scorer("choice", "choice-1", (ACCURACY,), ("correct",), right, found, judge)
+
+
+def _usual(choices: Sequence[str]) -> Callable[[str], Extraction]:
+    if "".join(choices) == _LETTERS[: len(choices)]:
+        letters = LetterExtractor(choices)
+        return lambda text: letters(text, {})
+    return scoring.LabelExtractor(choices, looked_at=_LOOKED_AT)

@@ -1,0 +1,175 @@
+"""The scorer `json`: the fields of a JSON answer against those of the right one. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from services.evaluator.answers import scoring
+from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
+from services.evaluator.answers.scoring import Extraction
+from services.evaluator.tasks.metrics import beside
+
+MOST_FIELDS = 200
+_TAG = re.compile(r"[ \t]*[A-Za-z0-9_+-]{0,16}[ \t]*\r?")
+_BEGINS = re.compile(r"[{\[]")
+_MOST_CHARACTERS = 1_000_000
+_DEEPEST = 100
+_MOST_BLOCKS = 1000
+_MOST_READ = 4_000_000
+"""Characters that are read in vain while JSON is looked for within other text."""
+_TRY = 100
+"""Characters that are read in the time of one vain try."""
+_LEFT_BEHIND = 2048
+"""Characters before a try. Of all that stand there its error counts the lines."""
+NOTHING = object()
+"""Where there is no value; JSON's null is one."""
+_DECODER = json.JSONDecoder(parse_constant=lambda name: _refuse(name))
+
+
+def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
+    """The share of equal fields, and whether all are equal.
+
+    The JSON is the whole response, or its last fenced block that holds some, or the last object or list in it, or what
+    `read` finds. Compared are the dotted paths of `fields` that the right answer has, else all its values that are no
+    objects, however deep; what it does not have does not count. Numbers are equal by value, texts to the letter, lists
+    in order. A right answer given as a text that is JSON is taken as that.
+    """
+
+    def found(text: str, cut: bool = False) -> Extraction:
+        if read is None:
+            return _read(scoring.strip_reasoning(text))
+        answer = read(text, cut)
+        how = "none: what the answer pattern finds is not JSON" if answer.answer else answer.how
+        written = _canonical(answer.answer)
+        return Extraction(written, answer.how if written else how)
+
+    def right(value: Any) -> str:
+        written = (_canonical(value) if isinstance(value, str) else "") or _written(value)
+        if fields and not any(True for _ in _compared(json.loads(written), fields)):
+            raise ValueError(f"has none of the fields {', '.join(fields)}")
+        return written
+
+    def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
+        given = json.loads(answer)
+        share = max(_share(given, json.loads(right), fields) for right in answers)
+        return {"json_match": share, "correct": float(share == 1.0)}
+
+    metrics = (mean("json_match", "json_match"), beside(mean("json_exact", "correct")))
+    return Scorer("json", "json-1", metrics, ("json_match", "correct"), right, found, judge)
+
+
+def at(value: Any, path: str) -> Any:
+    """What a dotted path leads to: a name may have dots of its own, and numbers are places in lists. `NOTHING` where
+    it leads nowhere."""
+    head, dot, rest = path.partition(".")
+    if isinstance(value, list) and head.isdecimal() and int(head) < len(value):
+        return at(value[int(head)], rest) if dot else value[int(head)]
+    while isinstance(value, dict):
+        if head in value and (found := at(value[head], rest) if dot else value[head]) is not NOTHING:
+            return found
+        if not dot:
+            break
+        name, dot, rest = rest.partition(".")
+        head = f"{head}.{name}"
+    return NOTHING
+
+
+def _share(given: Any, right: Any, fields: Sequence[str]) -> float:
+    compared = [_equal(find(given), value) for find, value in _compared(right, fields)]
+    return sum(compared) / len(compared)
+
+
+def _compared(right: Any, fields: Sequence[str]) -> Iterator[tuple[Callable[[Any], Any], Any]]:
+    """What finds each field in an answer, with what stands there in the right one."""
+    if fields:
+        for path in fields:
+            if (value := at(right, path)) is not NOTHING:
+                yield partial(at, path=path), value
+    else:
+        for names, value in _leaves(right, ()):
+            yield partial(_inside, names=names), value
+
+
+def _leaves(value: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not isinstance(value, dict) or not value:
+        yield names, value
+        return
+    for name, inner in value.items():
+        yield from _leaves(inner, (*names, name))
+
+
+def _inside(value: Any, names: tuple[str, ...]) -> Any:
+    for name in names:
+        value = value.get(name, NOTHING) if isinstance(value, dict) else NOTHING
+    return value
+
+
+def _equal(given: Any, right: Any) -> bool:
+    if isinstance(given, bool) or isinstance(right, bool):
+        return given is right
+    if isinstance(given, dict) and isinstance(right, dict):
+        return given.keys() == right.keys() and all(_equal(given[name], right[name]) for name in right)
+    if isinstance(given, list) and isinstance(right, list):
+        return len(given) == len(right) and all(map(_equal, given, right))
+    return given is not NOTHING and bool(given == right)
+
+
+def _read(text: str) -> Extraction:
+    if len(text) > _MOST_CHARACTERS:
+        return Extraction("", "none: the response is too long to be read as JSON")
+    if answer := _canonical(text):
+        return Extraction(answer, "whole response is JSON")
+    for block in reversed(text.split("```")[1::2][-_MOST_BLOCKS:]):
+        tag, newline, code = block.partition("\n")
+        if answer := _canonical(code if newline and _TAG.fullmatch(tag) else block):
+            return Extraction(answer, "JSON in the last fenced code")
+    if answer := _last_inside(text):
+        return Extraction(answer, "last JSON in the response")
+    return Extraction("", "none: no JSON in the response")
+
+
+def _last_inside(text: str) -> str:
+    found, place, left = "", 0, _MOST_READ
+    while left > 0 and (begins := _BEGINS.search(text, place)) is not None:
+        start = begins.start()
+        if start > _LEFT_BEHIND:
+            text, start = text[start:], 0
+        try:
+            value, place = _DECODER.raw_decode(text, start)
+            found = _written(value)
+        except (ValueError, RecursionError) as error:
+            place = start + 1
+            left -= _TRY + (error.pos if isinstance(error, json.JSONDecodeError) else len(text)) - start
+    return found
+
+
+def _canonical(text: str) -> str:
+    """The JSON text as `_written`, empty for what is no JSON."""
+    try:
+        return _written(_DECODER.decode(text.strip()))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _written(value: Any) -> str:
+    """One text for equal values: whole numbers as such, names in order. Raises ValueError for what is nested deeper
+    than anything that is compared here."""
+    return json.dumps(_whole(value, _DEEPEST), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _whole(value: Any, deepest: int) -> Any:
+    if deepest < 0:
+        raise ValueError("is nested too deep")
+    if isinstance(value, dict):
+        return {name: _whole(inner, deepest - 1) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner, deepest - 1) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

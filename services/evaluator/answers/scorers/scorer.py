@@ -1,0 +1,59 @@
+"""What a scorer of uploaded rows is: how it takes a right answer, reads a response and compares the two. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.evaluator.answers import scoring
+from services.evaluator.answers.scoring import Extraction
+from touchstone.v1.suite_pb2 import MetricSpec
+
+WHOLE = "whole response"
+
+Read = Callable[[str, bool], Extraction]
+"""The answer in a response; the flag says that the token limit ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """`version` changes with anything that moves a score.
+
+    `right` makes a right answer out of its JSON value, in the form that `read` gives; it raises ValueError, with half a
+    sentence that goes on after "the reference", for a value that it cannot compare with. `judge` gives the answer's
+    statistics against all right ones, of which the best counts; each is 0 where nothing was read. `statistics` are
+    their names.
+    """
+
+    name: str
+    version: str
+    metrics: tuple[MetricSpec, ...]
+    statistics: tuple[str, ...]
+    right: Callable[[Any], str]
+    read: Read
+    judge: Callable[[str, Sequence[str]], Mapping[str, float]]
+
+
+def whole(text: str, cut: bool = False) -> Extraction:
+    """The whole response without its reasoning."""
+    answer = scoring.strip_reasoning(text).strip()
+    return Extraction(answer, WHOLE if answer else "none: the response is empty")
+
+
+def as_text(value: Any) -> str:
+    """A text, number or Boolean as the text that a model would write. Raises ValueError for anything else."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"{value!r}".removesuffix(".0")
+    if not isinstance(value, str):
+        raise ValueError("is no text, number or Boolean; score such rows by json")
+    if not value.strip():
+        raise ValueError("is blank; leave it out")
+    return value
+
+
+def mean(metric: str, statistic: str) -> MetricSpec:
+    """The mean of a statistic over items."""
+    return MetricSpec(metric=metric, rule=MetricSpec.RULE_MEAN, statistic=statistic)

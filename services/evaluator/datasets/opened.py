@@ -1,0 +1,67 @@
+"""Datasets that this process runs jobs over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+
+from services.evaluator.answers.scorers.choosing import check_scoring
+from services.evaluator.datasets.store import DatasetStore, Shelf
+from services.evaluator.datasets.task import DatasetTask
+from touchstone.v1.dataset_pb2 import DatasetManifest
+from touchstone.v1.job_pb2 import DatasetWork
+from touchstone.v1.scoring_pb2 import Scoring
+
+_REMEMBERED = 32
+
+
+class OpenDatasets:
+    """The tasks of dataset jobs; those used last are kept."""
+
+    def __init__(self, store: DatasetStore | None) -> None:
+        self._shelf = Shelf(store)
+        self._tasks: OrderedDict[bytes, DatasetTask] = OrderedDict()
+        self._opening: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def open(self, work: DatasetWork) -> DatasetTask:
+        """For a job that begins: the dataset must be there now. Raises InvalidRequestError for a scoring that cannot be
+        used, and DataError."""
+        if work.HasField("scoring"):
+            check_scoring(work.scoring)
+        manifest = await self._shelf.manifest(work.dataset_id, work.name)
+        return await self._made(_key(work), work, manifest)
+
+    async def task(self, work: DatasetWork) -> DatasetTask:
+        """For a unit. Raises as `open`."""
+        key = _key(work)
+        task = self._tasks.get(key)
+        if task is None:
+            async with self._opening[key]:
+                task = self._tasks.get(key) or await self._made(
+                    key, work, await self._shelf.manifest(work.dataset_id, work.name)
+                )
+            self._opening.pop(key, None)
+        if key in self._tasks:
+            self._tasks.move_to_end(key)
+        return task
+
+    async def _made(self, key: bytes, work: DatasetWork, manifest: DatasetManifest) -> DatasetTask:
+        scoring = _scoring(work, manifest.dataset.scoring)
+        # In a thread: choosing a hundred of a million rows takes a second.
+        task = await asyncio.to_thread(DatasetTask, manifest, scoring, work.limit, work.seed, self._shelf)
+        self._tasks[key] = task
+        while len(self._tasks) > _REMEMBERED:
+            self._tasks.popitem(last=False)
+        return task
+
+
+def _scoring(work: DatasetWork, own: Scoring) -> Scoring:
+    """As DatasetWork says: `scoring`, else `scorer` without options, else the dataset's own."""
+    if work.HasField("scoring"):
+        return work.scoring
+    return Scoring(scorer=work.scorer) if work.scorer else own
+
+
+def _key(work: DatasetWork) -> bytes:
+    key: bytes = work.SerializeToString(deterministic=True)
+    return key

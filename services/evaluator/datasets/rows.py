@@ -1,0 +1,130 @@
+"""What an uploaded row is as an item: its right answers, what it is asked with, and its hash. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from services.evaluator.answers.scorers import json_fields
+from services.evaluator.answers.scorers.scorer import Scorer
+from services.evaluator.tasks.base import Item, Message
+from touchstone.v1.dataset_pb2 import DatasetRow
+from touchstone.v1.job_pb2 import Sampling
+from touchstone.v1.scoring_pb2 import Scoring
+
+METADATA_BYTES = 32 * 1024
+_OWN = "reference"
+_HASH_DIGITS = 16
+_ROLES = {"developer": "system"}
+"""OpenAI's newer name for it, which OpenAI takes for the same and others do not know."""
+_MOST_ANSWERS = 100
+_MERGED = tuple(field.name for field in Sampling.DESCRIPTOR.fields if field.name != "extra")
+
+
+def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...]:
+    """As the scorer compares with them; empty for a row without. `field` is a dotted path in the metadata, or empty for
+    the row's own. Raises ValueError, with half a sentence that goes on after the row's name, for what the scorer cannot
+    compare with."""
+    value = _reference(row, field)
+    values = value if isinstance(value, list) else [value]
+    answers = tuple(dict.fromkeys(_right(scorer, each) for each in values if not _is_absent(each)))
+    if len(answers) > _MOST_ANSWERS:
+        raise ValueError(f"has {len(answers)} right answers; {_MOST_ANSWERS} are possible")
+    return answers
+
+
+def field_of(scoring: Scoring, own: Scoring) -> str:
+    """Where a job's references are: empty where they are those that the dataset was uploaded with."""
+    wanted = scoring.reference_field or _OWN
+    return "" if wanted == (own.reference_field or _OWN) else wanted
+
+
+def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
+    """The row's own parameters before the job's, field by field; None where it has none, so that the job's hold."""
+    if not row.HasField("sampling") or not row.sampling.ListFields():
+        return None
+    merged = Sampling()
+    merged.CopyFrom(sampling)
+    for name in _MERGED:
+        if row.sampling.HasField(name):
+            setattr(merged, name, getattr(row.sampling, name))
+    for name, value in row.sampling.extra.fields.items():
+        merged.extra.fields[name].CopyFrom(value)
+    return merged
+
+
+def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampling | None) -> Item:
+    """The row as an item; `answers` and `sampling` as above."""
+    return Item(
+        index=number,
+        messages=tuple(Message(_ROLES.get(message.role, message.role), message.content) for message in row.messages),
+        reference=answers[0] if answers else "",
+        hash=_hash(_content(row)),
+        prompt_hash=_hash(_prompt(row)),
+        stop=tuple(row.stop),
+        answers=answers,
+        custom_id=row.custom_id,
+        metadata=kept_metadata(row.metadata),
+        sampling=sampling,
+    )
+
+
+def kept_metadata(metadata: str) -> str:
+    """A JSON object cut to what is stored beside an answer: whole fields, the shortest first, in their order."""
+    if len(metadata.encode()) <= METADATA_BYTES:
+        return metadata
+    parts = {name: _json({name: value})[1:-1].encode() for name, value in json.loads(metadata).items()}
+    left, kept = METADATA_BYTES - 1, set()
+    for name, part in sorted(parts.items(), key=lambda each: len(each[1])):
+        left -= len(part) + 1
+        if left < 0:
+            break
+        kept.add(name)
+    return (b"{" + b",".join(part for name, part in parts.items() if name in kept) + b"}").decode()
+
+
+def _reference(row: DatasetRow, field: str) -> Any:
+    if not field:
+        return json.loads(row.reference) if row.reference else None
+    return json_fields.at(json.loads(row.metadata), field) if row.metadata else None
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or value is json_fields.NOTHING or value == ""
+
+
+def _right(scorer: Scorer, value: Any) -> str:
+    try:
+        return scorer.right(value)
+    except ValueError as error:
+        shown = _json(value)
+        raise ValueError(f"has a reference that {error}: {shown[:80]}{'…' if len(shown) > 80 else ''}") from error
+
+
+def _prompt(row: DatasetRow) -> Iterator[str]:
+    for message in row.messages:
+        yield message.role
+        yield message.content
+
+
+def _content(row: DatasetRow) -> Iterator[str]:
+    """All of it, so that a stored answer is found again whatever it is scored by."""
+    yield row.custom_id
+    yield row.reference
+    yield row.metadata
+    yield row.sampling.SerializeToString(deterministic=True).hex()
+    yield str(len(row.stop))
+    yield from row.stop
+    yield from _prompt(row)
+
+
+def _hash(texts: Iterator[str]) -> str:
+    # With their lengths, so that no two rows read the same.
+    whole = "".join([f"{len(text)}:{text}" for text in texts])
+    return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:_HASH_DIGITS]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,120 @@
+"""An uploaded dataset under one scoring: the task `rows`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from services.evaluator.answers import scoring as reading
+from services.evaluator.answers.scorers import choosing
+from services.evaluator.answers.scorers.scorer import whole
+from services.evaluator.data.reader import DataError
+from services.evaluator.datasets import rows
+from services.evaluator.datasets.selection import Places, item_set, sample
+from services.evaluator.datasets.store import Shelf
+from services.evaluator.tasks.base import Item, Response, Scored, Task
+from services.evaluator.tasks.hashing import text_hash
+from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow
+from touchstone.v1.scoring_pb2 import Scoring
+
+TASK = "rows"
+NOT_SCORED = "not scored: the row has no reference"
+PROMPT_HASH = text_hash("the messages of the row")
+"""The prompts are the items, so that all datasets are asked in one way."""
+
+_MOST_SHOWN = 2000
+"""Characters of an answer that stand beside its response, which has all of it."""
+
+
+class DatasetTask:
+    """The rows that jobs of one dataset, limit, seed and scoring run. It has what `Task` has for items that are at
+    hand; reading them is asynchronous. Raises InvalidRequestError for a scoring that cannot be used."""
+
+    version = "1"
+    mode = suite_pb2.MODE_GENERATE
+
+    def __init__(self, manifest: DatasetManifest, scoring: Scoring, limit: int, seed: int, shelf: Shelf) -> None:
+        self._scorer = choosing.scorer(scoring)
+        dataset = manifest.dataset
+        self.name = dataset.name
+        self.scorer_version = self._scorer.version
+        self.metrics = self._scorer.metrics
+        self.info = suite_pb2.TaskInfo(
+            task=TASK,
+            title=dataset.name,
+            metrics=self.metrics,
+            modes=[self.mode],
+            published_items=dataset.rows,
+            data=suite_pb2.DataSource(dataset=dataset.dataset_id, revision=dataset.digest),
+        )
+        self._field = rows.field_of(scoring, dataset.scoring)
+        self._places = Places(manifest)
+        self._shelf = shelf
+        self.chosen = sample(TASK, self._places.rows, limit, seed)
+        self.item_set = item_set(dataset.digest, self._places.rows, self.chosen, choosing.canonical(scoring))
+        self._usual: asyncio.Task[str] | None = None
+
+    async def items(self, positions: Sequence[int], sampling: job_pb2.Sampling) -> list[Item]:
+        """The items at these places among the chosen ones, which are in increasing order, as a job with this sampling
+        asks them. Raises DataError."""
+        found: list[Item] = []
+        async for numbered in self._read([self.chosen[position] for position in positions]):
+            found += await asyncio.to_thread(self._items, numbered, sampling)
+        return found
+
+    async def batches(self) -> AsyncIterator[list[tuple[int, DatasetRow]]]:
+        """All chosen rows with their numbers, as they lie together. Raises DataError."""
+        async for numbered in self._read(self.chosen):
+            yield numbered
+
+    def answers(self, number: int, row: DatasetRow) -> tuple[str, ...]:
+        """The row's right answers. Raises DataError for a reference that the scorer cannot compare with."""
+        try:
+            return rows.right_answers(row, self._field, self._scorer)
+        except ValueError as error:
+            raise DataError(
+                f"Row {number + 1} of {self.name} ({row.custom_id}) {error}. Choose another scorer or reference field, "
+                f"or upload the file with that row corrected."
+            ) from error
+
+    async def usual_answer(self) -> str:
+        """The most frequent right answer; empty without any. Reads all chosen rows once."""
+        if self._usual is None or (self._usual.done() and self._usual.exception() is not None):
+            self._usual = asyncio.create_task(self._most_frequent())
+        return await asyncio.shield(self._usual)
+
+    def score(self, item: Item, response: Response) -> Scored:
+        """Pure. A row without a reference has no statistics, so that it counts in no metric."""
+        scorer = self._scorer
+        wrong = dict.fromkeys(scorer.statistics, 0.0) if item.answers else {}
+        if (end := reading.unanswered(response, wrong)) is not None:
+            return end
+        found = (scorer.read if item.answers else whole)(response.text, reading.is_cut(response))
+        statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else wrong
+        how = found.how if item.answers or not found.answer else NOT_SCORED
+        return reading.scored(response, reading.Extraction(found.answer[:_MOST_SHOWN], how), statistics)
+
+    def _items(self, numbered: Iterable[tuple[int, DatasetRow]], sampling: job_pb2.Sampling) -> list[Item]:
+        return [
+            rows.item(number, row, self.answers(number, row), rows.asked_with(row, sampling))
+            for number, row in numbered
+        ]
+
+    async def _read(self, numbers: Sequence[int]) -> AsyncIterator[list[tuple[int, DatasetRow]]]:
+        for shard, first, wanted in self._places.of(numbers):
+            there = (await self._shelf.rows(shard)).rows
+            yield [(number, there[number - first]) for number in wanted]
+
+    async def _most_frequent(self) -> str:
+        counts: Counter[str] = Counter()
+        async for numbered in self.batches():
+            for number, row in numbered:
+                counts.update(self.answers(number, row)[:1])
+            await asyncio.sleep(0)
+        return min(counts, key=lambda answer: (-counts[answer], answer), default="")
+
+
+AnyTask = Task | DatasetTask
+"""What calls and scores are about."""

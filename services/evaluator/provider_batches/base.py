@@ -1,0 +1,149 @@
+"""What a provider's batch API is, whatever its wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.endpoints.kinds import KINDS
+from services.evaluator.providers.base import ProviderError, Request
+from services.evaluator.providers.transport import Reply
+from services.evaluator.tasks.base import Item, Response
+from services.evaluator.units.load import Loaded
+from touchstone.v1 import unit_pb2
+
+SEND_S = 60.0
+"""Most time for the call that begins a batch."""
+UPLOAD_S = 600.0
+DOWNLOAD_S = 1800.0
+ASK_S = 30.0
+MOST_PAGES = 50
+"""Of a provider's list of batches, the newest first."""
+
+
+class GoneError(ProviderError):
+    """The provider does not know the batch any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One request of a batch. The id on the wire is the position, so that what a row calls itself never matters."""
+
+    position: int
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as the provider tells. Of an ended one `missing` is why a row without an answer has none; `refused` says
+    why nothing was begun at all, and `full` that it may be once others have ended. `output` is the provider's own."""
+
+    batch_id: str
+    ended: bool = False
+    done: int = 0
+    failed: int = 0
+    missing: str = ""
+    refused: str = ""
+    full: bool = False
+    output: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """To one line: a reply as the single call would have had it, or why there is none."""
+
+    position: int
+    reply: Reply | None
+    error: str = ""
+
+
+Take = Callable[[Answer], Awaitable[None]]
+
+
+class BatchApi(Protocol):
+    """One endpoint's batch API. `label` is its provider's name to users. Everything raises ProviderError."""
+
+    label: str
+
+    async def written(self, request: Request) -> tuple[dict[str, Any], str]:
+        """A line's body, and what of it is recorded beside the answer."""
+        ...
+
+    async def upload(self, mark: str, lines: Sequence[Line]) -> Any:
+        """Readies the lines of a batch; what comes back goes to `create`. Charged for nothing."""
+        ...
+
+    async def create(self, model: str, mark: str, prepared: Any) -> str:
+        """Begins the batch, which from then on is paid; its id. An error that is neither `free` nor final leaves open
+        whether it has begun."""
+        ...
+
+    async def find(self, mark: str) -> list[str]:
+        """Ids of batches with this mark, the oldest first."""
+        ...
+
+    async def state(self, batch_id: str) -> Batch:
+        """Raises GoneError."""
+        ...
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ends a batch; one that is over already stays so."""
+        ...
+
+    async def answers(self, batch: Batch, take: Take) -> None:
+        """Everything that the ended batch has answered, each line at least once, answers before errors."""
+        ...
+
+    def read(self, reply: Reply, model: str, parameters: str) -> Response:
+        """A line's reply, at the batch API's price."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def request(unit: unit_pb2.Unit, loaded: Loaded, item: Item, repeat: int) -> Request:
+    """What a single call would be asked with; a batch is never streamed."""
+    sampling = unit.spec.sampling if item.sampling is None else item.sampling
+    return Request(unit.spec.model, sampling, loaded.task, item, repeat=repeat)
+
+
+def label(endpoint: Endpoint) -> str:
+    """The provider's own name where the endpoint is named after its kind."""
+    return KINDS[endpoint.kind].label if endpoint.name == endpoint.kind else endpoint.name
+
+
+def no_batch_api(endpoint: Endpoint) -> ProviderError:
+    return ProviderError(
+        f"{endpoint.name} has no batch API at {endpoint.address}. Run the job without provider_batch.", fatal=True
+    )
+
+
+def is_unclear(error: ProviderError) -> bool:
+    """Whether what was asked for may have happened all the same."""
+    return error.retryable and not error.free
+
+
+def missing(name: str, state: str) -> str:
+    """Why a row of an ended batch has no answer."""
+    how = {
+        "expired": f"The batch of {name} expired before this row was answered.",
+        "cancelled": f"The batch was cancelled at {name} before this row was answered.",
+    }
+    return how.get(state, f"{name} ended the batch without an answer to this row.") + " A retry asks it again."
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    """A line of JSON; empty for anything else."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def position(value: object) -> int:
+    """Of an id on the wire; -1 for one that is not ours."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else -1

@@ -1,0 +1,63 @@
+"""How long an evaluator bears with a batch API that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from services.evaluator.pacing.retry import delay_s
+from services.evaluator.provider_batches.base import GoneError
+from services.evaluator.providers.base import ProviderError
+from services.evaluator.units.hand import FaultError, Held
+from services.evaluator.units.notices import Seldom
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Patience:
+    """Of one unit. Before anything is begun, an API that is away for `outage_s` fails the job; what may have to be paid
+    is waited for as long as the job lasts, whatever the API says meanwhile."""
+
+    def __init__(self, held: Held, outage_s: float, most_pause_s: float) -> None:
+        self._held = held
+        self._outage_s = outage_s
+        self._most_pause_s = most_pause_s
+        self._since = 0.0
+        self._failures = 0
+        self._failing = Seldom()
+
+    async def call(self, ask: Callable[[], Awaitable[T]], *, paid: bool) -> T:
+        """Asks until there is an answer. Raises FaultError, and GoneError."""
+        while True:
+            try:
+                found = await ask()
+            except GoneError:
+                raise
+            except ProviderError as error:
+                await self.after(error, paid=paid)
+            else:
+                self.over()
+                return found
+
+    def over(self) -> None:
+        """The API has answered."""
+        self._failures = 0
+
+    async def after(self, error: ProviderError, *, paid: bool) -> None:
+        """Waits after a failure. Raises FaultError when that has no use."""
+        now = time.monotonic()
+        self._since = self._since if self._failures else now
+        self._failures += 1
+        if self._failing.due(now):
+            log.warning("%s: %s", self._held.label, error.message, extra=self._held.logged)
+        if not paid:
+            lasting = not error.rate_limited and now - self._since > self._outage_s
+            if error.fatal or not error.retryable or lasting:
+                raise FaultError(error.message, error.detail)
+        wait = delay_s(error, min(self._failures, 10))
+        await asyncio.sleep(min(wait, self._most_pause_s) if error.retry_after_s is None else wait)

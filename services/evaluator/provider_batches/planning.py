@@ -1,0 +1,49 @@
+"""How the rows of a job are cut into batches. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from services.errors import InvalidRequestError
+from services.evaluator.endpoints.batch_options import KINDS, BatchOptions
+from services.evaluator.tasks.base import Message
+from touchstone.v1 import job_pb2
+
+_ROW_BYTES = 1024
+"""Around the messages of a line: its id, address, model, parameters and stop strings."""
+_MESSAGE_BYTES = 64
+_BUDGET_SHARE = 0.1
+"""Of a budget that a batch may reserve: its rows are reserved at their most, which answers seldom cost."""
+
+
+def check(spec: job_pb2.JobSpec, kind: str) -> None:
+    """Raises InvalidRequestError for a job that cannot go through its endpoint's batch API."""
+    if kind not in KINDS:
+        raise InvalidRequestError(
+            f"{spec.endpoint} is of kind {kind}, whose batch API Touchstone does not speak. Choose an endpoint of kind "
+            f"{' or '.join(KINDS)}, or leave provider_batch out.",
+            "provider_batch",
+        )
+
+
+def line_bytes(messages: Sequence[Message], sampling: job_pb2.Sampling) -> int:
+    """At least what a row takes as a line of a batch."""
+    texts = sum(len(json.dumps(message.content)) + _MESSAGE_BYTES for message in messages)
+    return texts + sampling.ByteSize() + _ROW_BYTES
+
+
+def unit_rows(sizes: Sequence[int], options: BatchOptions) -> int:
+    """The most rows a unit may have so that no unit of that many rows, one after the other, is too large."""
+    rows = max(1, min(options.rows, len(sizes)))
+    while rows > 1:
+        largest = max(sum(sizes[start : start + rows]) for start in range(0, len(sizes), rows))
+        if largest <= options.most_bytes:
+            break
+        rows = max(1, min(rows - 1, rows * options.most_bytes // largest))
+    return rows
+
+
+def affordable_rows(rows: int, budget_usd: float, most_usd: float) -> int:
+    """As many rows as a part of the budget pays at their most."""
+    return max(1, min(rows, int(_BUDGET_SHARE * budget_usd / most_usd))) if most_usd else rows

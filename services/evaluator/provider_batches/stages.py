@@ -1,0 +1,207 @@
+"""A unit's way through a batch API, stage by stage. Each begins with what the record says, whoever wrote it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from functools import partial
+
+from services.bus import BatchStage
+from services.evaluator.provider_batches.base import Batch, GoneError, Line, is_unclear, request
+from services.evaluator.provider_batches.keeper import Keeper, mark_of
+from services.evaluator.provider_batches.patience import Patience
+from services.evaluator.provider_batches.publishing import publish
+from services.evaluator.provider_batches.tools import Tools
+from services.evaluator.providers.base import ProviderError
+from services.evaluator.responses import Identify
+from services.evaluator.tasks.base import Item
+from services.evaluator.units.hand import FaultError, Held
+from services.evaluator.units.load import Loaded
+
+log = logging.getLogger(__name__)
+
+_MOST_TRIES = 6
+_TAKEN_OVER_S = 900.0
+"""Longer than an upload and the call after it may take: whoever has the unit by now is dead."""
+_LOOK_AGAIN_S = 2.0
+_SLOWER = 1.4
+_MOST_FULL_S = 3600.0
+
+
+class UnitBatch:
+    """One unit in hand."""
+
+    def __init__(self, tools: Tools, held: Held, keeper: Keeper) -> None:
+        self._tools = tools
+        self._held = held
+        self._keeper = keeper
+        self._patience = Patience(held, tools.settings.outage_s, tools.settings.batch_most_poll_s)
+        self._identify: Identify = tools.answers.identity(held.unit)
+
+    async def run(self) -> None:
+        """Returns once every answer is stored. Raises FaultError to fail the job."""
+        while True:
+            match self._keeper.record.stage:
+                case BatchStage.WRITING:
+                    await self._send()
+                case BatchStage.SENDING:
+                    await self._look_for()
+                case BatchStage.WAITING:
+                    await self._wait()
+                case BatchStage.READING:
+                    await self._read()
+                case BatchStage.STORED:
+                    return
+                case BatchStage.CLOSED:
+                    raise FaultError(f"The batch of {self._held.label} was closed: its job seemed to be over. Retry.")
+
+    # -- sending -----------------------------------------------------------------------------------------------
+
+    async def _send(self) -> None:
+        keeper, api, unit = self._keeper, self._tools.api, self._held.unit
+        tries = keeper.record.tries + 1
+        if tries > _MOST_TRIES:
+            raise FaultError(
+                f"The rows of {self._held.label} were prepared {_MOST_TRIES} times for {api.label}'s batch API, and "
+                "each time the evaluator ended. Look at its log, then retry."
+            )
+        if not await keeper.write(BatchStage.WRITING, tries=tries):
+            return await self._leave_to_others()
+        lines = await self._lines()
+        if not lines:
+            # Every answer was given before.
+            await keeper.write(BatchStage.READING, rows=0)
+            return None
+        mark = keeper.record.mark
+        prepared = await self._patience.call(lambda: api.upload(mark, lines), paid=False)
+        if not await keeper.write(BatchStage.SENDING, rows=len(lines)):
+            return await self._leave_to_others()
+        try:
+            batch_id = await api.create(unit.spec.model, mark, prepared)
+        except ProviderError as error:
+            if is_unclear(error):
+                log.warning("%s: whether its batch has begun is looked up: %s", self._held.label, error.message)
+                return None
+            # Refused: nothing has begun, and nobody has crashed.
+            await keeper.write(BatchStage.WRITING, tries=0, words=error.message)
+            return await self._patience.after(error, paid=False)
+        await self._begun(batch_id, len(lines))
+        return None
+
+    async def _begun(self, batch_id: str, rows: int) -> None:
+        self._patience.over()
+        await self._keeper.write(BatchStage.WAITING, batch=batch_id, words="")
+        log.info(
+            "%s: %d rows are in %s's batch %s",
+            self._held.label,
+            rows,
+            self._tools.api.label,
+            batch_id,
+            extra=self._held.logged,
+        )
+
+    async def _leave_to_others(self) -> None:
+        """Another evaluator has the unit as well, and was faster. It goes on; should it end, this one does."""
+        log.warning("%s is in another evaluator as well", self._held.label)
+        seen, since = self._keeper.position, time.monotonic()
+        while self._keeper.record.stage is BatchStage.WRITING and time.monotonic() - since < _TAKEN_OVER_S:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+            await self._keeper.read()
+            if self._keeper.position != seen:
+                seen, since = self._keeper.position, time.monotonic()
+
+    async def _lines(self) -> list[Line]:
+        """Of the rows whose answers are not known."""
+        loaded = await self._tools.loader.load(self._held.unit)
+        known = await self._tools.answers.of(self._held, loaded, self._identify)
+        lines: list[Line] = []
+        for position, repeat, item in loaded.items:
+            if position not in known.results:
+                body, _ = await self._written(loaded, item, repeat)
+                lines.append(Line(position, body))
+        return lines
+
+    async def _written(self, loaded: Loaded, item: Item, repeat: int) -> tuple[dict[str, object], str]:
+        try:
+            return await self._tools.api.written(request(self._held.unit, loaded, item, repeat))
+        except ProviderError as error:
+            raise FaultError(error.message, error.detail) from error
+
+    async def _look_for(self) -> None:
+        """A batch may have begun, and its id was not noted."""
+        keeper, api = self._keeper, self._tools.api
+        seen, since = keeper.position, time.monotonic()
+        while keeper.position == seen:
+            found = await self._patience.call(lambda: api.find(keeper.record.mark), paid=True)
+            if found:
+                for double in found[1:]:
+                    await self._patience.call(partial(api.cancel, double), paid=True)
+                return await self._begun(found[0], keeper.record.rows)
+            if time.monotonic() - since >= self._tools.settings.batch_settle_s:
+                await keeper.write(BatchStage.WRITING)
+                return None
+            await asyncio.sleep(min(_LOOK_AGAIN_S, self._tools.settings.batch_settle_s))
+            await keeper.read()
+        return None
+
+    # -- waiting -----------------------------------------------------------------------------------------------
+
+    async def _wait(self) -> None:
+        keeper, settings = self._keeper, self._tools.settings
+        pause = settings.batch_poll_s
+        while True:
+            batch = await self._state()
+            if batch.ended:
+                break
+            told = (keeper.record.done, keeper.record.failed)
+            if told != (batch.done, batch.failed) and not await keeper.write(
+                BatchStage.WAITING, done=batch.done, failed=batch.failed
+            ):
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * _SLOWER, settings.batch_most_poll_s)
+        if batch.refused:
+            await self._refused(batch)
+        else:
+            await keeper.write(BatchStage.READING, done=batch.done, failed=batch.failed)
+
+    async def _state(self) -> Batch:
+        batch_id = self._keeper.record.batch
+        try:
+            return await self._patience.call(lambda: self._tools.api.state(batch_id), paid=True)
+        except GoneError as error:
+            raise FaultError(f"{error.message} Retry the job: its rows are sent again.") from error
+
+    async def _refused(self, batch: Batch) -> None:
+        keeper, label = self._keeper, self._tools.api.label
+        if not batch.full:
+            raise FaultError(f"{label} did not begin the batch: {batch.refused}. Change what it names, then retry.")
+        rounds = keeper.record.rounds + 1
+        log.warning("%s waits: %s: %s", self._held.label, label, batch.refused, extra=self._held.logged)
+        wait = min(self._tools.settings.batch_most_poll_s * 2 ** min(rounds - 1, 10), _MOST_FULL_S)
+        words = f"{label} has no room for the batch yet: {batch.refused}"
+        mark = mark_of(*self._held.key, rounds)
+        if await keeper.write(
+            BatchStage.WRITING, rounds=rounds, mark=mark, batch="", tries=0, done=0, failed=0, words=words
+        ):
+            await asyncio.sleep(wait)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        keeper, api = self._keeper, self._tools.api
+        passes = keeper.record.passes + 1
+        if passes > _MOST_TRIES:
+            raise FaultError(
+                f"{api.label}'s answers to {self._held.label} were read {_MOST_TRIES} times, and each time the "
+                "evaluator ended. Look at its log, then retry."
+            )
+        if not await keeper.write(BatchStage.READING, passes=passes):
+            return
+        batch = await self._state() if keeper.record.batch else None
+        # What is left now takes seconds: an orderly stop waits for it.
+        self._held.started = True
+        loaded = await self._tools.loader.load(self._held.unit)
+        await publish(self._tools, self._held, loaded, self._identify, batch, passes, self._patience)
+        await keeper.write(BatchStage.STORED)

@@ -1,0 +1,74 @@
+"""Units of one endpoint that go through its batch API. They are pulled beside the endpoint's other units, and wait for
+hours without a slot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from nats.aio.msg import Msg
+
+from services.bus import ProviderBatches, batches_endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.provider_batches.keeper import Keeper
+from services.evaluator.provider_batches.stages import UnitBatch
+from services.evaluator.provider_batches.tools import Tools
+from services.evaluator.units.hand import Hand, Held
+from services.evaluator.units.puller import Puller
+
+
+class BatchWorker:
+    """One endpoint's batches. `left_over` is called when a unit has ended, as its job may be over."""
+
+    def __init__(
+        self, endpoint: Endpoint, tools: Tools, batches: ProviderBatches, hand: Hand, left_over: Callable[[], None]
+    ) -> None:
+        self.endpoint = endpoint
+        self._tools = tools
+        self._batches = batches
+        self._hand = hand
+        self._left_over = left_over
+        self._held: set[Held] = set()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._token = batches_endpoint(endpoint.name)
+        self._puller = Puller(tools.bus, self._token, tools.settings.ack_wait_s, self._room, self._wanted)
+
+    @property
+    def tools(self) -> Tools:
+        return self._tools
+
+    async def open(self) -> None:
+        await self._puller.open()
+
+    async def run(self) -> None:
+        """Pulls units until cancelled; those in hand go on."""
+        await self._puller.run(self._receive)
+
+    async def close(self) -> None:
+        await self._tools.api.close()
+
+    def _wanted(self) -> int:
+        return self.endpoint.batch.at_once - len(self._held)
+
+    def _receive(self, msg: Msg) -> None:
+        held = self._hand.take(self._token, msg, self._run, self._ended)
+        if held is not None:
+            self._held.add(held)
+            self._look_for_room()
+
+    def _ended(self, held: Held) -> None:
+        self._held.discard(held)
+        self._look_for_room()
+        self._left_over()
+
+    def _look_for_room(self) -> None:
+        if self._wanted() > 0:
+            self._room.set()
+        else:
+            self._room.clear()
+
+    async def _run(self, held: Held) -> None:
+        tools = self._tools
+        keeper = await Keeper.of(self._batches, held, self.endpoint.name, tools.api.label, tools.settings.name)
+        await UnitBatch(tools, held, keeper).run()

@@ -1,0 +1,66 @@
+"""`POST /admin/datasets/hub`: a split of a Hub dataset, read by an evaluator and kept as an upload is."""
+
+from __future__ import annotations
+
+from services.gateway.api.checks import Field, integer, record, text
+from services.gateway.api.datasets import scoring
+from services.gateway.api.datasets.body import FORMATS, UPLOADED, uploaded_body
+from services.gateway.api.datasets.upload import NAME, TEMPLATE
+from services.gateway.api.endpoint import ADMIN, Call, Endpoint
+from services.gateway.parameters import INT32_MAX, INT64_MAX
+from services.gateway.responses import JSONResponse
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2
+
+TIMEOUT_S = 600.0
+_BODY = record(
+    {
+        "dataset": Field(text(200), required=True, about='Hub id, e.g. "openai/gsm8k".'),
+        "split": Field(text(100), required=True),
+        "template": Field(TEMPLATE, required=True, about="Makes messages of columns, as for an upload."),
+        "config": Field(text(200), about="The Hub's configuration; default when left out."),
+        "revision": Field(text(200), about="The newest when left out; what was read is recorded."),
+        "limit": Field(integer(1, INT32_MAX), about="Most rows, the first ones."),
+        "name": Field(NAME, about="<dataset>/<config>/<split> when left out."),
+        "custom_id_field": Field(text(200), about="Column with the row's own id."),
+        "project_id": Field(integer(0, INT64_MAX), about="A label to group by; 0 means none."),
+        "scoring": Field(scoring.SCORING),
+    },
+    name="HubRequest",
+)
+
+
+async def hub(call: Call) -> JSONResponse:
+    """400 for a dataset or split that cannot be read, 503 without a live evaluator."""
+    body = call.body
+    options = dataset_pb2.DatasetOptions(
+        name=body.get("name", ""),
+        format=FORMATS["hub"],
+        template=body["template"],
+        scoring=scoring.scoring_of(body.get("scoring", {})),
+        project_id=body.get("project_id", 0),
+        custom_id_field=body.get("custom_id_field", ""),
+    )
+    source = suite_pb2.DataSource(
+        dataset=body["dataset"],
+        config=body.get("config", ""),
+        split=body["split"],
+        revision=body.get("revision", ""),
+    )
+    request = dataset_service_pb2.CreateHubDatasetRequest(options=options, source=source, limit=body.get("limit", 0))
+    backend = call.ctx.backend
+    made = await backend.ask(backend.datasets.CreateHubDataset, request, call.caller, timeout_s=TIMEOUT_S)
+    return JSONResponse(uploaded_body(made.dataset))
+
+
+HUB = Endpoint(
+    "POST",
+    "/datasets/hub",
+    hub,
+    "createHubDataset",
+    "Keep a split of a Hub dataset as a dataset.",
+    answer=UPLOADED,
+    body=_BODY,
+    errors=(404, 409),
+    gives={"dataset_id": "/dataset_id"},
+    base=ADMIN,
+)

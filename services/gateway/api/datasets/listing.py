@@ -1,0 +1,99 @@
+"""`GET /admin/datasets` and one dataset: what it is, its rows, its end."""
+
+from __future__ import annotations
+
+from services.gateway.api.checks import text
+from services.gateway.api.datasets.body import DATASET, ROW, SHOWN, dataset_body, row_body
+from services.gateway.api.endpoint import ADMIN, Call, Endpoint
+from services.gateway.api.query import PAGE_TOKEN, PROJECT, Parameter, page_size
+from services.gateway.api.results import OWNER, TOKEN
+from services.gateway.api.schema import COUNT, STRING, about, array, shape
+from services.gateway.responses import JSONResponse
+from touchstone.v1 import dataset_service_pb2
+
+DELETE_TIMEOUT_S = 30.0
+QUERY = Parameter("query", text(200), "Text that the name contains, in upper or lower case.", "")
+
+
+async def datasets(call: Call) -> JSONResponse:
+    """Newest first; filters are joined by AND and `total` counts all matches."""
+    request = dataset_service_pb2.ListDatasetsRequest(
+        page_size=call.query["page_size"],
+        page_token=call.query["page_token"],
+        owner=call.query["owner"],
+        project_id=call.query["project_id"],
+        query=call.query["query"],
+    )
+    found = await call.ask(call.ctx.backend.datasets.ListDatasets, request)
+    return JSONResponse(
+        {
+            "datasets": [dataset_body(one) for one in found.datasets],
+            "total": found.total_size,
+            "next_page_token": found.next_page_token,
+        }
+    )
+
+
+async def show(call: Call) -> JSONResponse:
+    """404 for one that never was or is deleted."""
+    request = dataset_service_pb2.GetDatasetRequest(dataset_id=call.dataset_id)
+    found = await call.ask(call.ctx.backend.datasets.GetDataset, request)
+    return JSONResponse(dataset_body(found.dataset) | {"live_runs": found.live_jobs})
+
+
+async def rows(call: Call) -> JSONResponse:
+    """Rows in order, texts cut to 2 KB."""
+    request = dataset_service_pb2.ListDatasetRowsRequest(
+        dataset_id=call.dataset_id, page_size=call.query["page_size"], page_token=call.query["page_token"]
+    )
+    found = await call.ask(call.ctx.backend.datasets.ListDatasetRows, request)
+    return JSONResponse(
+        {
+            "rows": [row_body(number, row) for number, row in enumerate(found.rows, found.first)],
+            "next_page_token": found.next_page_token,
+        }
+    )
+
+
+async def delete(call: Call) -> JSONResponse:
+    """Results of its finished runs stay. 404 for an unknown one, 409 while a run uses it."""
+    backend, dataset_id = call.ctx.backend, call.dataset_id
+    request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
+    await backend.ask(backend.datasets.DeleteDataset, request, call.caller, timeout_s=DELETE_TIMEOUT_S)
+    return JSONResponse({"message": f"Dataset {dataset_id} deleted"})
+
+
+DATASETS = Endpoint(
+    "GET",
+    "/datasets",
+    datasets,
+    "listDatasets",
+    "Datasets, newest first.",
+    answer=shape(
+        {"datasets": array(DATASET), "total": about(COUNT, "All matches."), "next_page_token": TOKEN}, name="Datasets"
+    ),
+    query=(QUERY, PROJECT, OWNER, page_size(100, 500), PAGE_TOKEN),
+    gives={"dataset_id": "/datasets/0/id"},
+    base=ADMIN,
+)
+SHOW_DATASET = Endpoint("GET", "/datasets/{dataset_id}", show, "getDataset", "One dataset.", answer=SHOWN, base=ADMIN)
+DATASET_ROWS = Endpoint(
+    "GET",
+    "/datasets/{dataset_id}/rows",
+    rows,
+    "listDatasetRows",
+    "A dataset's rows in order, with texts cut to 2 KB.",
+    answer=shape({"rows": array(ROW), "next_page_token": TOKEN}, name="DatasetRows"),
+    query=(page_size(20, 500), PAGE_TOKEN),
+    base=ADMIN,
+)
+DELETE_DATASET = Endpoint(
+    "DELETE",
+    "/datasets/{dataset_id}",
+    delete,
+    "deleteDataset",
+    "Delete a dataset that no run uses; results of finished runs stay.",
+    answer=shape({"message": STRING}, name="Message"),
+    errors=(409,),
+    base=ADMIN,
+)

@@ -1,0 +1,155 @@
+"""`/v1/batches`: a run of one model over an uploaded batch file, as OpenAI's clients start and follow it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from services.errors import ConflictError, InvalidRequestError, NotFoundError
+from services.gateway import jobs
+from services.gateway.api.benchmarks.choosing import place_of
+from services.gateway.api.checks import Check, Field, Problem, integer, one_of, record, text
+from services.gateway.api.endpoint import Call, Endpoint
+from services.gateway.api.job import PRIORITIES
+from services.gateway.api.query import Parameter
+from services.gateway.api.schema import Schema
+from services.gateway.openai import listing, objects
+from services.gateway.responses import JSONResponse
+from touchstone.v1 import dataset_service_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
+
+_MOST_LABELS = 15
+_LIVE = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING)
+
+
+def _metadata(value: object, path: str) -> Iterator[Problem]:
+    if not isinstance(value, dict):
+        yield path, f"{path} must be an object of texts."
+        return
+    if len(value) > _MOST_LABELS:
+        yield path, f"{path} has {len(value)} entries; at most {_MOST_LABELS} are kept."
+    for key, held in value.items():
+        if not 0 < len(key) <= 64 or key == objects.LABEL:
+            yield path, f"{path} has the key {key[:70]!r}; keys have 1 to 64 characters and are not {objects.LABEL}."
+        if not isinstance(held, str) or len(held) > 512:
+            yield path, f"{path}.{key[:64]} must be a text of at most 512 characters."
+
+
+_METADATA: Schema = {
+    "type": "object",
+    "maxProperties": _MOST_LABELS,
+    "additionalProperties": {"type": "string", "maxLength": 512},
+}
+_BODY = record(
+    {
+        "input_file_id": Field(text(100), required=True),
+        "endpoint": Field(one_of(objects.CHAT), required=True),
+        "completion_window": Field(one_of(objects.WINDOW), required=True),
+        "metadata": Field(Check(_METADATA, _metadata)),
+        "model": Field(text(400), about="In place of the model that the file's lines name; model or model@endpoint."),
+        "priority": Field(one_of(*PRIORITIES), about="normal when left out."),
+    },
+    name="BatchRequest",
+)
+
+
+async def create(call: Call) -> JSONResponse:
+    """Queues a run. The model is the one that the lines name; an endpoint that lists it is chosen as for any run."""
+    found = objects.file_id(call.body["input_file_id"])
+    if found.kind != "input":
+        raise InvalidRequestError(
+            "input_file_id names a batch's answers. Upload a file with purpose batch.", "input_file_id"
+        )
+    backend = call.ctx.backend
+    request = dataset_service_pb2.GetDatasetRequest(dataset_id=found.id)
+    dataset = (await call.ask(backend.datasets.GetDataset, request)).dataset
+    named = list(dataset.models)
+    if not call.body.get("model") and len(named) != 1:
+        said = f"{', '.join(named[:5])}" if named else "none"
+        raise InvalidRequestError(
+            f"The lines of a batch name one model, these name {said}. Upload a file for each model, or send model.",
+            "model",
+        )
+    endpoint, model = await place_of(call.ctx.catalogue, call.body.get("model") or named[0])
+    spec = job_pb2.JobSpec(
+        endpoint=endpoint,
+        model=model,
+        dataset=job_pb2.DatasetWork(dataset_id=found.id),
+        priority=PRIORITIES[call.body.get("priority", "normal")],
+        labels={objects.LABEL: "1", **call.body.get("metadata", {})},
+    )
+    # The clients send the same key with each of their own tries.
+    key = call.request.headers.get("idempotency-key", "")
+    queued = scheduler_service_pb2.CreateJobRequest(request_id=_request_id(key), spec=spec)
+    try:
+        job = (await call.ask(backend.scheduler.CreateJob, queued)).job
+    except InvalidRequestError as error:
+        # The scheduler names fields of its own message, which the API's users never see.
+        raise InvalidRequestError(error.message) from error
+    return JSONResponse(objects.batch(job))
+
+
+async def retrieve(call: Call) -> JSONResponse:
+    return JSONResponse(objects.batch(await _found(call)))
+
+
+async def cancel(call: Call) -> JSONResponse:
+    """Answers that came before are kept. One that has ended is given as it is."""
+    job = await _found(call)
+    backend = call.ctx.backend
+    try:
+        request = scheduler_service_pb2.CancelJobRequest(job_id=job.job_id)
+        job = (await call.ask(backend.scheduler.CancelJob, request)).job
+    except ConflictError:
+        job = await _found(call)
+    return JSONResponse(objects.batch(job))
+
+
+async def list_batches(call: Call) -> JSONResponse:
+    found = [objects.batch(job) for job in await all_batches(call)]
+    return JSONResponse(listing.page(found, call.query["after"], call.query["limit"]))
+
+
+async def all_batches(call: Call) -> list[job_pb2.Job]:
+    """The caller's own, newest first, those that run with their present figures."""
+    found = await listing.newest(_job_pages(call), objects.is_batch)
+    live = [place for place, job in enumerate(found) if job.state in _LIVE]
+    fresh = await asyncio.gather(*(jobs.find(call.ctx.backend, found[place].job_id, call.caller) for place in live))
+    for place, job in zip(live, fresh, strict=True):
+        found[place] = job
+    return found
+
+
+async def _found(call: Call) -> job_pb2.Job:
+    """Raises NotFoundError for a job that is no batch."""
+    job = await jobs.find(call.ctx.backend, objects.job_id(call.path["batch_id"]), call.caller)
+    if not objects.is_batch(job):
+        raise NotFoundError(f"No batch found with id {call.path['batch_id'][:80]!r}.")
+    return job
+
+
+async def _job_pages(call: Call) -> AsyncIterator[Sequence[job_pb2.Job]]:
+    request = results_service_pb2.ResultsServiceListJobsRequest(page_size=1000, owner=call.caller.user, datasets=True)
+    while True:
+        answer = await call.ask(call.ctx.backend.results.ListJobs, request)
+        yield answer.jobs
+        if not answer.next_page_token:
+            return
+        request.page_token = answer.next_page_token
+
+
+def _request_id(key: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_URL, key).hex if key else uuid.uuid4().hex
+
+
+_LIST = (
+    Parameter("after", text(100), "The id of the last batch of the page before.", ""),
+    Parameter("limit", integer(1, 100), "Most on the page.", 20),
+)
+BASE = "/v1"
+ENDPOINTS = (
+    Endpoint("POST", "/batches", create, "createBatch", "Run a file's requests.", body=_BODY, base=BASE),
+    Endpoint("GET", "/batches", list_batches, "listBatches", "Own batches, newest first.", query=_LIST, base=BASE),
+    Endpoint("GET", "/batches/{batch_id}", retrieve, "getBatch", "One batch.", base=BASE),
+    Endpoint("POST", "/batches/{batch_id}/cancel", cancel, "cancelBatch", "Stop a batch.", base=BASE),
+)

@@ -1,0 +1,183 @@
+"""`/v1/files`: an uploaded batch file is a dataset; a finished batch's answers and failures are files that are made as
+they are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from services.errors import InvalidRequestError, NotFoundError, PermissionDeniedError
+from services.gateway import context, jobs
+from services.gateway.api.checks import integer, one_of, text
+from services.gateway.api.endpoint import Call, Endpoint
+from services.gateway.api.query import Parameter
+from services.gateway.openai import listing, objects
+from services.gateway.openai.batches import all_batches
+from services.gateway.openai.lines import batch_line
+from services.gateway.responses import JSONResponse
+from services.gateway.uploads import form, names
+from services.gateway.uploads.body import chunks
+from services.gateway.uploads.storing import store
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, results_service_pb2
+
+BASE = "/v1"
+_FORM = "multipart/form-data"
+_FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
+_DELETE_S = 30.0
+_EXPORT = results_service_pb2.ExportRequest
+
+
+async def create(call: Call) -> JSONResponse:
+    """The file's lines are checked at once, so that a batch over it can begin. 400 names wrong lines."""
+    if context.caller(call.request).session:
+        raise PermissionDeniedError("This address is for programs. Send a token: Authorization: Bearer <token>.")
+    kind = call.request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != _FORM:
+        raise HTTPException(415, f"Send {_FORM} with purpose=batch and the file.")
+    settings = call.ctx.settings
+    with call.ctx.uploads.slot(call.caller.user):
+        arriving = chunks(call.request, settings.upload_max_bytes, settings.upload_idle_s)
+        sent = form.Form(arriving, form.boundary(kind), _FIELDS)
+        fields = await sent.fields()
+        if fields.get("purpose") != "batch":
+            raise InvalidRequestError("purpose must be batch: files are kept for batches alone.", "purpose")
+        if fields.get("expires_after[anchor]"):
+            raise InvalidRequestError(
+                "Files here do not expire. Leave expires_after out, and delete them.", "expires_after"
+            )
+        options = dataset_pb2.DatasetOptions(
+            name=names.clean(sent.file_name or "", "batch.jsonl"), format=dataset_pb2.Dataset.FORMAT_BATCH, is_file=True
+        )
+        try:
+            stored = await store(call.ctx.backend, call.caller, options, sent.file())
+        except InvalidRequestError as error:
+            # The service names fields of its own message, which the API's users never see.
+            error.field = "file"
+            raise
+    return JSONResponse(objects.input_file(stored))
+
+
+async def retrieve(call: Call) -> JSONResponse:
+    return JSONResponse(await _described(call))
+
+
+async def content(call: Call) -> Response:
+    """What was uploaded, line by line as it was understood; or a finished batch's answers or failures."""
+    found = objects.file_id(call.path["file_id"])
+    await _described(call)
+    head = {"Content-Disposition": f'attachment; filename="{found.kind}.jsonl"'}
+    if found.kind == "input":
+        return StreamingResponse(await _rows(call, found.id), media_type="application/jsonl", headers=head)
+    choice = results_service_pb2.ListItemsRequest
+    request = _EXPORT(
+        kind=_EXPORT.KIND_BATCH_OUTPUT,
+        format=_EXPORT.FORMAT_JSONL,
+        items=choice(job_id=found.id, filter=choice.FILTER_FINAL if found.kind == "output" else choice.FILTER_ERRORS),
+    )
+    return StreamingResponse(_pieces(call, request), media_type="application/jsonl", headers=head)
+
+
+async def delete(call: Call) -> JSONResponse:
+    """Batches that have ended keep their answers. 409 while one runs over it."""
+    text_id = call.path["file_id"]
+    found = objects.file_id(text_id)
+    if found.kind != "input":
+        raise InvalidRequestError("A batch's answers belong to its run and cannot be deleted alone.")
+    backend = call.ctx.backend
+    request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=found.id)
+    await backend.ask(backend.datasets.DeleteDataset, request, call.caller, timeout_s=_DELETE_S)
+    return JSONResponse({"id": text_id, "object": "file", "deleted": True})
+
+
+async def list_files(call: Call) -> JSONResponse:
+    """The caller's own, of both purposes unless one is asked for."""
+    purpose = call.query["purpose"]
+    inputs, batches = await asyncio.gather(
+        _inputs(call) if purpose != "batch_output" else _none(), all_batches(call) if purpose != "batch" else _none()
+    )
+    found = [(dataset.uploaded_at.ToMicroseconds(), objects.input_file(dataset)) for dataset in inputs]
+    for job in batches:
+        found += [(job.finished_at.ToMicroseconds(), objects.made_file(job, kind)) for kind in objects.made_kinds(job)]
+    found.sort(key=lambda one: one[0], reverse=call.query["order"] == "desc")
+    return JSONResponse(listing.page([one for _, one in found], call.query["after"], call.query["limit"]))
+
+
+async def _described(call: Call) -> dict[str, Any]:
+    found = objects.file_id(call.path["file_id"])
+    if found.kind == "input":
+        request = dataset_service_pb2.GetDatasetRequest(dataset_id=found.id)
+        return objects.input_file((await call.ask(call.ctx.backend.datasets.GetDataset, request)).dataset)
+    job = await jobs.find(call.ctx.backend, found.id, call.caller)
+    if not objects.is_batch(job) or found.kind not in objects.made_kinds(job):
+        raise NotFoundError(f"No such File object: {call.path['file_id'][:80]}")
+    return objects.made_file(job, found.kind)
+
+
+async def _rows(call: Call, dataset_id: str) -> AsyncIterator[bytes]:
+    """Lines of an uploaded file, a page at a time."""
+    datasets = call.ctx.backend.datasets
+    known = (await call.ask(datasets.GetDataset, dataset_service_pb2.GetDatasetRequest(dataset_id=dataset_id))).dataset
+    model = known.models[0] if len(known.models) == 1 else ""
+    request = dataset_service_pb2.ListDatasetRowsRequest(dataset_id=dataset_id, page_size=500, whole=True)
+    first = await call.ask(datasets.ListDatasetRows, request)
+
+    async def pages() -> AsyncIterator[bytes]:
+        page = first
+        while True:
+            yield "".join(f"{batch_line(row, model)}\n" for row in page.rows).encode()
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+            page = await call.ask(datasets.ListDatasetRows, request)
+
+    return pages()
+
+
+async def _inputs(call: Call) -> list[dataset_pb2.Dataset]:
+    return await listing.newest(_dataset_pages(call), lambda dataset: True)
+
+
+async def _dataset_pages(call: Call) -> AsyncIterator[Sequence[dataset_pb2.Dataset]]:
+    request = dataset_service_pb2.ListDatasetsRequest(page_size=500, owner=call.caller.user, files=True)
+    while True:
+        answer = await call.ask(call.ctx.backend.datasets.ListDatasets, request)
+        yield answer.datasets
+        if not answer.next_page_token:
+            return
+        request.page_token = answer.next_page_token
+
+
+async def _none() -> list[Any]:
+    return []
+
+
+async def _pieces(call: Call, request: results_service_pb2.ExportRequest) -> AsyncIterator[bytes]:
+    backend = call.ctx.backend
+    async for piece in backend.stream(backend.results.Export, request, call.caller):
+        yield piece.data
+
+
+AFTER = Parameter("after", text(100), "The id of the last object of the page before.", "")
+_ORDER = Parameter("order", one_of("asc", "desc"), "By the time of creation.", "desc")
+_PURPOSE = Parameter("purpose", one_of("batch", "batch_output"), "Files of this purpose alone.", "")
+
+ENDPOINTS = (
+    Endpoint("POST", "/files", create, "createFile", "Upload a batch file.", base=BASE),
+    Endpoint(
+        "GET",
+        "/files",
+        list_files,
+        "listFiles",
+        "Own files.",
+        query=(AFTER, Parameter("limit", integer(1, 10_000), "Most on the page.", 10_000), _ORDER, _PURPOSE),
+        base=BASE,
+    ),
+    Endpoint("GET", "/files/{file_id}", retrieve, "getFile", "One file.", base=BASE),
+    Endpoint("GET", "/files/{file_id}/content", content, "getFileContent", "What is in it.", streams=True, base=BASE),
+    Endpoint("DELETE", "/files/{file_id}", delete, "deleteFile", "Delete an uploaded file.", base=BASE),
+)

@@ -1,0 +1,180 @@
+"""Datasets and jobs as the OpenAI API names them: files and batches. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from services.errors import NotFoundError
+from services.gateway import jobs
+from touchstone.v1 import dataset_pb2, job_pb2
+
+Json = dict[str, Any]
+
+CHAT = "/v1/chat/completions"
+WINDOW = "24h"
+LABEL = "openai.batch"
+"""The label of a job that was created as a batch; labels that users give as metadata stand beside it."""
+
+_FILE = re.compile(r"file-(?P<kind>out-|err-)?(?P<digits>[0-9a-f]{32})")
+_BATCH = re.compile(r"batch_(?P<digits>[0-9a-f]{32})")
+_STATE = job_pb2.Job
+_STATUS: Mapping[job_pb2.Job.State, str] = {
+    _STATE.STATE_PENDING: "validating",
+    _STATE.STATE_PLANNING: "validating",
+    _STATE.STATE_RUNNING: "in_progress",
+    _STATE.STATE_FINALIZING: "finalizing",
+    _STATE.STATE_COMPLETED: "completed",
+    _STATE.STATE_FAILED: "failed",
+    _STATE.STATE_CANCELLED: "cancelled",
+}
+_ENDED = {
+    _STATE.STATE_COMPLETED: "completed_at",
+    _STATE.STATE_FAILED: "failed_at",
+    _STATE.STATE_CANCELLED: "cancelled_at",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileId:
+    """What a file's id says: an uploaded `input` (a dataset), or a job's answers (`output`) or failures (`error`)."""
+
+    kind: Literal["input", "output", "error"]
+    id: str
+    """The dataset's or the job's id."""
+
+
+def file_id(text: str) -> FileId:
+    """Raises NotFoundError for what can be no file's id."""
+    found = _FILE.fullmatch(text)
+    if found is None:
+        raise NotFoundError(f"No such File object: {text[:80]}")
+    digits = found["digits"]
+    match found["kind"]:
+        case "out-":
+            return FileId("output", _hyphenated(digits))
+        case "err-":
+            return FileId("error", _hyphenated(digits))
+        case _:
+            return FileId("input", f"ds_{digits}")
+
+
+def job_id(text: str) -> str:
+    """The job behind a batch's id. Raises NotFoundError for what can be no such id."""
+    found = _BATCH.fullmatch(text)
+    if found is None:
+        raise NotFoundError(f"No batch found with id {text[:80]!r}.")
+    return _hyphenated(found["digits"])
+
+
+def batch_id(job: job_pb2.Job) -> str:
+    return f"batch_{_digits(job)}"
+
+
+def input_file_id(dataset_id: str) -> str:
+    return f"file-{dataset_id.removeprefix('ds_')}"
+
+
+def input_file(dataset: dataset_pb2.Dataset) -> Json:
+    """An uploaded dataset as a file object."""
+    return {
+        "id": input_file_id(dataset.dataset_id),
+        "object": "file",
+        "bytes": dataset.bytes,
+        "created_at": dataset.uploaded_at.seconds,
+        "expires_at": None,
+        "filename": dataset.name,
+        "purpose": "batch",
+        "status": "processed",
+        "status_details": None,
+    }
+
+
+def made_file(job: job_pb2.Job, kind: Literal["output", "error"]) -> Json:
+    """A job's answers or failures as a file object. Its size is not known before it is read: 0."""
+    return {
+        "id": _made_id(job, kind),
+        "object": "file",
+        "bytes": 0,
+        "created_at": job.finished_at.seconds or job.created_at.seconds,
+        "expires_at": None,
+        "filename": f"{batch_id(job)}_{kind}.jsonl",
+        "purpose": "batch_output",
+        "status": "processed",
+        "status_details": None,
+    }
+
+
+def made_kinds(job: job_pb2.Job) -> list[Literal["output", "error"]]:
+    """The files that a finished job has: answers where some are, failures where some are."""
+    if not jobs.is_finished(job):
+        return []
+    failed = job.progress.items_failed
+    kinds: list[Literal["output", "error"]] = ["output"] if job.progress.items_done > failed else []
+    return [*kinds, "error"] if failed else kinds
+
+
+def is_batch(job: job_pb2.Job) -> bool:
+    return LABEL in job.spec.labels
+
+
+def batch(job: job_pb2.Job) -> Json:
+    """A job over a file as a batch object."""
+    made = made_kinds(job)
+    metadata = {key: value for key, value in job.spec.labels.items() if key != LABEL}
+    ended = _ENDED.get(job.state, "")
+    return {
+        "id": batch_id(job),
+        "object": "batch",
+        "endpoint": CHAT,
+        "model": job.spec.model,
+        "errors": _errors(job),
+        "input_file_id": input_file_id(job.spec.dataset.dataset_id),
+        "completion_window": WINDOW,
+        "status": _STATUS.get(job.state, "validating"),
+        "output_file_id": _made_id(job, "output") if "output" in made else None,
+        "error_file_id": _made_id(job, "error") if "error" in made else None,
+        "created_at": job.created_at.seconds,
+        "in_progress_at": _seconds(job.started_at),
+        "expires_at": None,
+        "finalizing_at": None,
+        "completed_at": None,
+        "failed_at": None,
+        "expired_at": None,
+        "cancelling_at": _seconds(job.finished_at) if ended == "cancelled_at" else None,
+        "cancelled_at": None,
+        **({ended: _seconds(job.finished_at)} if ended else {}),
+        "request_counts": {
+            "total": job.progress.items_total or sum(plan.items for plan in job.plan),
+            "completed": job.progress.items_done - job.progress.items_failed,
+            "failed": job.progress.items_failed,
+        },
+        "metadata": metadata or None,
+    }
+
+
+def _errors(job: job_pb2.Job) -> Json | None:
+    if job.state != _STATE.STATE_FAILED:
+        return None
+    failure = {"code": "job_failed", "message": job.reason, "line": None, "param": None}
+    return {"object": "list", "data": [failure]}
+
+
+def _made_id(job: job_pb2.Job, kind: Literal["output", "error"]) -> str:
+    return f"file-{'out' if kind == 'output' else 'err'}-{_digits(job)}"
+
+
+def _digits(job: job_pb2.Job) -> str:
+    return job.job_id.replace("-", "")
+
+
+def _hyphenated(digits: str) -> str:
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _seconds(stamp: Timestamp) -> int | None:
+    return stamp.seconds or None

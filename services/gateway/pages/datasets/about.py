@@ -1,0 +1,73 @@
+"""What a dataset is, in words."""
+
+from __future__ import annotations
+
+from services.gateway.pages import formatting
+from touchstone.v1 import dataset_pb2, scoring_pb2
+
+FORMATS = {
+    dataset_pb2.Dataset.FORMAT_BATCH: "OpenAI batch lines",
+    dataset_pb2.Dataset.FORMAT_LINES: "lines with prompts",
+    dataset_pb2.Dataset.FORMAT_COLUMNS: "lines with columns",
+    dataset_pb2.Dataset.FORMAT_CSV: "CSV",
+    dataset_pb2.Dataset.FORMAT_HUB: "Hub dataset",
+}
+SCORERS = {
+    "exact_match": "exact match",
+    "contains": "contains the reference",
+    "regex": "pattern",
+    "choice": "choice",
+    "numeric": "number",
+    "token_f1": "token F1",
+    "rouge_l": "ROUGE-L",
+    "json": "JSON fields",
+}
+
+
+def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
+    """(name, what, code) for each, without those that say nothing."""
+    source = dataset.source
+    of_hub = "/".join(filter(None, (source.dataset, source.config, source.split))) if dataset.HasField("source") else ""
+    longest = f"{dataset.longest_prompt_bytes:,} bytes the longest" if dataset.longest_prompt_bytes else ""
+    found = [
+        ("Rows", f"{dataset.rows:,}", ""),
+        ("Reference", _with_reference(dataset), ""),
+        ("Scored by", scoring_words(dataset.scoring) if dataset.rows_with_reference else "", ""),
+        ("Size", formatting.size(dataset.bytes), ""),
+        ("Tokens", f"about {dataset.input_tokens:,} to read" if dataset.input_tokens else "", ""),
+        ("Prompts", longest, ""),
+        ("Answers", f"at most {dataset.most_max_tokens:,} tokens, by row" if dataset.most_max_tokens else "", ""),
+        ("Format", FORMATS.get(dataset.format, ""), ""),
+        ("From", of_hub, source.revision[:12]),
+        ("Metadata", ", ".join(dataset.metadata_fields), ""),
+        ("Models", f"rows name {', '.join(dataset.models)}; the run's own counts" if dataset.models else "", ""),
+        ("Uploaded", f"{formatting.stamp(dataset.uploaded_at)} by {dataset.owner}", ""),
+        ("Project", str(dataset.project_id) if dataset.project_id else "", ""),
+        ("Digest", "", dataset.digest[:12]),
+        ("Id", "", dataset.dataset_id),
+    ]
+    return [fact for fact in found if fact[1] or fact[2]]
+
+
+def scorer_name(scorer: str) -> str:
+    """The scorer in words; the default's for an empty name."""
+    return SCORERS.get(scorer or "exact_match", scorer)
+
+
+def scoring_words(scoring: scoring_pb2.Scoring) -> str:
+    """How answers are scored, with what differs from the scorer's default."""
+    choices = f"of {', '.join(scoring.choices)}" if scoring.choices else ""
+    relative = " of the reference" if scoring.tolerance_is_relative else ""
+    tolerance = f"within {scoring.tolerance:g}{relative}" if scoring.tolerance else ""
+    fields = f"of {', '.join(scoring.fields)}" if scoring.fields else ""
+    pattern = f"answer found by {scoring.answer_pattern}" if scoring.answer_pattern else ""
+    reference = f"reference in {scoring.reference_field}" if scoring.reference_field else ""
+    return ", ".join(filter(None, (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference)))
+
+
+def _with_reference(dataset: dataset_pb2.Dataset) -> str:
+    if not dataset.rows_with_reference:
+        return "none: answers are read and compared, not scored"
+    if dataset.rows_with_reference == dataset.rows:
+        return "in every row"
+    return f"in {dataset.rows_with_reference:,} of {dataset.rows:,} rows"

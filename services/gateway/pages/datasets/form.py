@@ -1,0 +1,113 @@
+"""The form that runs models over a dataset: what was sent, what is wrong with it, and the job specs it comes to."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from starlette.datastructures import FormData, QueryParams
+
+from services.gateway.api.datasets.scoring import SCORERS
+from services.gateway.pages.datasets.live import PILOT
+from services.gateway.parameters import INT32_MAX, PARAMETERS, sampling
+from touchstone.v1 import dataset_pb2, job_pb2, suite_pb2
+
+PILOT_ROWS = 30
+MOST_MODELS = 20
+SETTINGS = {"temperature": "Temperature", "num_predict": "Most tokens an answer"}
+_MOST_BUDGET = 1e9
+_NUMBERS = {p.name: p for p in PARAMETERS if p.name in SETTINGS}
+
+
+@dataclass(slots=True)
+class RunForm:
+    """As sent, with a sentence for each field that is wrong. `models` are (endpoint, model); `pilot` asks for an
+    estimate first."""
+
+    models: list[tuple[str, str]] = field(default_factory=list)
+    limit: str = ""
+    scorer: str = ""
+    budget: str = ""
+    texts: dict[str, str] = field(default_factory=lambda: dict.fromkeys(SETTINGS, ""))
+    pilot: bool = False
+    request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    errors: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    started: list[job_pb2.Job] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> RunForm:
+        def one(name: str) -> str:
+            return str(sent.get(name, "")).strip()[:200]
+
+        chosen = (str(value).partition("|") for value in sent.getlist("model"))
+        return cls(
+            # An endpoint's name has no bar, a model's may have.
+            models=list(dict.fromkeys((endpoint, model) for endpoint, _, model in chosen)),
+            limit=one("limit").replace(",", ""),
+            scorer=one("scorer"),
+            budget=one("budget").replace(",", "").removeprefix("$"),
+            texts={name: one(name) for name in SETTINGS},
+            pilot=bool(one("pilot")),
+            request_id=one("request_id") or uuid.uuid4().hex,
+        )
+
+    def specs(self, dataset: dataset_pb2.Dataset) -> Iterator[job_pb2.JobSpec]:
+        """One for each model, in order; none where something is wrong."""
+        limit = self._limit()
+        budget = self._budget()
+        parameters: dict[str, int | float] = {}
+        for name, parameter in _NUMBERS.items():
+            if text := self.texts[name]:
+                value = parameter.parse(text)
+                problem = "" if value is None else parameter.problem(value, SETTINGS[name])
+                if value is None or problem:
+                    kind = "whole " if parameter.integer else ""
+                    self.errors[name] = problem or f"{SETTINGS[name]} must be a {kind}number."
+                else:
+                    parameters[name] = value
+        if self.scorer and self.scorer not in SCORERS:
+            self.errors["scorer"] = f"There is no scorer {self.scorer[:40]!r}."
+        if not self.models:
+            self.errors["model"] = "Choose at least one model."
+        elif len(self.models) > MOST_MODELS:
+            self.errors["model"] = f"At most {MOST_MODELS} models at once."
+        if self.errors:
+            return
+        asked = 0 if limit >= dataset.rows else limit
+        for endpoint, model in self.models:
+            yield job_pb2.JobSpec(
+                endpoint=endpoint,
+                model=model,
+                sampling=sampling(parameters, None),
+                mode=suite_pb2.MODE_GENERATE,
+                project_id=dataset.project_id,
+                dataset=job_pb2.DatasetWork(
+                    dataset_id=dataset.dataset_id,
+                    limit=min(PILOT_ROWS, asked or PILOT_ROWS) if self.pilot else asked,
+                    scorer=self.scorer,
+                ),
+                labels={PILOT: str(asked)} if self.pilot else {},
+                budget_usd=budget,
+            )
+
+    def _limit(self) -> int:
+        if not self.limit:
+            return 0
+        if not (self.limit.isascii() and self.limit.isdecimal()) or not 0 < int(self.limit[:12]) <= INT32_MAX:
+            self.errors["limit"] = "Rows must be a whole number from 1."
+            return 0
+        return int(self.limit)
+
+    def _budget(self) -> float:
+        if not self.budget:
+            return 0
+        try:
+            value = float(self.budget)
+        except ValueError:
+            value = -1
+        if not 0 < value <= _MOST_BUDGET:
+            self.errors["budget"] = "A budget is a number of US dollars above 0."
+            return 0
+        return value

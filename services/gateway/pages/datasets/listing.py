@@ -1,0 +1,85 @@
+"""The Datasets page: what was uploaded, the form that uploads more, and the end of one."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from services.errors import BadLinesError, ConflictError, TouchstoneError
+from services.gateway import context, jobs
+from services.gateway.api.datasets.listing import DELETE_TIMEOUT_S
+from services.gateway.api.datasets.scoring import SCORERS
+from services.gateway.api.datasets.upload import received
+from services.gateway.pages.datasets.live import ask_live, counted
+from services.gateway.pages.shell import fragment, is_fragment, render
+from services.gateway.responses import sentence_of, status_of
+from touchstone.v1 import dataset_service_pb2
+
+PAGE_SIZE = 50
+_REFUSALS = (400, 408, 413, 422, 429)
+"""Statuses of an upload that may be mended or sent again: the page says why."""
+
+
+async def index(request: Request) -> Response:
+    """The page, or the list alone when htmx asks after a search."""
+    values = await _values(request)
+    if is_fragment(request):
+        return fragment(request, "datasets/_list.html", values)
+    return await render(request, "datasets/index.html", "datasets", values)
+
+
+async def upload(request: Request) -> Response:
+    """An upload without script: to the dataset, or back to the page with what is wrong with the file."""
+    try:
+        made = await received(request)
+    except (TouchstoneError, HTTPException) as error:
+        if status_of(error) not in _REFUSALS:
+            raise
+        lines, more = (error.lines, error.total - len(error.lines)) if isinstance(error, BadLinesError) else ([], 0)
+        refused = {"sentence": sentence_of(error), "lines": lines, "more": more}
+        values = await _values(request) | {"refused": refused}
+        return await render(request, "datasets/index.html", "datasets", values, status_of(error))
+    return RedirectResponse(f"/datasets/{made.dataset_id}", 303)
+
+
+async def delete(request: Request) -> Response:
+    """Deletes the dataset and shows the list; where a run uses it, the list says so and nothing is deleted."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = dataset_service_pb2.DeleteDatasetRequest(dataset_id=jobs.checked_dataset(request.path_params["dataset_id"]))
+    try:
+        await ctx.backend.ask(ctx.backend.datasets.DeleteDataset, call, caller, timeout_s=DELETE_TIMEOUT_S)
+    except ConflictError as error:
+        values = await _values(request) | {"kept": error.message, "kept_id": call.dataset_id}
+        return await render(request, "datasets/index.html", "datasets", values, 409)
+    return RedirectResponse("/datasets", 303)
+
+
+async def _values(request: Request) -> dict[str, Any]:
+    ctx, caller = context.of(request), context.identity(request)
+    query = request.query_params.get("query", "").strip()[:200] if request.method == "GET" else ""
+    after = request.query_params.get("after", "") if request.method == "GET" else ""
+    call = dataset_service_pb2.ListDatasetsRequest(page_size=PAGE_SIZE, page_token=after, query=query)
+    found = await ctx.backend.ask(ctx.backend.datasets.ListDatasets, call, caller)
+    try:
+        live = counted(await ask_live(request))
+    except TouchstoneError:
+        live = None
+    more = {"query": query, "after": found.next_page_token}
+    return {
+        "datasets": found.datasets,
+        "total": found.total_size,
+        "query": query,
+        "after": after,
+        "more": "/datasets?" + urlencode({k: v for k, v in more.items() if v}) if found.next_page_token else "",
+        "live": live,
+        "caller": caller,
+        "scorers": SCORERS,
+        "most_bytes": ctx.settings.upload_max_bytes,
+        "refused": None,
+        "kept": "",
+        "kept_id": "",
+    }

@@ -1,0 +1,92 @@
+"""Runs over datasets: those that go on, as the scheduler has them, and those that are over."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from services.errors import TouchstoneError
+from services.gateway import context, jobs
+from services.gateway.pages.job_rows import JobRow, job_rows
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
+
+MOST_FINISHED = 20
+"""Finished runs on a dataset's page; History has them all."""
+MOST_ESTIMATES = 3
+PILOT = "pilot"
+"""Label of a pilot: the rows of the run that it is to estimate, 0 for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Finished runs, newest first. `estimates` are what the newest pilots say, by job."""
+
+    rows: list[JobRow]
+    total: int
+    estimates: dict[str, results_service_pb2.EstimateRunResponse]
+
+
+async def ask_live(request: Request) -> list[job_pb2.Job]:
+    """Every live job over a dataset that the caller may see, running ones first. Raises UnavailableError."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = scheduler_service_pb2.GetQueueRequest()
+    queue = (await ctx.backend.ask(ctx.backend.scheduler.GetQueue, call, caller)).queue
+    return [job for job in (*queue.running, *queue.pending) if job.spec.HasField("dataset")]
+
+
+def counted(live: Iterable[job_pb2.Job]) -> Counter[str]:
+    """Live jobs by dataset."""
+    return Counter(job.spec.dataset.dataset_id for job in live)
+
+
+def over(dataset_id: str, live: Iterable[job_pb2.Job]) -> list[job_pb2.Job]:
+    return [job for job in live if job.spec.dataset.dataset_id == dataset_id]
+
+
+def mark(live: Sequence[job_pb2.Job]) -> str:
+    """Which jobs these are: another mark means that one began or ended."""
+    return hashlib.sha256(" ".join(sorted(job.job_id for job in live)).encode()).hexdigest()[:12]
+
+
+async def finished(request: Request, dataset_id: str, live: Iterable[job_pb2.Job]) -> Finished:
+    """The newest finished runs over a dataset. Raises what the results service answers."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = results_service_pb2.ResultsServiceListJobsRequest(
+        suite=dataset_id, page_size=MOST_FINISHED, with_scores=True
+    )
+    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
+    going = {job.job_id for job in live}
+    stored = [job for job in answer.jobs if job.job_id not in going]
+    # What left the queue a moment ago may be stored as it was before.
+    newest = await asyncio.gather(*(_now(request, job) for job in stored))
+    rows = [row for row in job_rows(newest, answer.scores) if jobs.is_finished(row.job)]
+    pilots = [row.job for row in rows if PILOT in row.job.spec.labels][:MOST_ESTIMATES]
+    told = await asyncio.gather(*(_estimate(request, job) for job in pilots))
+    estimates = {job.job_id: one for job, one in zip(pilots, told, strict=True) if one is not None}
+    return Finished(rows, max(0, answer.total_size - len(answer.jobs) + len(rows)), estimates)
+
+
+async def _now(request: Request, job: job_pb2.Job) -> job_pb2.Job:
+    if jobs.is_finished(job):
+        return job
+    try:
+        return await jobs.find(context.of(request).backend, job.job_id, context.identity(request))
+    except TouchstoneError:
+        return job
+
+
+async def _estimate(request: Request, job: job_pb2.Job) -> results_service_pb2.EstimateRunResponse | None:
+    """None where the pilot has too few answers."""
+    ctx = context.of(request)
+    asked = job.spec.labels[PILOT]
+    items = int(asked) if asked.isdecimal() and len(asked) < 10 else 0
+    call = results_service_pb2.EstimateRunRequest(job_id=job.job_id, items=items)
+    try:
+        return await ctx.backend.ask(ctx.backend.results.EstimateRun, call, context.identity(request))
+    except TouchstoneError:
+        return None

@@ -1,0 +1,152 @@
+"""One dataset: its runs, the form that starts them, its rows, and what it is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from services.errors import NotFoundError, TouchstoneError
+from services.gateway import context, jobs, palette
+from services.gateway.api.datasets.body import row_body
+from services.gateway.api.datasets.scoring import SCORERS
+from services.gateway.pages.datasets import about, live
+from services.gateway.pages.datasets.choices import groups
+from services.gateway.pages.datasets.form import PILOT_ROWS, SETTINGS, RunForm
+from services.gateway.pages.job import go_to
+from services.gateway.pages.run import queue_once
+from services.gateway.pages.shell import fragment, is_fragment, render
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
+
+ROWS = 10
+
+
+async def show(request: Request) -> Response:
+    """The page, or more rows of the preview when htmx asks for them."""
+    if is_fragment(request) and request.query_params.get("after"):
+        return fragment(request, "datasets/_rows.html", await _rows(request, _id(request)))
+    return await _page(request, RunForm(), 200)
+
+
+async def runs(request: Request) -> Response:
+    """Live runs as they are now. When one began or ended since the caller looked, finished ones come with them. 204
+    while the scheduler is silent: what is shown stays, and the page asks again."""
+    dataset_id = _id(request)
+    try:
+        now = live.over(dataset_id, await live.ask_live(request))
+        values: dict[str, Any] = {"dataset_id": dataset_id, "active": now, "mark": live.mark(now), "finished": None}
+        if request.query_params.get("known") != values["mark"]:
+            values["finished"] = await live.finished(request, dataset_id, now)
+        rows = values["finished"].rows if values["finished"] else []
+        values["slots"] = await _slots(request, [*now, *(row.job for row in rows)])
+    except TouchstoneError:
+        return Response(status_code=204)
+    return fragment(request, "datasets/_runs.html", values)
+
+
+async def start(request: Request) -> Response:
+    """Queues a job for each chosen model, or a pilot of each. 422 with a sentence under each wrong field."""
+    form = RunForm.read(await request.form())
+    dataset = await _dataset(request, _id(request))
+    specs = list(form.specs(dataset))
+    for spec in specs:
+        try:
+            form.started.append(await queue_once(request, form.request_id, spec))
+        except TouchstoneError as error:
+            form.failure = error.message
+            break
+    if not form.errors and not form.failure:
+        return go_to(request, f"/datasets/{dataset.dataset_id}")
+    if "hx-request" in request.headers:
+        return fragment(request, "datasets/_run.html", {"dataset": dataset} | await _form(request, form), 422)
+    return await _page(request, form, 422)
+
+
+async def _page(request: Request, form: RunForm, status: int) -> Response:
+    dataset_id = _id(request)
+    dataset = await _dataset(request, dataset_id)
+    rows, offered, active = await asyncio.gather(
+        _rows(request, dataset_id), _form(request, form), _active(request, dataset_id)
+    )
+    past, problem = None, ""
+    try:
+        past = await live.finished(request, dataset_id, active)
+    except TouchstoneError as error:
+        problem = error.message
+    caller = context.identity(request)
+    values = {
+        "dataset": dataset,
+        "dataset_id": dataset_id,
+        "facts": about.facts(dataset),
+        "may_change": caller.is_admin or caller.user == dataset.owner,
+        "active": active,
+        "mark": live.mark(active),
+        "finished": past,
+        "problem": problem,
+        "slots": await _slots(request, [*active, *(row.job for row in (past.rows if past else []))]),
+    }
+    return await render(request, "datasets/show.html", "datasets", values | rows | offered, status)
+
+
+def _id(request: Request) -> str:
+    return jobs.checked_dataset(request.path_params["dataset_id"])
+
+
+async def _dataset(request: Request, dataset_id: str) -> dataset_pb2.Dataset:
+    ctx = context.of(request)
+    call = dataset_service_pb2.GetDatasetRequest(dataset_id=dataset_id)
+    try:
+        answer = await ctx.backend.ask(ctx.backend.datasets.GetDataset, call, context.identity(request))
+    except NotFoundError as error:
+        raise NotFoundError(
+            "There is no such dataset, or it was deleted. Results of its runs are in History."
+        ) from error
+    return answer.dataset
+
+
+async def _rows(request: Request, dataset_id: str) -> dict[str, Any]:
+    ctx = context.of(request)
+    after = request.query_params.get("after", "")
+    call = dataset_service_pb2.ListDatasetRowsRequest(dataset_id=dataset_id, page_size=ROWS, page_token=after)
+    answer = await ctx.backend.ask(ctx.backend.datasets.ListDatasetRows, call, context.identity(request))
+    rows = [row_body(number, row) for number, row in enumerate(answer.rows, answer.first)]
+    return {"rows": rows, "more": answer.next_page_token, "dataset_id": dataset_id}
+
+
+async def _active(request: Request, dataset_id: str) -> list[job_pb2.Job]:
+    """Live runs; none while the scheduler is silent."""
+    try:
+        return live.over(dataset_id, await live.ask_live(request))
+    except TouchstoneError:
+        return []
+
+
+async def _form(request: Request, form: RunForm) -> dict[str, Any]:
+    """What the form is drawn from; without models while the scheduler is silent."""
+    catalogue, trouble = context.of(request).catalogue, ""
+    try:
+        offered = await groups(catalogue)
+        slots = palette.assign(await catalogue.model_keys())
+    except TouchstoneError as error:
+        offered, slots, trouble = [], {}, error.message
+    choices = [choice for group in offered for choice in group.choices]
+    return {
+        "form": form,
+        "groups": offered,
+        "model_slots": slots,
+        "trouble": trouble,
+        "has_sizes": any(c.model.parameters_b or c.model.disk_bytes or c.model.memory_bytes for c in choices),
+        "scorers": SCORERS,
+        "settings": SETTINGS,
+        "pilot_rows": PILOT_ROWS,
+    }
+
+
+async def _slots(request: Request, shown: list[job_pb2.Job]) -> dict[tuple[str, str], int]:
+    try:
+        keys = await context.of(request).catalogue.model_keys()
+    except TouchstoneError:
+        keys = []
+    return palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in shown if not job.baseline))

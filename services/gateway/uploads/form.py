@@ -1,0 +1,161 @@
+"""A multipart/form-data body read as it arrives (RFC 7578): text fields first, then one file, never whole in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from services.errors import InvalidRequestError
+
+FILE = "file"
+"""The part that is the file."""
+MOST_FIELD_BYTES = 128 * 1024
+MOST_FIELDS = 32
+_CUT = "The form ends before its last boundary. Send it again, whole."
+_PLAIN = ("", "7bit", "8bit", "binary")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part's headers, their names in lower case."""
+
+    headers: Mapping[str, bytes]
+
+
+_PART_END: Final = "part end"
+_END: Final = "end"
+_Event = _Part | bytes | Literal["part end", "end"]
+
+
+@dataclass(slots=True)
+class Form:
+    """`fields` first, then `file`. `known` are the names of text fields that may come.
+
+    Both raise InvalidRequestError for what is no such form: malformed, cut, too large a field, an unknown or repeated
+    one, none or more than one file, or a field after it; and what `chunks` raises.
+    """
+
+    chunks: AsyncIterator[bytes]
+    boundary: bytes
+    known: Collection[str]
+    silent: Collection[str] = ()
+    """Further fields that may come and are not told of."""
+    file_name: str | None = None
+    """As the sender calls the file; known after `fields`, None where it has no name."""
+    _events: deque[_Event] = field(default_factory=deque)
+    _headers: dict[str, bytes] = field(default_factory=dict)
+    _header: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
+    _parser: MultipartParser = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self._parser = MultipartParser(
+                self.boundary,
+                {
+                    "on_part_begin": self._headers.clear,
+                    "on_header_begin": self._header_begins,
+                    "on_header_field": lambda data, start, end: self._header[0].extend(data[start:end]),
+                    "on_header_value": lambda data, start, end: self._header[1].extend(data[start:end]),
+                    "on_header_end": self._header_ends,
+                    "on_headers_finished": lambda: self._events.append(_Part(dict(self._headers))),
+                    "on_part_data": lambda data, start, end: self._events.append(data[start:end]),
+                    "on_part_end": lambda: self._events.append(_PART_END),
+                    "on_end": lambda: self._events.append(_END),
+                },
+            )
+        except FormParserError as error:
+            raise InvalidRequestError("The boundary in Content-Type is longer than a boundary may be.") from error
+
+    async def fields(self) -> dict[str, str]:
+        """The text fields before the file, by name."""
+        found: dict[str, str] = {}
+        while isinstance(event := await self._next(), _Part):
+            name, self.file_name = _disposition(event)
+            if name == FILE:
+                return found
+            self._check_field(name, found)
+            found[name] = await self._text(name)
+        raise InvalidRequestError(f"The form has no file. Send it as the part called {FILE!r}.")
+
+    async def file(self) -> AsyncIterator[bytes]:
+        """The file's bytes as they come. It ends only where the form ends after it, too."""
+        while isinstance(event := await self._next(), bytes):
+            yield event
+        event = await self._next()
+        if isinstance(event, _Part):
+            name, _ = _disposition(event)
+            if name == FILE:
+                raise InvalidRequestError("The form has two files. Send one upload for each.")
+            raise InvalidRequestError(
+                f"{name[:80]!r} comes after the file. Send it before, so that it is known in time."
+            )
+        async for _ in self.chunks:  # what stands behind the last boundary means nothing
+            pass
+
+    def _check_field(self, name: str, found: Mapping[str, str]) -> None:
+        if self.file_name is not None:
+            raise InvalidRequestError(f"The file is in a part called {name[:80]!r}. Call it {FILE!r}.")
+        if name not in self.known and name not in self.silent:
+            names = ", ".join((*self.known, FILE))
+            raise InvalidRequestError(f"{name[:80]!r} is no field of this form. Its fields: {names}.", name[:80])
+        if name in found:
+            raise InvalidRequestError(f"{name} is given more than once; give it once.", name)
+        if len(found) >= MOST_FIELDS:
+            raise InvalidRequestError(f"The form has more than {MOST_FIELDS} fields.")
+
+    async def _text(self, name: str) -> str:
+        text = bytearray()
+        while isinstance(event := await self._next(), bytes):
+            text += event
+            if len(text) > MOST_FIELD_BYTES:
+                raise InvalidRequestError(f"{name} has more than {MOST_FIELD_BYTES:,} bytes.", name)
+        try:
+            return text.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidRequestError(f"{name} is not UTF-8.", name) from error
+
+    async def _next(self) -> _Event:
+        while not self._events:
+            chunk = await anext(self.chunks, None)
+            if chunk is None:
+                raise InvalidRequestError(_CUT)
+            try:
+                self._parser.write(chunk)
+            except FormParserError as error:
+                raise InvalidRequestError(
+                    "The form cannot be read. Send multipart/form-data with the boundary that Content-Type names."
+                ) from error
+        return self._events.popleft()
+
+    def _header_begins(self) -> None:
+        self._header[0].clear()
+        self._header[1].clear()
+
+    def _header_ends(self) -> None:
+        self._headers[self._header[0].decode("latin-1").lower()] = bytes(self._header[1])
+
+
+def _disposition(part: _Part) -> tuple[str, str | None]:
+    """A part's name, and its file name if it has one."""
+    if part.headers.get("content-transfer-encoding", b"").decode("latin-1").strip().lower() not in _PLAIN:
+        raise InvalidRequestError("Parts with a Content-Transfer-Encoding are not read. Send their bytes as they are.")
+    kind, options = parse_options_header(part.headers.get("content-disposition", b""))
+    if kind != b"form-data" or b"name" not in options:
+        raise InvalidRequestError("A part of the form has no name in its Content-Disposition.")
+    file_name = options.get(b"filename")
+    return options[b"name"].decode("utf-8", "replace"), None if file_name is None else file_name.decode(
+        "utf-8", "replace"
+    )
+
+
+def boundary(content_type: str) -> bytes:
+    """The boundary of a multipart/form-data type. Raises InvalidRequestError without one."""
+    found = parse_options_header(content_type)[1].get(b"boundary", b"")
+    if not found:
+        raise InvalidRequestError("Content-Type names no boundary. Send multipart/form-data; boundary=…")
+    return found

@@ -1,0 +1,1 @@
+"""Uploaded datasets: read, kept, listed, deleted."""

@@ -1,0 +1,111 @@
+"""The process that reads one upload: bytes in, shards and at last the dataset out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from services.errors import BadLinesError, DeadlineError, InvalidRequestError, TouchstoneError, UnavailableError
+from services.results.datasets import frames
+from services.results.datasets.frames import HEADER, Kind, Shard
+from touchstone.v1 import dataset_pb2
+
+log = logging.getLogger(__name__)
+
+_READ_AHEAD = 2 * 1024 * 1024
+"""Bytes of shards that may wait here before the child is made to wait: twice as much at most."""
+_MODULE = "services.results.datasets.reading"
+_FAILED = "The upload was not read to its end. Try again; the results service's log has the details."
+
+
+async def read(
+    asked: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes], limits: frames.Limits, idle_s: float
+) -> AsyncGenerator[Shard | dataset_pb2.Dataset]:
+    """Shards in order, and last the dataset as far as its rows tell it. Close it to end the process early.
+
+    Raises BadLinesError, InvalidRequestError for a file or options that cannot be, DeadlineError when no piece comes
+    for `idle_s`, UnavailableError when the process fails, and what `pieces` raises.
+    """
+    # Where modules lie and nothing else: what reads strangers' files is told no token and no key.
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", _MODULE, stdin=PIPE, stdout=PIPE, limit=_READ_AHEAD, env=environment
+    )
+    feeding = asyncio.create_task(_feed(process, frames.options(limits, asked), pieces, idle_s))
+    try:
+        while True:
+            kind, payload = await _frame(process, feeding)
+            if kind == Kind.SHARD:
+                yield Shard.parse(payload)
+                continue
+            if kind == Kind.DATASET:
+                yield dataset_pb2.Dataset.FromString(payload)
+                return
+            raise _refused(kind, payload, asked.name)
+    finally:
+        feeding.cancel()
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        assert process.stdin is not None
+        process.stdin.close()
+        # Reads what is left of its output, too, or the pipes would stay open until Python looks for garbage.
+        await asyncio.gather(feeding, process.communicate(), process.stdin.wait_closed(), return_exceptions=True)
+
+
+async def _feed(process: Process, first: bytes, pieces: AsyncIterator[bytes], idle_s: float) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(first)
+        # A child that has made up its mind reads no further, and says why on its output.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while True:
+                try:
+                    async with asyncio.timeout(idle_s):
+                        piece = await anext(pieces, None)
+                except TimeoutError as error:
+                    raise DeadlineError(f"Nothing came for {idle_s:.0f} s. Send the file again.") from error
+                if piece is None:
+                    break
+                process.stdin.write(piece)
+                await process.stdin.drain()
+            process.stdin.close()
+    except BaseException:
+        # Otherwise the child would take what came for the whole file.
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        raise
+
+
+async def _frame(process: Process, feeding: asyncio.Task[None]) -> tuple[int, bytes]:
+    assert process.stdout is not None
+    try:
+        kind, length = HEADER.unpack(await process.stdout.readexactly(HEADER.size))
+        return kind, await process.stdout.readexactly(length)
+    except asyncio.IncompleteReadError as ended:
+        if feeding.done() and not feeding.cancelled() and (error := feeding.exception()) is not None:
+            raise error from ended
+        code = await process.wait()
+        log.error("the reader of an upload ended with %d", code)
+        raise UnavailableError(_FAILED) from ended
+
+
+def _refused(kind: int, payload: bytes, name: str) -> TouchstoneError:
+    if kind == Kind.REFUSED:
+        refusal = frames.Refusal.parse(payload)
+        return InvalidRequestError(refusal.reason, refusal.field)
+    if kind == Kind.BAD_LINES:
+        bad = frames.BadLines.parse(payload)
+        first = bad.lines[0]
+        lines = "line is" if bad.total == 1 else "lines are"
+        return BadLinesError(
+            f"{bad.total:,} {lines} wrong in {name}, so that nothing was stored. Line {first.line:,}: {first.reason}",
+            [(line.line, line.reason) for line in bad.lines],
+            bad.total,
+        )
+    log.error("the reader of an upload sent a frame of kind %d", kind)
+    return UnavailableError(_FAILED)

@@ -1,0 +1,120 @@
+"""Clears the store of what no dataset has: at the start, after deletions and after uploads that came to nothing.
+
+The store and the index are brought to agree by the manifests: a dataset is there if its manifest is. So a crash at any
+step leaves either nothing that anybody sees, or the dataset whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from datetime import UTC, datetime
+from functools import partial
+
+from services.bus import DamagedError, Datasets, heed_cancel
+from services.errors import TouchstoneError
+from services.results.database import Connection, Database
+from services.results.datasets import index
+from services.results.datasets.holding import Holding
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 2.0
+_AT_ONCE = 64
+"""Shards removed before other writes have their turn."""
+
+
+class Collector:
+    """Removes shards that no dataset and no upload has."""
+
+    def __init__(self, store: Datasets, database: Database, holding: Holding) -> None:
+        self._store = store
+        self._database = database
+        self._holding = holding
+        self._given_up: set[str] = set()
+        self._needed = asyncio.Event()
+        self._done = asyncio.Event()
+
+    async def reconcile(self) -> list[str]:
+        """At the start: lists datasets whose manifest is there, and marks those deleted whose manifest is not. Returns
+        the ids of those that were being deleted. Raises UnavailableError without NATS."""
+        stored = await self._store.list()
+        listed = await self._database.read(index.listed)
+        now = _now()
+        deleting = []
+        for dataset_id in sorted(stored):
+            try:
+                manifest = await self._store.get_manifest(dataset_id)
+            except DamagedError as error:
+                log.error("dataset %s: %s", dataset_id, error)
+                continue
+            if manifest is None:
+                continue
+            if dataset_id not in listed:
+                log.info("found dataset %s, which was not listed", dataset_id)
+                await self._database.write(partial(index.add, manifest=manifest, now=now))
+            if manifest.deleting:
+                deleting.append(dataset_id)
+        for dataset_id in sorted(listed - stored):
+            log.info("dataset %s is gone", dataset_id)
+            await self._database.write(partial(index.mark_deleted, dataset_id=dataset_id, now=now))
+        self._needed.set()
+        return deleting
+
+    def give_up(self, dataset_id: str) -> None:
+        """Says that an upload came to nothing: what it has stored goes, the manifest too if that was stored."""
+        self._given_up.add(dataset_id)
+        self.collect()
+
+    def collect(self) -> None:
+        """Has `run` look for shards that nobody has."""
+        self._done.clear()
+        self._needed.set()
+
+    async def collected(self) -> None:
+        """Returns when everything that was asked for is done."""
+        await self._done.wait()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._needed.wait()
+            self._needed.clear()
+            try:
+                await self._round()
+            except TouchstoneError as error:
+                log.warning("datasets are cleared up later: %s", error)
+                self._needed.set()
+                heed_cancel()
+                await asyncio.sleep(_RETRY_S)
+            heed_cancel()
+            if not self._needed.is_set():
+                self._done.set()
+
+    async def _round(self) -> None:
+        for dataset_id in list(self._given_up):
+            # The client was told that it failed, so a manifest that was stored after all goes again.
+            await self._store.delete(dataset_id)
+            await self._database.write(partial(index.mark_deleted, dataset_id=dataset_id, now=_now()))
+            self._given_up.discard(dataset_id)
+        free = sorted(await self._free(await self._store.shards()))
+        removed = 0
+        for start in range(0, len(free), _AT_ONCE):
+            removed += await self._store.delete_shards(free[start : start + _AT_ONCE], self._free)
+        strays = await self._store.drop_strays()
+        if removed or strays:
+            log.info("removed %d shards that no dataset has, and %d cut short", removed, strays)
+
+    async def _free(self, digests: Collection[str]) -> Collection[str]:
+        """Those that nobody has. In this order: an upload lists its dataset before it lets go of its shards."""
+        digests = self._holding.not_held(digests)
+        return await self._database.read(partial(_without_dataset, digests=digests))
+
+
+def _without_dataset(connection: Connection, digests: Collection[str]) -> set[str]:
+    return index.without_dataset(connection, digests)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)

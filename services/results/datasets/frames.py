@@ -1,0 +1,110 @@
+"""What goes between the results service and the child that reads an upload.
+
+In: one frame OPTIONS, then the file's bytes as they come, until the input ends. Out: frames SHARD in order, and one
+last frame: DATASET where every line is right, BAD_LINES or REFUSED otherwise. Shards that came before one of those two
+are of no use. A child that ends without a last frame has failed. A child that has refused reads no further.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+
+from touchstone.v1 import dataset_pb2
+
+HEADER = struct.Struct(">BI")
+"""Kind and length of the payload, which follows."""
+_SHARD = struct.Struct(">32sI")
+
+
+class Kind(IntEnum):
+    OPTIONS = 1
+    """`Limits` and a serialised DatasetOptions."""
+    SHARD = 2
+    """A `Shard`."""
+    DATASET = 3
+    """A serialised Dataset with what the rows tell: all but id, name, owner, project, time, scoring, template and
+    source."""
+    BAD_LINES = 4
+    """`BadLines`."""
+    REFUSED = 5
+    """A `Refusal`: the whole file, or its options."""
+
+
+def frame(kind: Kind, payload: bytes) -> bytes:
+    return HEADER.pack(kind, len(payload)) + payload
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an upload may be at most. Bytes are counted decompressed."""
+
+    file_bytes: int = 2 * 10**9
+    rows: int = 5_000_000
+    ratio: int = 300
+    """Decompressed bytes for each compressed one, over the whole file."""
+    cpu_s: int = 900
+    """What reading may take of a processor: some lines and templates are far more work than they are bytes."""
+
+
+def options(limits: Limits, asked: dataset_pb2.DatasetOptions) -> bytes:
+    numbers = json.dumps(asdict(limits)).encode()
+    return frame(Kind.OPTIONS, numbers + b"\n" + asked.SerializeToString())
+
+
+def parse_options(payload: bytes) -> tuple[Limits, dataset_pb2.DatasetOptions]:
+    numbers, _, asked = payload.partition(b"\n")
+    return Limits(**json.loads(numbers)), dataset_pb2.DatasetOptions.FromString(asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """`digest` is the SHA-256 of `data`, a serialised ShardRows with so many rows."""
+
+    digest: bytes
+    rows: int
+    data: bytes
+
+    def frame(self) -> bytes:
+        return frame(Kind.SHARD, _SHARD.pack(self.digest, self.rows) + self.data)
+
+    @classmethod
+    def parse(cls, payload: bytes) -> Shard:
+        digest, rows = _SHARD.unpack_from(payload)
+        return cls(digest, rows, payload[_SHARD.size :])
+
+
+@dataclass(frozen=True, slots=True)
+class BadLines:
+    """The first bad lines, and how many there are in all."""
+
+    lines: Sequence[dataset_pb2.BadLine]
+    total: int
+
+    def frame(self) -> bytes:
+        told = {"total": self.total, "lines": [[line.line, line.reason] for line in self.lines]}
+        return frame(Kind.BAD_LINES, json.dumps(told).encode())
+
+    @classmethod
+    def parse(cls, payload: bytes) -> BadLines:
+        told = json.loads(payload)
+        lines = [dataset_pb2.BadLine(line=line, reason=reason) for line, reason in told["lines"]]
+        return cls(lines, told["total"])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing of the file can be used, as whole sentences. `field` is the option at fault, or empty."""
+
+    reason: str
+    field: str = ""
+
+    def frame(self) -> bytes:
+        return frame(Kind.REFUSED, json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def parse(cls, payload: bytes) -> Refusal:
+        return cls(**json.loads(payload))

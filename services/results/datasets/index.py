@@ -1,0 +1,130 @@
+"""The index of datasets: the table `datasets`, in which deleted ones stay, and which shards each has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from services.errors import NotFoundError
+from services.results import paging
+from services.results.database import Connection, first_row
+from services.results.visibility import EVERYTHING, Visibility
+from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1 import dataset_service_pb2 as pb
+
+_WHERE = """
+    deleted_at IS NULL
+    AND ($owner = '' OR owner = $owner)
+    AND ($visible_owner = '' OR owner = $visible_owner)
+    AND ($project_id = 0 OR project_id = $project_id)
+    AND ($query = '' OR contains(lower(name), lower($query)))
+    AND (NOT $files OR is_file)
+"""
+
+
+def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: datetime) -> None:
+    """Lists a dataset; one that is listed stays as it is. `now` is UTC without a zone."""
+    dataset = manifest.dataset
+    where = {"id": dataset.dataset_id}
+    if first_row(connection, "SELECT 1 FROM datasets WHERE id = $id", where) is not None:
+        return
+    connection.execute(
+        "INSERT INTO datasets VALUES ($id, $name, $file_path, $count, $uploaded_at, $now, $owner, $project_id, "
+        "$digest, $is_file, $dataset, NULL)",
+        where
+        | {
+            "name": dataset.name,
+            "file_path": f"manifest/{dataset.dataset_id}",
+            "count": dataset.rows,
+            "uploaded_at": dataset.uploaded_at.ToDatetime(),
+            "now": now,
+            "owner": dataset.owner,
+            "project_id": dataset.project_id,
+            "digest": dataset.digest,
+            "is_file": dataset.is_file,
+            "dataset": dataset.SerializeToString(),
+        },
+    )
+    digests = list(dict.fromkeys(bytes.fromhex(shard.digest) for shard in manifest.shards))
+    connection.execute("INSERT INTO dataset_shards SELECT $id, unnest($digests::BLOB[])", where | {"digests": digests})
+
+
+def mark_deleted(connection: Connection, dataset_id: str, now: datetime) -> None:
+    """From here on its shards are other datasets' alone. Doing it twice changes nothing."""
+    connection.execute(
+        "UPDATE datasets SET deleted_at = $now WHERE id = $id AND deleted_at IS NULL", {"id": dataset_id, "now": now}
+    )
+    connection.execute("DELETE FROM dataset_shards WHERE dataset_id = $id", {"id": dataset_id})
+
+
+def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHING) -> dataset_pb2.Dataset:
+    """Raises NotFoundError for one that never was, is deleted, or is not for the caller to see."""
+    row = first_row(
+        connection,
+        "SELECT dataset FROM datasets WHERE id = $id AND deleted_at IS NULL "
+        "AND ($visible_owner = '' OR owner = $visible_owner)",
+        {"id": dataset_id, **visible.parameters},
+    )
+    if row is None:
+        raise NotFoundError(f"Dataset {dataset_id[:100]} not found")
+    return dataset_pb2.Dataset.FromString(row[0])
+
+
+def live_jobs(connection: Connection, dataset_id: str) -> int:
+    """Jobs over it that are not finished, as far as the audit trail tells."""
+    row = first_row(
+        connection,
+        "SELECT count(*) FROM jobs WHERE suite = $id AND state < $finished",
+        {"id": dataset_id, "finished": int(job_pb2.Job.STATE_COMPLETED)},
+    )
+    return int(row[0]) if row else 0
+
+
+def list_datasets(
+    connection: Connection, request: pb.ListDatasetsRequest, visible: Visibility = EVERYTHING
+) -> pb.ListDatasetsResponse:
+    """Newest first. Raises InvalidRequestError for a bad page."""
+    size = paging.page_size(request.page_size, default=100, most=500)
+    filter_ = paging.page_filter(request)
+    after = paging.decode_token(request.page_token, filter_, (int, str))
+    where: dict[str, Any] = {
+        "owner": request.owner,
+        "project_id": request.project_id,
+        "query": request.query,
+        "files": request.files,
+        **visible.parameters,
+    }
+    total = first_row(connection, f"SELECT count(*) FROM datasets WHERE {_WHERE}", where)
+    rows = connection.execute(
+        f"SELECT dataset FROM datasets WHERE {_WHERE} "
+        "AND ($after_at::TIMESTAMP IS NULL OR (uploaded_at, id) < ($after_at::TIMESTAMP, $after_id)) "
+        "ORDER BY uploaded_at DESC, id DESC LIMIT $size",
+        where
+        | {
+            "after_at": paging.time_of(after[0]) if after else None,
+            "after_id": after[1] if after else "",
+            "size": size + 1,
+        },
+    ).fetchall()
+    found = [dataset_pb2.Dataset.FromString(row) for (row,) in rows]
+    page, token = paging.fill_page(found, size, filter_, _key)
+    return pb.ListDatasetsResponse(datasets=page, next_page_token=token, total_size=total[0] if total else 0)
+
+
+def _key(dataset: dataset_pb2.Dataset) -> paging.Key:
+    return [dataset.uploaded_at.ToMicroseconds(), dataset.dataset_id]
+
+
+def listed(connection: Connection) -> set[str]:
+    """Ids of all datasets that are not deleted."""
+    return {row[0] for row in connection.execute("SELECT id FROM datasets WHERE deleted_at IS NULL").fetchall()}
+
+
+def without_dataset(connection: Connection, digests: Collection[str]) -> set[str]:
+    """Those of the shards that no dataset has."""
+    found = connection.execute(
+        "SELECT digest FROM (SELECT unnest($digests::BLOB[]) AS digest) ANTI JOIN dataset_shards USING (digest)",
+        {"digests": [bytes.fromhex(digest) for digest in digests]},
+    ).fetchall()
+    return {bytes(digest).hex() for (digest,) in found}

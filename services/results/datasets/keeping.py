@@ -1,0 +1,45 @@
+"""Wires what keeps datasets."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services.bus import Bus, Datasets
+from services.results import visibility
+from services.results.database import Database
+from services.results.datasets.collecting import Collector
+from services.results.datasets.deleting import Deletions, live_jobs
+from services.results.datasets.holding import Holding
+from services.results.datasets.limits import UploadLimits
+from services.results.datasets.servicer import DatasetServicer
+from services.results.datasets.uploading import Uploads
+
+
+class KeptDatasets:
+    """The datasets of one results service: `reconcile` first, then serve `servicer` while `run` runs."""
+
+    def __init__(
+        self,
+        connection: Bus,
+        store: Datasets,
+        database: Database,
+        limits: UploadLimits,
+        reads: str = visibility.OPEN,
+    ) -> None:
+        holding = Holding()
+        self.collector = Collector(store, database, holding)
+        self.deletions = Deletions(
+            store, database, self.collector, lambda dataset_id: live_jobs(connection, dataset_id)
+        )
+        self.uploads = Uploads(store, database, holding, self.collector, limits)
+        self.servicer = DatasetServicer(
+            connection, store, database, self.uploads, self.deletions, self.collector, reads
+        )
+
+    async def reconcile(self) -> None:
+        """Brings the index to what is stored. Raises UnavailableError without NATS."""
+        self.deletions.resume(await self.collector.reconcile())
+
+    async def run(self) -> None:
+        """Ends deletions that were cut short and clears up, until cancelled."""
+        await asyncio.gather(self.collector.run(), self.deletions.run())

@@ -1,0 +1,30 @@
+"""What can be wrong with an upload, and how it is quoted."""
+
+from __future__ import annotations
+
+_SHOWN = 60
+
+
+class WrongRowError(Exception):
+    """The row cannot be kept. `reason` says what is wrong and what to do."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RefusedError(Exception):
+    """Nothing of the file can be kept. `field` is the option at fault, or empty."""
+
+    def __init__(self, reason: str, field: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.field = field
+
+
+def quoted(value: object, most: int = _SHOWN) -> str:
+    """A text or another value of the file for a sentence: cut, on one line, and nothing that cannot be shown."""
+    text = value if isinstance(value, str) else repr(value)
+    cut = text[:most].encode("utf-8", "replace").decode()
+    shown = "".join(each if each.isprintable() else "�" for each in cut)
+    return f'"{shown}…"' if len(text) > most else f'"{shown}"'

@@ -1,0 +1,173 @@
+"""The forms that a row can have, each as a way from what the file holds to what is kept."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from services.results.datasets.reading import messages, sampling
+from services.results.datasets.reading.faults import WrongRowError, quoted
+from services.results.datasets.reading.paths import has, value_at
+from services.results.datasets.reading.scoring import References
+from services.results.datasets.reading.strict_json import dump
+from services.results.datasets.reading.tally import Tally
+from services.results.datasets.reading.template import Template
+from touchstone.v1.dataset_pb2 import DatasetRow
+
+_METHOD, _URL = "POST", "/v1/chat/completions"
+_OWN_ID = "custom_id"
+_ID_BYTES = 512
+_METADATA_BYTES = 64 * 1024
+_NAME_CHARACTERS = 200
+_TWICE_CHARACTERS = 1000
+"""A column that the template puts in whole is not kept as metadata beside the message where it is longer."""
+
+
+class Form(Protocol):
+    def row(self, values: dict[str, Any]) -> DatasetRow:
+        """The row, with an empty custom_id where it brings none. Raises WrongRowError."""
+        ...
+
+
+class BatchLines:
+    """Lines of an OpenAI batch: custom_id, method, url, body. "reference" and "metadata" may stand beside them; what
+    else does, and the body's own "metadata", is metadata too."""
+
+    def __init__(self, references: References, tally: Tally) -> None:
+        self._references = references
+        self._tally = tally
+
+    def row(self, values: dict[str, Any]) -> DatasetRow:
+        if values.pop("method", None) != _METHOD:
+            raise WrongRowError(f'"method" must be "{_METHOD}".')
+        if values.pop("url", None) != _URL:
+            raise WrongRowError(f'"url" must be "{_URL}"; no other is asked.')
+        body = values.pop("body", None)
+        if not isinstance(body, dict):
+            raise WrongRowError('"body" is no object. Put the request with its "messages" there.')
+        if values.get(_OWN_ID) is None:
+            raise WrongRowError('There is no "custom_id". Give every line one of its own.')
+        row = DatasetRow(custom_id=_custom_id(values.pop(_OWN_ID)))
+        messages.converse(row, body.pop("messages", None))
+        if isinstance(model := body.pop("model", None), str):
+            self._tally.note_model(model[:_NAME_CHARACTERS])
+        notes = body.pop("metadata", None)
+        sampling.ask_for(row, body)
+        own = values.pop("metadata", None)
+        metadata = _joined(_joined(values, own), notes)
+        _keep(row, metadata, self._references, self._tally)
+        return row
+
+
+class PlainLines:
+    """Lines with "prompt" or "messages", and perhaps "reference", "metadata", a request's fields, "extra" with
+    further ones, and an id. What else stands there is metadata."""
+
+    def __init__(self, references: References, tally: Tally, id_field: str) -> None:
+        self._references = references
+        self._tally = tally
+        self._id_field = id_field
+
+    def row(self, values: dict[str, Any]) -> DatasetRow:
+        row = DatasetRow(custom_id=_taken_id(values, self._id_field))
+        prompt, conversation = values.pop("prompt", None), values.pop("messages", None)
+        if prompt is None and conversation is None:
+            raise WrongRowError(
+                'The line has no "prompt" and no "messages". Add one, or upload with a template that makes messages of '
+                "columns."
+            )
+        if prompt is not None and conversation is not None:
+            raise WrongRowError('The line has "prompt" and "messages". Keep one of them.')
+        if conversation is None:
+            messages.ask(row, prompt)
+        else:
+            messages.converse(row, conversation)
+        fields = _object(values.pop("extra", None), "extra")
+        for name in [name for name in values if sampling.is_field(name)]:
+            if name in fields:
+                raise WrongRowError(f'{quoted(name)} stands in "extra" and beside it. Keep one of them.')
+            fields[name] = values.pop(name)
+        sampling.ask_for(row, fields)
+        if isinstance(model := values.pop("model", None), str):
+            self._tally.note_model(model[:_NAME_CHARACTERS])
+        own = values.pop("metadata", None)
+        _keep(row, _joined(values, own), self._references, self._tally)
+        return row
+
+
+class Columns:
+    """Objects of any columns, of which the template makes messages. All columns but the id's and "reference" are
+    metadata, too."""
+
+    def __init__(self, template: Template, references: References, tally: Tally, id_field: str) -> None:
+        self._template = template
+        self._references = references
+        self._tally = tally
+        self._id_field = id_field
+
+    def row(self, values: dict[str, Any]) -> DatasetRow:
+        row = DatasetRow()
+        self._template.fill(row, values)
+        row.custom_id = _taken_id(values, self._id_field)
+        for name in self._template.names:
+            if isinstance(text := values.get(name), str) and len(text) > _TWICE_CHARACTERS:
+                del values[name]
+        _keep(row, values, self._references, self._tally)
+        return row
+
+
+def _taken_id(values: dict[str, Any], field: str) -> str:
+    """Takes the id out of the values; "" where there is none and none was promised."""
+    value = values.pop(field or _OWN_ID, None)
+    if value is None or value == "":
+        if field:
+            raise WrongRowError(f"The row has no {quoted(field)}, which is to hold its id.")
+        return ""
+    return _custom_id(value)
+
+
+def _custom_id(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise WrongRowError(f"The row's id is {quoted(value, 20)}; it must be a text or a whole number.")
+    if not 0 < len(value.encode()) <= _ID_BYTES:
+        raise WrongRowError(f"The row's id has {len(value.encode()):,} bytes; it may have 1 to {_ID_BYTES}.")
+    return value
+
+
+def _object(value: Any, name: str) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise WrongRowError(f'"{name}" is no object. Give names and values in it.')
+    return value or {}
+
+
+def _joined(one: dict[str, Any], other: Any) -> dict[str, Any]:
+    """Metadata of two places. Raises WrongRowError for a name with a value in each."""
+    further = _object(other, "metadata")
+    if not one or not further:
+        return one or further
+    for name in one:
+        if name in further:
+            raise WrongRowError(f'{quoted(name)} stands in "metadata" and beside it. Keep one of them.')
+    return one | further
+
+
+def _keep(row: DatasetRow, metadata: dict[str, Any], references: References, tally: Tally) -> None:
+    """Puts metadata and reference into the row. A reference of another name stays in the metadata, where a job that is
+    scored otherwise can find it."""
+    if references.field in ("", "reference"):
+        row.reference = references.of(metadata.pop("reference", None))
+    else:
+        row.reference = references.of(value_at(metadata, references.field) if has(metadata, references.field) else None)
+    if not metadata:
+        return
+    text = dump(metadata)
+    if len(text) > _METADATA_BYTES or len(text.encode()) > _METADATA_BYTES:
+        raise WrongRowError(
+            f"The row's metadata has more than {_METADATA_BYTES:,} bytes. Leave out columns that are not needed."
+        )
+    for name in metadata:
+        if len(name) > _NAME_CHARACTERS:
+            raise WrongRowError(f"The name {quoted(name, 20)} has over {_NAME_CHARACTERS} characters. Shorten it.")
+    row.metadata = text
+    tally.note_names(list(metadata))

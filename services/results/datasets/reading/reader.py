@@ -1,0 +1,195 @@
+"""An upload from its first byte to the last frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, frame
+from services.results.datasets.reading.custom_ids import CustomIds
+from services.results.datasets.reading.decoding import Decoded
+from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines
+from services.results.datasets.reading.lines import Numbered, numbered
+from services.results.datasets.reading.paths import has
+from services.results.datasets.reading.scoring import References
+from services.results.datasets.reading.shards import Sharder
+from services.results.datasets.reading.tables import NO_ROWS, CsvObjects, Values, json_objects
+from services.results.datasets.reading.tally import Tally
+from services.results.datasets.reading.template import Template
+from touchstone.v1.dataset_pb2 import BadLine, Dataset, DatasetOptions, DatasetRow
+
+SHOWN_LINES = 100
+_REASON_CHARACTERS = 300
+_HEAD_LINES = 100
+_LINES_A_ROW = 5
+"""Lines that a file may have for each row, blank ones among them."""
+_ROWS_A_LOOK = 64
+"""Rows between two looks at the processor time."""
+
+Emit = Callable[[bytes], None]
+
+
+def read(pieces: Iterable[bytes], options: DatasetOptions, limits: Limits, emit: Emit) -> None:
+    """Reads the file and gives `emit` the frames. Never raises for what is in the file or the options."""
+    try:
+        _Reading(options, limits, emit).run(iter(pieces))
+    except RefusedError as refused:
+        emit(Refusal(refused.reason, refused.field).frame())
+
+
+class _Reading:
+    def __init__(self, options: DatasetOptions, limits: Limits, emit: Emit) -> None:
+        self._options = options
+        self._limits = limits
+        self._emit = emit
+        self._tally = Tally()
+        self._ids = CustomIds()
+        self._sharder = Sharder()
+        self._references = References(options.scoring)
+        self._template = Template.parse(options.template) if options.template else None
+        self._bad: list[BadLine] = []
+        self._bad_total = 0
+        self._number = 0
+        """Of the row, from 1."""
+
+    def run(self, pieces: Iterator[bytes]) -> None:
+        decoded = Decoded(pieces, self._limits)
+        lines = numbered(decoded, self._limits.rows * _LINES_A_ROW)
+        format_, values = self._values(lines)
+        form = self._form(format_)
+        for number, found in values:
+            self._number += 1
+            if self._number > self._limits.rows:
+                raise RefusedError(f"The file has more than {self._limits.rows:,} rows. Upload it in parts.")
+            if self._number % _ROWS_A_LOOK == 0 and time.process_time() > self._limits.cpu_s:
+                raise RefusedError(
+                    f"The file takes more than {self._limits.cpu_s:,} s of work. Upload it in parts, or make its "
+                    "template and references simpler."
+                )
+            try:
+                if isinstance(found, WrongRowError):
+                    raise found
+                self._keep(number, form.row(found))
+            except WrongRowError as wrong:
+                self._note(number, wrong.reason)
+        self._end(format_, decoded.bytes)
+
+    # -- what the file is ------------------------------------------------------------------------------------------
+
+    def _values(self, lines: Numbered) -> tuple[Dataset.Format, Values]:
+        format_ = self._options.format
+        if format_ not in Dataset.Format.values():
+            raise RefusedError("format may be batch, lines, columns, csv or hub.", "format")
+        if format_ == Dataset.FORMAT_UNSPECIFIED and _is_csv(self._options.name):
+            format_ = Dataset.FORMAT_CSV
+        if format_ == Dataset.FORMAT_CSV:
+            table = CsvObjects(lines)
+            self._check_header(table.header)
+            return format_, iter(table)
+        values = json_objects(_whole_objects(lines))
+        # The first line that is an object tells the form: a broken one before it makes not every other wrong.
+        head: list[tuple[int, dict[str, Any] | WrongRowError]] = []
+        for number, found in islice(values, _HEAD_LINES):
+            head.append((number, found))
+            if not isinstance(found, WrongRowError):
+                break
+        if not head:
+            raise RefusedError(NO_ROWS)
+        return format_ or self._told_by(head[-1][1]), chain(head, values)
+
+    def _told_by(self, first: dict[str, Any] | WrongRowError) -> Dataset.Format:
+        if self._template is not None:
+            return Dataset.FORMAT_COLUMNS
+        if not isinstance(first, WrongRowError) and ("body" in first or {"method", "url"} <= first.keys()):
+            return Dataset.FORMAT_BATCH
+        return Dataset.FORMAT_LINES
+
+    def _check_header(self, header: list[str]) -> None:
+        """What every row would lack is said once."""
+        columns = dict.fromkeys(header, "")
+        wanted = [("template", name) for name in (self._template.names if self._template else ())]
+        wanted.append(("custom_id_field", self._options.custom_id_field))
+        wanted.append(("scoring.reference_field", self._references.field))
+        for field, name in wanted:
+            if name and not has(columns, name):
+                shown = ", ".join(quoted(column, 20) for column in header[:10])
+                raise RefusedError(f"The file has no column {quoted(name)}. Its columns: {shown}.", field)
+
+    def _form(self, format_: Dataset.Format) -> Form:
+        id_field = self._options.custom_id_field
+        if format_ in (Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES) and self._template is not None:
+            raise RefusedError("Lines with messages of their own take no template. Leave it out.", "template")
+        if format_ == Dataset.FORMAT_BATCH:
+            if id_field not in ("", "custom_id"):
+                raise RefusedError('Batch lines have their id in "custom_id". Leave the field out.', "custom_id_field")
+            return BatchLines(self._references, self._tally)
+        if format_ == Dataset.FORMAT_LINES:
+            return PlainLines(self._references, self._tally, id_field)
+        template = self._template or Template.parse("")
+        return Columns(template, self._references, self._tally, id_field)
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def _keep(self, line: int, row: DatasetRow) -> None:
+        own = row.custom_id
+        row.custom_id = own or f"row-{self._number}"
+        if earlier := self._ids.add(row.custom_id, line):
+            if own:
+                raise WrongRowError(f"The id {quoted(own)} is already on line {earlier:,}. Give each row its own.")
+            raise WrongRowError(
+                f'The row has no id, and line {earlier:,} has "{row.custom_id}", which it would get. Give it one.'
+            )
+        shard = self._sharder.add(row)
+        self._tally.add(row)
+        if shard is not None and not self._bad_total:
+            self._emit(shard.frame())
+
+    def _note(self, line: int, reason: str) -> None:
+        self._bad_total += 1
+        if len(self._bad) < SHOWN_LINES:
+            self._bad.append(BadLine(line=line, reason=reason[:_REASON_CHARACTERS]))
+
+    def _end(self, format_: Dataset.Format, size: int) -> None:
+        if self._bad_total:
+            self._emit(BadLines(self._bad, self._bad_total).frame())
+            return
+        if not self._number:
+            raise RefusedError(NO_ROWS)
+        field = self._references.field
+        if field and not self._tally.rows_with_reference:
+            known = ", ".join(quoted(name, 20) for name in self._tally.names[:10])
+            raise RefusedError(
+                f"No row has {quoted(field)}, which is to hold the reference. Rows have {known or 'no metadata'}.",
+                "scoring.reference_field",
+            )
+        shard = self._sharder.rest()
+        if shard is not None:
+            self._emit(shard.frame())
+        dataset = self._tally.dataset()
+        dataset.format, dataset.bytes, dataset.digest = format_, size, self._sharder.digest
+        self._emit(frame(Kind.DATASET, dataset.SerializeToString()))
+
+
+def _is_csv(name: str) -> bool:
+    path = PurePosixPath(name.lower())
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix == ".csv"
+
+
+def _whole_objects(lines: Numbered) -> Numbered:
+    """The lines, once the first of them shows that a row is a line. Raises RefusedError for other JSON."""
+    for number, line in lines:
+        text = b"?" if isinstance(line, WrongRowError) else line.strip()
+        if not text:
+            continue
+        if text == b"{" or text.startswith(b"["):
+            raise RefusedError(
+                "The file is one JSON value over several lines, or one array. Write each row as an object on a line of "
+                "its own (JSON Lines)."
+            )
+        yield number, line
+        break
+    yield from lines

@@ -1,0 +1,101 @@
+"""JSON as other readers of the row will take it: UTF-8, finite numbers, no name twice, no NUL, no half characters."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NoReturn
+
+from services.results.datasets.reading.faults import WrongRowError, quoted
+
+MOST_DEPTH = 32
+_BOM = b"\xef\xbb\xbf"
+
+
+def utf8(line: bytes) -> str:
+    """Raises WrongRowError."""
+    try:
+        return line.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        raise WrongRowError(
+            f"Byte {error.start + 1:,} of the line, 0x{line[error.start]:02X}, is not UTF-8. Save the file as UTF-8."
+        ) from error
+
+
+def parse(line: bytes) -> Any:
+    """The line's value. Raises WrongRowError."""
+    text = utf8(line)
+    try:
+        value = _decode(text)
+    except RecursionError as error:
+        raise _too_deep() from error
+    except json.JSONDecodeError as error:
+        raise WrongRowError(f"The line is not JSON: {error.msg} at character {error.pos + 1:,}.") from error
+    except ValueError as error:  # Python reads no number of over 4,300 digits
+        raise WrongRowError("The line holds a number with too many digits. Write it as a text.") from error
+    # Few lines have what could be wrong, and looking through every value takes longer than parsing.
+    if "\\u0000" in text or "\\ud" in text or "\\uD" in text or text.count("{") + text.count("[") > MOST_DEPTH:
+        _look_through(value)
+    return value
+
+
+def dump(value: Any) -> str:
+    """The value as JSON without needless space; of what `parse` gave, always possible."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise WrongRowError(f"The name {quoted(name)} stands twice in one object. Keep one of them.")
+            seen.add(name)
+    return made
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise WrongRowError(f"The number {quoted(text, 20)} is too large. Write it as a text.")
+    return value
+
+
+def _constant(text: str) -> NoReturn:
+    raise WrongRowError(f"{text} is not JSON. Write null or leave it out.")
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant).decode
+
+
+def _too_deep() -> WrongRowError:
+    return WrongRowError(f"The line nests more than {MOST_DEPTH} objects and arrays. Make it flatter.")
+
+
+def _look_through(value: Any) -> None:
+    # Iterators, so that a line of a million values takes no room for a second time.
+    inside: list[Iterator[Any]] = [iter((value,))]
+    while inside:
+        for each in inside[-1]:
+            if isinstance(each, str):
+                _check_text(each)
+            elif isinstance(each, dict | list):
+                if len(inside) > MOST_DEPTH:
+                    raise _too_deep()
+                inside.append(chain(each, each.values()) if isinstance(each, dict) else iter(each))
+                break
+        else:
+            inside.pop()
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise WrongRowError("A text holds the NUL character (\\u0000). Remove it.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ord(text[error.start])
+        raise WrongRowError(f"A text holds half a character (\\u{half:04x}). Remove it.") from error

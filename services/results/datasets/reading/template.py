@@ -1,0 +1,122 @@
+"""Messages from columns: `{{column}}` and `{{column.field}}` stand for a row's values, and nothing else is interpreted.
+
+A template that is a JSON array gives messages, any other one user message. It is taken apart before any value is put
+in, so that no value can end a message or begin another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.reading.lines import MOST_BYTES
+from services.results.datasets.reading.messages import MOST_MESSAGES, ROLES
+from services.results.datasets.reading.paths import value_at
+from services.results.datasets.reading.strict_json import dump
+from touchstone.v1.dataset_pb2 import DatasetRow
+
+_MOST_TEMPLATE_BYTES = 64 * 1024
+_NAME_CHARACTERS = 200
+"""No longer than names of metadata: what has thousands of dots is looked for in as many ways in every row."""
+_PLACE = re.compile(r"\{\{([^{}]*)\}\}")
+_ARRAY = re.compile(r"\s*\[\s*(\{(?!\{)|\])")
+"""How JSON messages begin: "[INST]" and "[{{column}}]" are texts."""
+_COLUMNS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """For each message its role, and its texts and names in turn: text, name, text, …, text."""
+
+    messages: tuple[tuple[str, tuple[str, ...]], ...]
+    names: tuple[str, ...]
+    """Every name in it, once."""
+
+    @classmethod
+    def parse(cls, text: str) -> Template:
+        """Raises RefusedError."""
+        if not text.strip():
+            raise RefusedError("Columns need a template that makes a prompt of them, such as {{question}}.", "template")
+        if len(text.encode()) > _MOST_TEMPLATE_BYTES:
+            raise RefusedError(f"The template has more than {_MOST_TEMPLATE_BYTES:,} bytes. Shorten it.", "template")
+        if "\0" in text:
+            raise RefusedError("The template holds the NUL character. Remove it.", "template")
+        messages = tuple(
+            (role, tuple(part.strip() if place % 2 else part for place, part in enumerate(_PLACE.split(content))))
+            for role, content in (_array(text) if _ARRAY.match(text) else [("user", text)])
+        )
+        names = tuple(dict.fromkeys(name for _, parts in messages for name in parts[1::2]))
+        if not names and any("{{" in content for _, (content, *_) in messages):
+            raise RefusedError("The template opens {{ and does not close it. Write }} after the name.", "template")
+        if not names:
+            raise RefusedError("The template names no column, so every row would ask the same.", "template")
+        if "" in names:
+            raise RefusedError("The template has {{}} without a column's name in it.", "template")
+        if longest := next((name for name in names if len(name) > _NAME_CHARACTERS), ""):
+            raise RefusedError(
+                f"The template names {quoted(longest, 20)}, over {_NAME_CHARACTERS} characters. Rename the column.",
+                "template",
+            )
+        return cls(messages, names)
+
+    def fill(self, row: DatasetRow, values: Mapping[str, Any]) -> None:
+        """Adds the row's messages. Raises WrongRowError for a missing column, and where they would be too long."""
+        texts = {name: _text(values, name) for name in self.names}
+        # Counted before anything is put together: a short template can name a long column a thousand times.
+        size = sum(
+            len(texts[part]) if place % 2 else len(part)
+            for _, parts in self.messages
+            for place, part in enumerate(parts)
+        )
+        if size > MOST_BYTES:
+            raise WrongRowError(f"The messages would have {size:,} characters; it may be {MOST_BYTES:,}. Shorten them.")
+        blank = True
+        for role, parts in self.messages:
+            content = "".join(texts[part] if place % 2 else part for place, part in enumerate(parts))
+            row.messages.add(role=role, content=content)
+            blank = blank and not content.strip()
+        if blank:
+            raise WrongRowError("The messages hold no text: the template's columns are empty here.")
+
+
+def _array(text: str) -> list[tuple[str, str]]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(
+            f"The template begins as a JSON array of messages and is not JSON: {quoted(str(error), 80)[1:-1]}.",
+            "template",
+        ) from error
+    if not found or len(found) > MOST_MESSAGES:
+        raise RefusedError(f"A template has 1 to {MOST_MESSAGES:,} messages.", "template")
+    messages = []
+    for message in found:
+        if not isinstance(message, dict) or set(message) != {"role", "content"}:
+            raise RefusedError('Every message of a template is {"role": …, "content": …}.', "template")
+        if message["role"] not in ROLES or not isinstance(message["content"], str):
+            raise RefusedError(f"A message's role may be {', '.join(ROLES)}, and its content is a text.", "template")
+        try:
+            message["content"].encode()
+        except UnicodeEncodeError as error:
+            raise RefusedError("The template holds half a character. Remove it.", "template") from error
+        messages.append((message["role"], message["content"]))
+    return messages
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    try:
+        value = value_at(values, name)
+    except KeyError as error:
+        known = ", ".join(quoted(column, 20) for column in list(values)[:_COLUMNS_SHOWN])
+        more = ", …" if len(values) > _COLUMNS_SHOWN else ""
+        raise WrongRowError(
+            f"The row has no {quoted(name)}, which the template names. It has {known or 'no columns'}{more}."
+        ) from error
+    if isinstance(value, str):
+        return value
+    # A missing value reads as an empty cell does.
+    return "" if value is None else dump(value)

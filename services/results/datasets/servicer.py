@@ -1,0 +1,110 @@
+"""DatasetService over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+from services import rpc
+from services.bus import Bus, Datasets, read_split
+from services.errors import InvalidRequestError, PermissionDeniedError
+from services.results import visibility
+from services.results.database import Connection, Database
+from services.results.datasets import index, names, preview
+from services.results.datasets.collecting import Collector
+from services.results.datasets.deleting import Deletions
+from services.results.datasets.uploading import Uploads
+from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc
+from touchstone.v1 import dataset_service_pb2 as pb
+
+_CLEARED_S = 5.0
+
+
+class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
+    """`reads` is that of the settings. Anybody may upload; a dataset's owner or an admin deletes it."""
+
+    def __init__(
+        self,
+        connection: Bus,
+        store: Datasets,
+        database: Database,
+        uploads: Uploads,
+        deletions: Deletions,
+        collector: Collector,
+        reads: str = visibility.OPEN,
+    ) -> None:
+        self._bus = connection
+        self._store = store
+        self._database = database
+        self._uploads = uploads
+        self._deletions = deletions
+        self._collector = collector
+        self._reads = reads
+
+    async def UploadDataset(
+        self, request_iterator: AsyncIterator[pb.UploadDatasetRequest], context: Any
+    ) -> pb.UploadDatasetResponse:
+        first = await anext(request_iterator, None)
+        if first is None:
+            raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
+        asked = names.checked(first.options, rpc.identity())
+        async with self._uploads.place(asked.owner):
+            dataset = await self._uploads.keep(asked, _pieces(first, request_iterator))
+        return pb.UploadDatasetResponse(dataset=dataset)
+
+    async def CreateHubDataset(self, request: pb.CreateHubDatasetRequest, context: Any) -> pb.CreateHubDatasetResponse:
+        if not request.source.dataset or not request.source.split:
+            raise InvalidRequestError("Name the Hub dataset and its split.", "source")
+        if request.limit < 0:
+            raise InvalidRequestError("limit is a number of rows, or 0 for all.", "limit")
+        asked = names.checked_hub(request.options, request.source, rpc.identity())
+        async with self._uploads.place(asked.owner), read_split(self._bus, request) as split:
+            dataset = await self._uploads.keep(asked, split.pieces, split.source)
+        return pb.CreateHubDatasetResponse(dataset=dataset)
+
+    async def GetDataset(self, request: pb.GetDatasetRequest, context: Any) -> pb.GetDatasetResponse:
+        visible = visibility.of_caller(self._reads)
+
+        def ask(connection: Connection) -> pb.GetDatasetResponse:
+            return pb.GetDatasetResponse(
+                dataset=index.get(connection, request.dataset_id, visible),
+                live_jobs=index.live_jobs(connection, request.dataset_id),
+            )
+
+        return await self._database.read(ask)
+
+    async def ListDatasets(self, request: pb.ListDatasetsRequest, context: Any) -> pb.ListDatasetsResponse:
+        visible = visibility.of_caller(self._reads)
+        return await self._database.read(lambda c: index.list_datasets(c, request, visible))
+
+    async def ListDatasetRows(self, request: pb.ListDatasetRowsRequest, context: Any) -> pb.ListDatasetRowsResponse:
+        await self._visible(request.dataset_id)
+        return await preview.list_rows(self._store, request)
+
+    async def DeleteDataset(self, request: pb.DeleteDatasetRequest, context: Any) -> pb.DeleteDatasetResponse:
+        dataset = await self._visible(request.dataset_id)
+        caller = rpc.identity()
+        if not caller.is_admin and caller.user != dataset.owner:
+            raise PermissionDeniedError(
+                f"Dataset {dataset.dataset_id} belongs to {dataset.owner}. Its owner or an admin may delete it."
+            )
+        await self._deletions.delete(dataset.dataset_id)
+        # It is deleted; so that its room is free for who deleted it for that, its shards are waited for, but not long.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLEARED_S):
+                await self._collector.collected()
+        return pb.DeleteDatasetResponse()
+
+    async def _visible(self, dataset_id: str) -> dataset_pb2.Dataset:
+        """Raises NotFoundError for a dataset that is not for the caller to see."""
+        visible = visibility.of_caller(self._reads)
+        return await self._database.read(lambda c: index.get(c, dataset_id, visible))
+
+
+async def _pieces(first: pb.UploadDatasetRequest, rest: AsyncIterator[pb.UploadDatasetRequest]) -> AsyncIterator[bytes]:
+    if first.data:
+        yield first.data
+    async for request in rest:
+        yield request.data

@@ -1,0 +1,127 @@
+"""An upload from its first byte to the dataset: shards, then the manifest, from which on it exists, then the index."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AbstractAsyncContextManager, aclosing
+from datetime import UTC, datetime
+from functools import partial
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from services.bus import Datasets
+from services.errors import DeadlineError
+from services.results.database import Database
+from services.results.datasets import child, index
+from services.results.datasets.collecting import Collector
+from services.results.datasets.frames import Shard
+from services.results.datasets.holding import Holding, Upload
+from services.results.datasets.limits import UploadLimits
+from services.results.datasets.places import Places
+from touchstone.v1 import dataset_pb2, suite_pb2
+
+log = logging.getLogger(__name__)
+
+
+class Uploads:
+    """Keeps files as datasets, some at once."""
+
+    def __init__(
+        self, store: Datasets, database: Database, holding: Holding, collector: Collector, limits: UploadLimits
+    ) -> None:
+        self._store = store
+        self._database = database
+        self._holding = holding
+        self._collector = collector
+        self._limits = limits
+        self._places = Places(limits.at_once, limits.wait_s)
+
+    def place(self, owner: str) -> AbstractAsyncContextManager[None]:
+        """One of the places for uploads. Raises LimitReachedError as `Places.of`."""
+        return self._places.of(owner)
+
+    async def keep(
+        self,
+        asked: dataset_pb2.DatasetOptions,
+        pieces: AsyncIterator[bytes],
+        source: suite_pb2.DataSource | None = None,
+    ) -> dataset_pb2.Dataset:
+        """Reads and stores a file, whole or not at all; `asked` has a checked name and an owner. Call it in a `place`.
+
+        Raises what `child.read` raises, DeadlineError when it takes too long as a whole, LimitReachedError when the
+        store is full, UnavailableError without NATS.
+        """
+        began = time.monotonic()
+        dataset_id = f"ds_{uuid.uuid4().hex}"
+        kept = False
+        try:
+            with self._holding.upload() as held:
+                manifest = await self._in_time(self._stored(asked, pieces, held))
+                _complete(manifest.dataset, dataset_id, asked, source)
+                await self._store.put_manifest(manifest)
+                now = datetime.now(UTC).replace(tzinfo=None)
+                await self._database.write(partial(index.add, manifest=manifest, now=now))
+                kept = True
+        finally:
+            if not kept:
+                self._collector.give_up(dataset_id)
+        dataset = manifest.dataset
+        log.info(
+            "kept %s of %s: %d rows, %d bytes in %.1f s",
+            dataset_id,
+            dataset.owner,
+            dataset.rows,
+            dataset.bytes,
+            time.monotonic() - began,
+        )
+        return dataset
+
+    async def _in_time(self, stored: Awaitable[dataset_pb2.DatasetManifest]) -> dataset_pb2.DatasetManifest:
+        """A client that sends a byte now and then would keep its place for ever."""
+        try:
+            async with asyncio.timeout(self._limits.whole_s) as limit:
+                return await stored
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise DeadlineError(
+                f"The upload took more than {self._limits.whole_s:,.0f} s. Compress it with gzip, or send it in parts."
+            ) from error
+
+    async def _stored(
+        self, asked: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes], held: Upload
+    ) -> dataset_pb2.DatasetManifest:
+        """Stores the shards."""
+        manifest = dataset_pb2.DatasetManifest()
+        async with aclosing(child.read(asked, pieces, self._limits.file, self._limits.idle_s)) as reading:
+            async for part in reading:
+                if isinstance(part, Shard):
+                    digest = part.digest.hex()
+                    held.hold(digest)
+                    await self._store.put_shard(digest, part.data)
+                    manifest.shards.add(digest=digest, rows=part.rows, bytes=len(part.data))
+                else:
+                    manifest.dataset.CopyFrom(part)
+        return manifest
+
+
+def _complete(
+    dataset: dataset_pb2.Dataset,
+    dataset_id: str,
+    asked: dataset_pb2.DatasetOptions,
+    source: suite_pb2.DataSource | None,
+) -> None:
+    """Fills in what the rows do not tell."""
+    dataset.dataset_id = dataset_id
+    dataset.name, dataset.owner, dataset.project_id = asked.name, asked.owner, asked.project_id
+    dataset.template, dataset.is_file = asked.template, asked.is_file
+    dataset.scoring.CopyFrom(asked.scoring)
+    if source is not None:
+        dataset.source.CopyFrom(source)
+    now = Timestamp()
+    now.GetCurrentTime()
+    dataset.uploaded_at.CopyFrom(now)

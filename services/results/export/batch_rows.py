@@ -1,0 +1,185 @@
+"""A job's items as the output of OpenAI's Batch API: a line for each request, or a table for spreadsheets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from services.errors import InvalidRequestError
+from services.results import answer_texts, item_choice, metadata
+from services.results.database import Connection, query
+from services.results.export import item_chunks
+from services.results.export.columns import Kind, Row, Table, Value, finite
+from services.results.export.item_chunks import Found
+from services.results.export.item_rows import OUTCOME_NAMES
+from services.results.item_annotations import VERDICTS
+from services.results.item_choice import Chosen
+from services.results.job_columns import mode_of
+from services.results.rows import ERROR
+from services.results.visibility import Visibility
+from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1.results_service_pb2 import ExportRequest, ListItemsRequest
+
+MOST_METADATA_COLUMNS = 100
+
+_FAILED = "infrastructure_error"
+_DROPPED = "text_dropped"
+_DROPPED_WORDS = "The text of this answer was dropped, as the answer store was full."
+_READ = (
+    *('"custom_id"', "task", "item", "repeat", "attempt", "outcome", "response", "reasoning", "prediction"),
+    *("reference", "finish_reason", "latency_ms", "input_tokens", "output_tokens", "reasoning_tokens"),
+    *("cost_usd", "error", "served_model", "metadata"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A row of `items`, in the order of _READ."""
+
+    custom_id: str
+    task: str
+    item: int
+    repeat: int
+    attempt: int
+    outcome: int
+    response: str
+    reasoning: str
+    prediction: str
+    reference: str
+    finish_reason: str
+    latency_ms: float
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    error: str
+    served_model: str
+    metadata: str
+
+    @property
+    def name(self) -> str:
+        """Its own id, or what stands for one in a suite."""
+        return self.custom_id or f"{self.task}-{self.item}" + (f"-{self.repeat}" if self.repeat else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The job, and up to which attempt its texts were dropped."""
+
+    job: job_pb2.Job
+    dropped_attempt: int
+
+    def failure(self, answer: _Answer) -> tuple[str, str] | None:
+        """Why there is no response, as a code and in words."""
+        if answer.outcome == ERROR:
+            return _FAILED, answer.error
+        dropped = answer.attempt <= self.dropped_attempt and not answer.response
+        return (_DROPPED, _DROPPED_WORDS) if dropped else None
+
+
+def batch_output(
+    connection: Connection, request: ListItemsRequest, format_: ExportRequest.Format, visible: Visibility
+) -> Table:
+    """The items that ListItems would list, in its order. Raises as `item_choice.choose`, and InvalidRequestError for
+    another format and for answers that are no texts."""
+    if format_ not in (ExportRequest.FORMAT_JSONL, ExportRequest.FORMAT_CSV):
+        raise InvalidRequestError("Batch output is written as JSONL or CSV.", "format")
+    chosen = item_choice.choose(connection, request, visible)
+    if mode_of(chosen.job.spec) == suite_pb2.MODE_LOGLIKELIHOOD:
+        raise InvalidRequestError("A run in log-likelihood mode has no responses. Export its items.", "kind")
+    run = _Run(chosen.job, answer_texts.dropped_attempt(connection, chosen.job.job_id))
+    chunks = item_chunks.read(connection, chosen, _READ)
+    if format_ == ExportRequest.FORMAT_CSV:
+        names = _metadata_fields(connection, chosen)
+        columns = [*_CSV_COLUMNS, *((f"metadata.{name}", Kind.ANY) for name in names)]
+        return Table(columns, ([_cells(run, found, names) for found in chunk] for chunk in chunks))
+    return Table(_LINE_COLUMNS, _lines(run, chunks))
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+_LINE_COLUMNS = (
+    *(("id", Kind.TEXT), ("custom_id", Kind.TEXT)),
+    *(("response", Kind.OBJECT), ("error", Kind.OBJECT)),
+)
+
+
+def _lines(run: _Run, chunks: Iterator[list[Found]]) -> Iterator[list[Row]]:
+    for chunk in chunks:
+        yield [_line(run, _Answer(*found.values)) for found in chunk]
+
+
+def _line(run: _Run, answer: _Answer) -> Row:
+    key = sha256(f"{run.job.job_id}/{answer.task}/{answer.item}/{answer.repeat}".encode()).hexdigest()
+    failed = run.failure(answer)
+    line_id = f"batch_req_{key[:32]}"
+    if failed is not None:
+        code, message = failed
+        return line_id, answer.name, None, {"code": code, "message": message}
+    response: Value = {"status_code": 200, "request_id": f"req_{key[:32]}", "body": _body(run, answer, key)}
+    return line_id, answer.name, response, None
+
+
+def _body(run: _Run, answer: _Answer, key: str) -> Value:
+    """A chat completion. `created` is the job's: when a single answer came is not stored. `note` is no field of
+    OpenAI's; it says that a text was cut for storage, or why the provider refused."""
+    message: dict[str, Value] = {"role": "assistant", "content": answer.response}
+    if answer.reasoning:
+        message["reasoning"] = answer.reasoning
+    usage: dict[str, Value] = {
+        "prompt_tokens": answer.input_tokens,
+        "completion_tokens": answer.output_tokens,
+        "total_tokens": answer.input_tokens + answer.output_tokens,
+    }
+    if answer.reasoning_tokens:
+        usage["completion_tokens_details"] = {"reasoning_tokens": answer.reasoning_tokens}
+    body: dict[str, Value] = {
+        "id": f"chatcmpl-{key[:32]}",
+        "object": "chat.completion",
+        "created": run.job.created_at.seconds,
+        "model": answer.served_model or run.job.spec.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason or "stop"}],
+        "usage": usage,
+    }
+    return body | ({"note": answer.error} if answer.error else {})
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+_CSV_COLUMNS = (
+    *((name, Kind.TEXT) for name in ("custom_id", "status", "response", "reference")),
+    ("score", Kind.NUMBER),
+    ("prediction", Kind.TEXT),
+    ("latency_ms", Kind.NUMBER),
+    *((name, Kind.WHOLE) for name in ("input_tokens", "output_tokens")),
+    ("cost_usd", Kind.NUMBER),
+    *((name, Kind.TEXT) for name in ("error", "verdict", "corrected_answer", "note")),
+)
+
+
+def _cells(run: _Run, found: Found, names: list[str]) -> Row:
+    answer, held = _Answer(*found.values), found.annotation
+    failed = run.failure(answer)
+    values = metadata.read(answer.metadata) if names else {}
+    return [
+        answer.name,
+        OUTCOME_NAMES[answer.outcome],
+        answer.response,
+        answer.reference,
+        found.score,
+        answer.prediction,
+        finite(answer.latency_ms),
+        answer.input_tokens,
+        answer.output_tokens,
+        finite(answer.cost_usd),
+        failed[1] if failed is not None else answer.error,
+        *((VERDICTS[held.verdict], held.corrected_answer, held.note) if held is not None else ("", "", "")),
+        *(values.get(name) for name in names),
+    ]
+
+
+def _metadata_fields(connection: Connection, chosen: Chosen) -> list[str]:
+    """Names in the order in which they first appear in the chosen items."""
+    where = chosen.parameters | {"most": MOST_METADATA_COLUMNS}
+    return [name for (name,) in connection.execute(chosen.sql + query("metadata_fields"), where).fetchall()]

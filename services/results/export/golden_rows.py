@@ -1,0 +1,129 @@
+"""Answers that a person found worth learning from, as examples for fine-tuning a chat model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from services.errors import InvalidRequestError
+from services.results import item_choice, metadata
+from services.results.database import Connection
+from services.results.export import item_chunks
+from services.results.export.columns import Kind, Row, Table, Value
+from services.results.export.item_chunks import Found
+from services.results.item_choice import Chosen
+from services.results.job_columns import mode_of
+from services.results.visibility import Visibility
+from touchstone.v1 import suite_pb2
+from touchstone.v1.results_service_pb2 import Annotation, ExportRequest, ListItemsRequest
+
+RESPONSE_BYTES = 256 * 1024 - 4
+PROMPT_BYTES = 128 * 1024 - 4
+"""A longer text is, or may be, the beginning of one that an evaluator cut for storage."""
+
+_GOLDEN, _FIX = Annotation.VERDICT_GOLDEN, Annotation.VERDICT_FIX
+_READ = ("prompt", "messages", "response", "error")
+_CUT = re.compile(r"The (\w+) of \d+ bytes was cut to \d+ for storage\.")
+_ROLE = re.compile(r"(system|developer|user|assistant|tool):\n")
+_NEXT = re.compile(r"\n\n(user|assistant):\n")
+
+_MESSAGE_BYTES = 32
+"""What a message takes at most as JSON beyond what it takes in a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """The file's table, and how many annotated answers are not in it, as a text of theirs is not whole any more."""
+
+    table: Table
+    left_out: int
+
+
+def golden(
+    connection: Connection, request: ListItemsRequest, format_: ExportRequest.Format, visible: Visibility
+) -> Golden:
+    """Of the items that ListItems would list those found golden, and those with a corrected answer.
+
+    Raises as `item_choice.choose`, and InvalidRequestError for another format and for prompts that are no chats.
+    """
+    if format_ != ExportRequest.FORMAT_JSONL:
+        raise InvalidRequestError("Golden examples are written as JSONL.", "format")
+    wanted = ListItemsRequest()
+    wanted.CopyFrom(request)
+    verdicts = {_GOLDEN, _FIX} & set(request.conditions.verdicts or (_GOLDEN, _FIX))
+    if not verdicts:
+        raise InvalidRequestError("Golden examples have the verdict golden or fix.", "items.conditions.verdicts")
+    wanted.conditions.verdicts[:] = sorted(verdicts)
+    chosen = item_choice.choose(connection, wanted, visible)
+    if mode_of(chosen.job.spec) == suite_pb2.MODE_LOGLIKELIHOOD:
+        raise InvalidRequestError("A run in log-likelihood mode has no chats. Export its items.", "kind")
+    # Read twice, so that the number is known before the first byte is sent.
+    left_out = sum(row is None for rows in _rows(connection, chosen) for row in rows)
+    batches = ([row for row in rows if row is not None] for rows in _rows(connection, chosen))
+    return Golden(Table(_COLUMNS, batches), left_out)
+
+
+_COLUMNS = (("messages", Kind.OBJECT),)
+
+
+def _rows(connection: Connection, chosen: Chosen) -> Iterator[list[Row | None]]:
+    examples = chosen.job.spec.suite.shots
+    for chunk in item_chunks.read(connection, chosen, _READ):
+        yield [_row(found, in_turns=examples > 0) for found in chunk]
+
+
+def _row(found: Found, *, in_turns: bool) -> Row | None:
+    """None where the prompt or the answer is not whole."""
+    prompt, messages, response, error = found.values
+    assert found.annotation is not None
+    cut = set(_CUT.findall(error))
+    said = found.annotation.corrected_answer
+    if found.annotation.verdict == _GOLDEN:
+        said = response
+        if not response or "response" in cut or len(response.encode()) > RESPONSE_BYTES:
+            return None
+    asked = _stored_messages(messages) if messages else None
+    if asked is None:
+        if not prompt or cut & {"prompt", "messages"} or len(prompt.encode()) > PROMPT_BYTES:
+            return None
+        asked = _split(prompt) if in_turns else _single(prompt)
+    return None if asked is None else [[*asked, {"role": "assistant", "content": said}]]
+
+
+def _stored_messages(text: str) -> list[Value] | None:
+    try:
+        found = metadata.parsed(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _single(prompt: str) -> list[Value] | None:
+    """Of a prompt with one message, whatever its text looks like; another tool's has no role. None where it may have
+    several: of an uploaded row those are stored beside it unless they take too much room as JSON."""
+    several = len(_ROLE.findall(prompt)) - 1
+    if several > 0:
+        as_json = len(json.dumps(prompt, ensure_ascii=False).encode()) + _MESSAGE_BYTES * (several + 1)
+        if as_json > PROMPT_BYTES:
+            return None
+    role = _ROLE.match(prompt)
+    if role is None:
+        return [{"role": "user", "content": prompt}]
+    return [{"role": role[1], "content": prompt[role.end() :]}]
+
+
+def _split(prompt: str) -> list[Value] | None:
+    """A suite's prompt with examples: user and assistant in turns, the user last. None where that is not so, as a text
+    may look like a turn."""
+    first = _ROLE.match(prompt)
+    if first is None or first[1] != "user":
+        return None
+    parts = _NEXT.split(prompt[first.end() :])
+    messages: list[Value] = [{"role": "user", "content": parts[0]}]
+    for place in range(1, len(parts), 2):
+        if parts[place] != ("assistant", "user")[(place // 2) % 2]:
+            return None
+        messages.append({"role": parts[place], "content": parts[place + 1]})
+    return messages if len(messages) % 2 else None

@@ -1,0 +1,20 @@
+-- One job's items, to be matched with other jobs'. An unscored answer is neither right nor wrong.
+SELECT
+    rowid AS place,
+    task,
+    item,
+    repeat,
+    {key},
+    outcome <> 6 AS final,
+    coalesce(outcome = 1 AND correct >= 0.5, false) AS is_right,
+    outcome <> 6 AND correct IS NOT NULL AND NOT (outcome = 1 AND correct >= 0.5) AS is_wrong,
+    {score} AS score,
+    latency_ms,
+    input_tokens,
+    output_tokens,
+    cost_usd,
+    prediction,
+    {response} AS response,
+    {condition} AS fits
+FROM items
+WHERE job_id = ${job} AND ($task = '' OR task = $task)

@@ -1,0 +1,71 @@
+"""How a dataset's answers are scored, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from touchstone.v1 import job_pb2, scoring_pb2
+
+_SCORERS = {
+    "exact_match": "exact match",
+    "contains": "the answer contains the reference",
+    "regex": "the answer matches the reference as a pattern",
+    "choice": "choice",
+    "numeric": "number",
+    "token_f1": "F1 of tokens",
+    "rouge_l": "ROUGE-L",
+    "json": "equality of JSON fields",
+}
+_OPTIONS: dict[str, tuple[Literal["choices", "tolerance", "tolerance_is_relative", "fields"], ...]] = {
+    "choice": ("choices",),
+    "numeric": ("tolerance", "tolerance_is_relative"),
+    "json": ("fields",),
+}
+_LISTED = 6
+"""Choices and fields that are named."""
+
+
+def of_job(spec: job_pb2.JobSpec) -> scoring_pb2.Scoring:
+    """Of a job over a dataset, without options that its scorer does not read: equal ones score alike. Of another job
+    the default."""
+    work = spec.dataset
+    asked = work.scoring
+    if work.scorer and asked.scorer != work.scorer:
+        asked = scoring_pb2.Scoring(scorer=work.scorer)
+    kept = scoring_pb2.Scoring()
+    kept.CopyFrom(asked)
+    kept.scorer = asked.scorer or "exact_match"
+    for scorer, options in _OPTIONS.items():
+        for option in options if scorer != kept.scorer else ():
+            kept.ClearField(option)
+    return kept
+
+
+def words(spec: job_pb2.JobSpec) -> str:
+    """In one line; "" for a job that is not over a dataset."""
+    if not spec.HasField("dataset"):
+        return ""
+    scoring = of_job(spec)
+    said = [_SCORERS.get(scoring.scorer, scoring.scorer) + _details(scoring)]
+    if scoring.reference_field:
+        said.append(f"reference in “{scoring.reference_field}”")
+    if scoring.answer_pattern:
+        said.append(f"answer taken by “{scoring.answer_pattern}”")
+    return "; ".join(said)
+
+
+def _details(scoring: scoring_pb2.Scoring) -> str:
+    if scoring.scorer == "numeric" and scoring.tolerance:
+        share = f"{100 * scoring.tolerance:g} % of the reference"
+        return f" within {share if scoring.tolerance_is_relative else f'{scoring.tolerance:g}'}"
+    if scoring.scorer == "choice" and scoring.choices:
+        return f" of {_listed(scoring.choices)}"
+    if scoring.scorer == "json" and scoring.fields:
+        return f" {_listed(scoring.fields)}"
+    return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more

@@ -1,0 +1,152 @@
+"""A page of matched rows, with what is counted over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from services.results import item_reads, paging
+from services.results.database import Connection, query
+from services.results.side_by_side import filters
+from services.results.side_by_side.matching import Matched
+from services.results.side_by_side.word_diff import word_diff
+from touchstone.v1 import job_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+_KEY = ("task", "item", "repeat", "name")
+_COUNTS = ("all", "final", "agree", "all_right", "all_wrong", "chosen")
+_FIGURES = ("score", "only_right", "only_wrong", "latency", "input", "output", "cost", "unpriced")
+"""Of each job, as `_figures` selects them."""
+
+_Row = tuple[paging.Key, pb.SideBySideRow]
+
+
+class MovedError(Exception):
+    """Rows of `items` no longer have the numbers that they had."""
+
+
+class Page:
+    """What a request asks for. Raises InvalidRequestError for a filter or a page that cannot be."""
+
+    def __init__(self, request: pb.ListSideBySideRequest, jobs: Sequence[job_pb2.Job]) -> None:
+        self._jobs = jobs
+        self._with_diffs = request.with_diffs
+        self._size = paging.page_size(request.page_size, default=50, most=100)
+        self._filter = paging.page_filter(request)
+        after = paging.decode_token(request.page_token, self._filter, (str, int, int, str)) or 4 * (None,)
+        self._after = {f"after_{name}": value for name, value in zip(_KEY, after, strict=True)}
+        numbers = range(len(jobs))
+        self._sql = query("side_page").format(
+            chosen=filters.sql(request),
+            all_right=filters.all_right(len(jobs)),
+            all_wrong=filters.all_wrong(len(jobs)),
+            places=", ".join(f"place_{number}" for number in numbers),
+            figures=", ".join(_figures(number, len(jobs)) for number in numbers),
+        )
+
+    def read(self, connection: Connection, matched: Matched) -> pb.ListSideBySideResponse:
+        """Raises MovedError."""
+        connection.register("matched", matched.rows)
+        found = connection.execute(self._sql, self._after | {"size": self._size + 1}).fetchall()
+        connection.unregister("matched")
+        width = len(_KEY) + 1 + len(self._jobs)
+        counts = dict(zip(_COUNTS, found[0][width:], strict=False))
+        figures = found[0][width + len(_COUNTS) :]
+        places = [row[:width] for row in found if row[0] is not None]
+        rows, token = paging.fill_weighed(
+            self._rows(connection, places, matched),
+            self._size,
+            self._filter,
+            lambda row: row[0],
+            lambda row: row[1].ByteSize(),
+        )
+        return pb.ListSideBySideResponse(
+            rows=[row for _, row in rows],
+            next_page_token=token,
+            total_size=counts["chosen"],
+            count_all=counts["all"],
+            count_agree=counts["agree"],
+            count_all_right=counts["all_right"],
+            count_all_wrong=counts["all_wrong"],
+            runs=[
+                _run(job, counts["final"], figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
+                for number, job in enumerate(self._jobs)
+            ],
+        )
+
+    def _rows(self, connection: Connection, found: Sequence[Sequence[Any]], matched: Matched) -> Iterator[_Row]:
+        """Each row with its key. Diffs are made one by one: the page may be full before all are needed."""
+        columns = list(zip(*(row[len(_KEY) + 1 :] for row in found), strict=True)) or [() for _ in self._jobs]
+        stored = [
+            item_reads.read_excerpts(connection, [place for place in column if place is not None], score)
+            for column, score in zip(columns, matched.scores, strict=True)
+        ]
+        responses = _responses(connection, columns) if self._with_diffs else {}
+        for row in found:
+            task, item, repeat, name, agree, *places = row
+            items = [None if place is None else one.get(place) for one, place in zip(stored, places, strict=True)]
+            self._check(items, places, name, matched)
+            yield (
+                [task, item, repeat, name],
+                pb.SideBySideRow(
+                    custom_id=next((one.result.custom_id for one in items if one is not None), ""),
+                    task=task,
+                    item=item,
+                    repeat=repeat,
+                    items=[one or pb.StoredItem() for one in items],
+                    agree=agree,
+                    diffs=_diffs([responses.get(place) for place in places]) if self._with_diffs else [],
+                ),
+            )
+
+    def _check(
+        self, items: Sequence[pb.StoredItem | None], places: Sequence[int | None], name: str, matched: Matched
+    ) -> None:
+        for job, one, place in zip(self._jobs, items, places, strict=True):
+            if place is None:
+                continue
+            if one is None or one.job_id != job.job_id or matched.name_of(one) != name:
+                raise MovedError
+
+
+def _figures(number: int, jobs: int) -> str:
+    return f"""
+        avg(score_{number}) FILTER (all_final),
+        count(*) FILTER ({filters.only_right(number)}),
+        count(*) FILTER ({filters.only_wrong(number, jobs)}),
+        avg(latency_{number}) FILTER (all_final),
+        sum(input_{number}) FILTER (all_final)::BIGINT,
+        sum(output_{number}) FILTER (all_final)::BIGINT,
+        fsum(cost_{number}) FILTER (all_final),
+        count(*) FILTER (all_final AND cost_{number} IS NULL)"""
+
+
+def _run(job: job_pb2.Job, rows: int, values: Sequence[Any]) -> pb.SideBySideRun:
+    figures = dict(zip(_FIGURES, values, strict=True))
+    return pb.SideBySideRun(
+        job=job,
+        rows=rows,
+        mean_score=figures["score"],
+        only_right=figures["only_right"],
+        only_wrong=figures["only_wrong"],
+        mean_latency_ms=figures["latency"] or 0.0,
+        input_tokens=figures["input"] or 0,
+        output_tokens=figures["output"] or 0,
+        cost_usd=None if figures["unpriced"] else figures["cost"],
+    )
+
+
+def _diffs(responses: Sequence[str | None]) -> list[pb.WordDiff]:
+    first, *others = responses
+    return [
+        pb.WordDiff(),
+        *(pb.WordDiff() if first is None or other is None else word_diff(first, other) for other in others),
+    ]
+
+
+def _responses(connection: Connection, columns: Sequence[Sequence[int | None]]) -> Mapping[int | None, str]:
+    places = [place for column in columns for place in column if place is not None]
+    rows = connection.execute(
+        "SELECT rowid, response FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))", {"places": places}
+    ).fetchall()
+    return dict(rows)

@@ -1,0 +1,79 @@
+"""Jobs over uploaded datasets: what of one is asked, and how it is scored. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from services.errors import InvalidRequestError, NotFoundError
+from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2, suite_pb2
+
+SCORERS = ("exact_match", "contains", "regex", "choice", "numeric", "token_f1", "rouge_l", "json")
+_MOST_PATTERN = 1_000
+_MOST_NAMES = 100
+_MOST_NAME = 500
+
+
+def missing(dataset_id: str) -> NotFoundError:
+    """The error of a dataset that is not there."""
+    return NotFoundError(f"There is no dataset {dataset_id[:80]!r}. Upload it, or choose another one.")
+
+
+def vanished(work: job_pb2.DatasetWork) -> str:
+    """Why a job ends whose dataset is gone."""
+    return (
+        f"Dataset {work.name or work.dataset_id} ({work.dataset_id}) was deleted before the job was done. What was "
+        "answered is kept. Upload it again and start a new job."
+    )
+
+
+def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_rows: int) -> None:
+    """Checks the dataset's part of a spec and completes it: name, digest, and the scoring that counts.
+
+    A limit that leaves no row out becomes 0, so that equal selections read alike. `most_rows` of 0 means any number.
+    Raises NotFoundError, InvalidRequestError.
+    """
+    work = spec.dataset
+    if dataset is None:
+        raise missing(work.dataset_id)
+    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD:
+        raise InvalidRequestError("Rows of a dataset have no choices to weigh. Choose mode generate.", "spec.mode")
+    if work.limit < 0:
+        raise InvalidRequestError("limit may be 0 (all rows) or more.", "spec.dataset.limit")
+    if work.limit >= dataset.rows:
+        work.limit = 0
+    asked = work.limit or dataset.rows
+    if 0 < most_rows < asked:
+        raise InvalidRequestError(
+            f"The job would ask {asked:,} of the {dataset.rows:,} rows of {dataset.name}; a job may ask {most_rows:,}. "
+            "Set limit, or split the dataset.",
+            "spec.dataset.limit",
+        )
+    work.name, work.digest = dataset.name, dataset.digest
+    work.scoring.CopyFrom(_scoring(work, dataset.scoring))
+    work.ClearField("scorer")
+
+
+def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
+    chosen = scoring_pb2.Scoring()
+    chosen.CopyFrom(work.scoring if work.HasField("scoring") else own)
+    if work.scorer:
+        # Where the reference stands is no option of a scorer.
+        chosen = scoring_pb2.Scoring(scorer=work.scorer, reference_field=chosen.reference_field)
+    chosen.scorer = chosen.scorer or SCORERS[0]
+    if chosen.scorer not in SCORERS:
+        raise InvalidRequestError(
+            f"There is no scorer {chosen.scorer[:80]!r}. Scorers: {', '.join(SCORERS)}.", "spec.dataset.scorer"
+        )
+    if not (math.isfinite(chosen.tolerance) and chosen.tolerance >= 0):
+        raise InvalidRequestError("tolerance may be 0 or more.", "spec.dataset.scoring.tolerance")
+    if len(chosen.answer_pattern) > _MOST_PATTERN:
+        raise InvalidRequestError(
+            f"answer_pattern may have {_MOST_PATTERN:,} characters.", "spec.dataset.scoring.answer_pattern"
+        )
+    for field, names in (("choices", chosen.choices), ("fields", chosen.fields)):
+        if len(names) > _MOST_NAMES or not all(0 < len(name) <= _MOST_NAME for name in names):
+            raise InvalidRequestError(
+                f"{field} may have {_MOST_NAMES} entries of 1 to {_MOST_NAME} characters.",
+                f"spec.dataset.scoring.{field}",
+            )
+    return chosen

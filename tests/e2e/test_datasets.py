@@ -1,0 +1,156 @@
+"""Datasets in a browser: from the file to answers side by side; every page in both themes and on a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.async_api import FilePayload, Page, expect
+
+from tests.e2e.conftest import Visitor
+from tests.gateway.fake_world import World
+from touchstone.v1 import job_pb2, results_service_pb2
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HOSTILE = "<img src=x onerror=alert(1)>.jsonl"
+
+
+def file_of(rows: int, name: str = "triage.jsonl") -> FilePayload:
+    lines = [
+        {
+            "custom_id": f"case-{n}",
+            "prompt": f"Question {n}? <b>bold</b>",
+            "reference": "A",
+            "metadata": {"ward": f"w{n}"},
+        }
+        for n in range(rows)
+    ]
+    data = "\n".join(json.dumps(line) for line in lines).encode()
+    return {"name": name, "mimeType": "application/jsonl", "buffer": data}
+
+
+async def uploaded(page: Page, payload: FilePayload) -> None:
+    await page.goto("/datasets")
+    await page.locator("#file").set_input_files(payload)
+    await page.get_by_role("button", name="Upload").click()
+    await expect(page).to_have_url(re.compile(r"/datasets/ds_[0-9a-f]{32}$"))
+
+
+def live(world: World) -> list[job_pb2.Job]:
+    return [job for job in world.jobs.values() if job.state == job_pb2.Job.STATE_PENDING]
+
+
+@pytest.mark.stack
+async def test_from_an_upload_to_judged_answers_side_by_side(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    page = await visitor.page()
+    await uploaded(page, file_of(40))
+    await expect(page.locator(".preview")).to_contain_text("Question 0? <b>bold</b>")
+    await expect(page.locator("#start")).to_be_disabled()
+    await page.get_by_label("qwen2.5:7b", exact=True).check()
+    await page.get_by_label("gemini-2.5-flash", exact=True).check()
+    await page.get_by_label("Temperature").fill("0.2")
+    await page.locator("#start").click()
+    await expect(page.locator("#active tbody tr")).to_have_count(2)
+    first, second = live(world)
+    assert {first.spec.model, second.spec.model} == {"qwen2.5:7b", "gemini-2.5-flash"}
+    for job in (first, second):
+        world.start(job.job_id)
+    world.advance(first.job_id, 10)
+    bar = page.locator(f"#run-{first.job_id} progress")
+    await expect(bar).to_have_attribute("value", "10")
+    world.advance(first.job_id, 20)
+    await expect(bar).to_have_attribute("value", re.compile("^[23]0$"))
+    for job in (first, second):
+        world.finish(job.job_id)
+    await expect(page.locator("#finished tbody tr")).to_have_count(2)
+    await expect(page.locator("#active table")).to_have_count(0)
+
+    await page.get_by_role("link", name="View results").last.click()
+    await expect(page.locator("h1")).to_contain_text("triage.jsonl on")
+    await page.locator("tr.item", has_text="case-3").first.click()
+    opened = page.locator("tr.detail")
+    await expect(opened).to_contain_text("w3")
+    await page.keyboard.press("1")
+    await expect(opened).to_contain_text("golden by local")
+    await expect(page.locator("tr.item", has_text="case-3").first.locator(".judged")).to_have_text("golden")
+    await page.keyboard.press("2")
+    await opened.get_by_label("Corrected answer, for Fix").fill("The answer is A.")
+    await page.keyboard.press("Control+Enter")
+    await expect(opened).to_contain_text("fix by local")
+    (held,) = world.annotations.values()
+    assert (held.verdict, held.corrected_answer) == (results_service_pb2.Annotation.VERDICT_FIX, "The answer is A.")
+    await page.locator("#metadata_value").fill("w12")
+    await page.locator("#metadata_value").press("Enter")
+    await expect(page.locator("tr.item")).to_have_count(1)
+    await expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f-]{36}\?metadata_value=w12$"))
+
+    await page.get_by_role("link", name="triage.jsonl").first.click()
+    for box in await page.locator("#finished input[name=jobs]").all():
+        await box.check()
+    await page.get_by_role("button", name="Side by side").click()
+    await expect(page).to_have_url(re.compile(r"/side-by-side\?jobs=[0-9a-f-]{36},[0-9a-f-]{36}$"))
+    await expect(page.locator(".runs-beside tbody tr")).to_have_count(2)
+    await expect(page.locator("article").first.locator("ins").first).to_have_text("more ")
+    await page.get_by_role("link", name="More rows").click()
+    await expect(page.locator("article")).to_have_count(40)
+
+
+async def test_a_dropped_file_is_taken_and_its_bad_lines_are_told(visitor: Visitor) -> None:
+    visitor.expected = ("400",)
+    page = await visitor.page()
+    await page.goto("/datasets")
+    await page.evaluate(
+        """() => {
+          const held = new DataTransfer();
+          held.items.add(new File(['{"prompt": "a"}\\nno <b>json</b>\\n'], '<b>bad</b>.jsonl'));
+          document.getElementById('drop').dispatchEvent(new DragEvent('drop', {dataTransfer: held, bubbles: true}));
+        }"""
+    )
+    await expect(page.locator("#chosen")).to_have_text("<b>bad</b>.jsonl")
+    await page.get_by_role("button", name="Upload").click()
+    await expect(page.locator(".lines tbody tr")).to_have_text(["2The line is no JSON object."])
+    await expect(page.get_by_role("button", name="Upload")).to_be_enabled()
+    assert visitor.gateway.world.datasets == {}
+
+
+async def test_columns_open_the_template_and_are_named(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await page.goto("/datasets")
+    await expect(page.locator("#template")).to_be_hidden()
+    table = b"question,answer\n1 + 1?,2\n"
+    await page.locator("#file").set_input_files({"name": "sums.csv", "mimeType": "text/csv", "buffer": table})
+    await expect(page.locator("#template")).to_be_visible()
+    await expect(page.locator("#columns-found")).to_have_text("Columns here: question, answer.")
+
+
+async def test_a_dataset_is_deleted_after_it_is_asked(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await uploaded(page, file_of(3, HOSTILE))
+    await page.goto("/datasets")
+    await expect(page.locator(".sets tbody th")).to_have_text(HOSTILE)
+    await page.get_by_role("button", name="Delete <img").click()
+    await expect(page.get_by_text(f"Delete {HOSTILE}?")).to_be_visible()
+    await page.get_by_role("button", name="Delete the dataset").click()
+    await expect(page.locator("#datasets")).to_contain_text("No datasets yet")
+
+
+@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, True)])
+async def test_pages_of_datasets_fit_their_window(visitor: Visitor, dark: bool, phone: bool) -> None:
+    world = visitor.gateway.world
+    page = await visitor.page(dark=dark, phone=phone)
+    await uploaded(page, file_of(30, "a-name-without-any-space-" * 6 + ".jsonl"))
+    address = page.url
+    await page.get_by_label("qwen2.5:7b", exact=True).check()
+    await page.get_by_label("llama3.2:3b", exact=True).check()
+    await page.locator("#start").click()
+    await expect(page.locator("#active tbody tr")).to_have_count(2)
+    made = [job.job_id for job in live(world)]
+    for job_id in made:
+        world.finish(world.start(job_id).job_id)
+    for shown in ("/datasets", address, f"/jobs/{made[0]}", f"/side-by-side?jobs={','.join(made)}"):
+        await page.goto(shown)
+        width = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert width <= 0, f"{shown} is {width} px wider than its window"

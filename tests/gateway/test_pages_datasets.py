@@ -1,0 +1,203 @@
+"""Pages of datasets: upload without script, the list, one dataset with its runs, the form that starts them."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+import httpx
+
+from tests.gateway.gateway_server import Running
+from touchstone.v1 import dataset_pb2, job_pb2
+
+HTML = {"Accept": "text/html"}
+HOSTILE = "<img src=x onerror=alert(1)>.jsonl"
+LINES = (
+    b'{"prompt": "<script>alert(1)</script>", "reference": "a", "metadata": {"who": "<b>Ann</b>"}}\n{"prompt": "b"}\n'
+)
+
+
+async def page(gateway: Running, address: str, status: int = 200, *, part: bool = False) -> str:
+    answer = await gateway.client.get(address, headers=HTML | ({"HX-Request": "true"} if part else {}))
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+async def upload(gateway: Running, data: bytes = LINES, name: str = "rows.jsonl", **fields: str) -> httpx.Response:
+    """As the form sends it without script: the fields, then the file."""
+    parts: list[tuple[str, Any]] = [(key, (None, value)) for key, value in fields.items()]
+    return await gateway.client.post(
+        "/datasets/upload", files=[*parts, ("file", (name, data))], headers=HTML, follow_redirects=False
+    )
+
+
+async def dataset_of(gateway: Running, data: bytes = LINES, name: str = "rows.jsonl") -> dataset_pb2.Dataset:
+    answer = await upload(gateway, data, name)
+    assert answer.status_code == 303, answer.text
+    return gateway.world.datasets[answer.headers["location"].rpartition("/")[2]]
+
+
+def run_over(gateway: Running, dataset: dataset_pb2.Dataset, model: str = "qwen2.5:7b") -> job_pb2.Job:
+    work = job_pb2.DatasetWork(dataset_id=dataset.dataset_id, name=dataset.name, digest=dataset.digest)
+    made = job_pb2.JobSpec(endpoint="ollama", model=model, priority=job_pb2.PRIORITY_NORMAL, dataset=work)
+    return gateway.world.start(gateway.world.add(made, "local").job_id)
+
+
+async def test_an_upload_without_script_leads_to_the_dataset_with_its_options(gateway: Running) -> None:
+    answer = await upload(gateway, scorer="contains", reference_field="", template="")
+    made = next(iter(gateway.world.datasets.values()))
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/datasets/{made.dataset_id}")
+    assert (made.name, made.rows, made.scoring.scorer) == ("rows.jsonl", 2, "contains")
+
+
+async def test_a_refused_upload_shows_its_lines_by_number_and_reason(gateway: Running) -> None:
+    answer = await upload(gateway, b'{"prompt": "a"}\nnot json\n[1]\n')
+    assert answer.status_code == 400
+    assert '<td class="num">2</td><td>The line is no JSON object.</td>' in answer.text
+    assert '<td class="num">3</td>' in answer.text
+    assert "2 lines are wrong." in answer.text
+    assert gateway.world.datasets == {}
+
+
+async def test_names_and_rows_are_shown_as_text(gateway: Running) -> None:
+    made = await dataset_of(gateway, name=HOSTILE)
+    for address in ("/datasets", f"/datasets/{made.dataset_id}"):
+        text = await page(gateway, address)
+        assert "<img src=x" not in text
+        assert html.escape(HOSTILE) in text
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "&lt;b&gt;Ann" in text
+
+
+async def test_the_list_tells_rows_references_and_live_runs(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    run_over(gateway, made)
+    text = await page(gateway, "/datasets")
+    row = text[text.index('<th scope="row"') : text.index("</tr>", text.index('<th scope="row"'))]
+    assert '<td class="num">2</td>' in row
+    assert '<span class="tag live"><i class="dot"></i>1</span>' in row
+    assert "No dataset matches" in await page(gateway, "/datasets?query=nothing-like-it")
+
+
+async def test_a_dataset_in_use_is_kept_and_the_page_says_why(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    job = run_over(gateway, made)
+    address = f"/datasets/{made.dataset_id}/delete"
+    answer = await gateway.client.post(address, headers=HTML)
+    assert answer.status_code == 409
+    assert f"Job {job.job_id} uses the dataset." in answer.text
+    assert "Nothing was deleted." in answer.text
+    gateway.world.finish(job.job_id)
+    answer = await gateway.client.post(address, headers=HTML)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/datasets")
+    assert gateway.world.datasets == {}
+    assert "or it was deleted" in await page(gateway, f"/datasets/{made.dataset_id}", 404)
+    assert "rows.jsonl" in await page(gateway, f"/jobs/{job.job_id}"), "its runs keep its name"
+
+
+async def test_the_form_starts_a_run_for_each_model_over_all_endpoints(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    sent = {
+        "model": ["ollama|qwen2.5:7b", "gemini|gemini-2.5-flash"],
+        "limit": "1",
+        "scorer": "contains",
+        "temperature": "0.5",
+        "num_predict": "64",
+        "budget": "1.50",
+        "request_id": "form-1",
+    }
+    answer = await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/datasets/{made.dataset_id}")
+    first, second = gateway.world.specs
+    assert [(s.endpoint, s.model) for s in (first, second)] == [
+        ("ollama", "qwen2.5:7b"),
+        ("gemini", "gemini-2.5-flash"),
+    ]
+    assert (first.dataset.limit, first.dataset.scorer, first.budget_usd) == (1, "contains", 1.5)
+    assert (first.sampling.temperature, first.sampling.max_tokens) == (0.5, 64)
+    await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    assert len(gateway.world.specs) == 2, "sending the form again starts nothing"
+
+
+async def test_what_is_wrong_stands_under_its_field_and_nothing_starts(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    sent = {"limit": "0", "temperature": "3", "num_predict": "x", "budget": "-1"}
+    answer = await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    assert answer.status_code == 422
+    for sentence in (
+        "Choose at least one model.",
+        "Rows must be a whole number from 1.",
+        "Temperature ends at 2.",
+        "Most tokens an answer must be a whole number.",
+        "A budget is a number of US dollars above 0.",
+    ):
+        assert sentence in answer.text
+    assert gateway.world.specs == []
+
+
+async def test_estimating_first_runs_a_pilot_and_shows_what_the_whole_would_take(gateway: Running) -> None:
+    rows = b"".join(b'{"prompt": "p%d", "reference": "a"}\n' % number for number in range(50))
+    made = await dataset_of(gateway, rows)
+    sent = {"model": "ollama|qwen2.5:7b", "pilot": "1"}
+    await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    (spec,) = gateway.world.specs
+    assert (spec.dataset.limit, dict(spec.labels)) == (30, {"pilot": "0"})
+    job = gateway.world.start(next(iter(gateway.world.jobs)))
+    assert "pilot</span>" in await page(gateway, f"/datasets/{made.dataset_id}")
+    gateway.world.finish(job.job_id)
+    text = await page(gateway, f"/datasets/{made.dataset_id}")
+    assert "100 rows would take <b>10 s</b> (8–13)" in text
+
+
+async def test_live_runs_are_polled_and_finished_ones_come_once_when_a_run_ends(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    job = run_over(gateway, made)
+    gateway.world.advance(job.job_id, 1)
+    text = await page(gateway, f"/datasets/{made.dataset_id}")
+    poll = text[text.index('hx-get="/datasets/') + 8 :].partition('"')[0]
+    assert 'hx-trigger="every 2s"' in text
+    fragment = await page(gateway, poll, part=True)
+    assert '<progress class="thin" max="2" value="1"' in fragment
+    assert "hx-partial" not in fragment, "finished runs are not drawn again while none began or ended"
+    gateway.world.finish(job.job_id)
+    fragment = await page(gateway, poll, part=True)
+    assert "every 2s" not in fragment
+    assert '<hx-partial hx-target="#finished"' in fragment
+    assert "View results" in fragment
+
+
+async def test_while_the_scheduler_is_silent_the_figures_stay(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    await gateway.stop_service("scheduler")
+    answer = await gateway.client.get(f"/datasets/{made.dataset_id}/runs?known=x", headers={"HX-Request": "true"})
+    assert answer.status_code == 204
+    assert "The scheduler does not answer" in await page(gateway, f"/datasets/{made.dataset_id}")
+
+
+async def test_lists_and_boards_say_the_datasets_name_and_lead_to_it(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    job = run_over(gateway, made)
+    link = f'href="/datasets/{made.dataset_id}"'
+    for address in ("/jobs", f"/jobs/{job.job_id}", f"/leaderboard?suite={made.dataset_id}"):
+        text = await page(gateway, address)
+        assert link in text, address
+        assert "rows.jsonl" in text
+        assert f">{made.dataset_id}<" not in text
+    text = await page(gateway, f"/jobs?suite={made.dataset_id}")
+    assert f'<option value="{made.dataset_id}" selected>rows.jsonl</option>' in text
+    jump = await gateway.client.get(f"/jump?q={made.dataset_id}")
+    assert jump.headers["location"] == f"/datasets/{made.dataset_id}"
+
+
+async def test_the_preview_is_paged(gateway: Running) -> None:
+    rows = b"".join(json.dumps({"prompt": f"question {number}"}).encode() + b"\n" for number in range(15))
+    made = await dataset_of(gateway, rows)
+    text = await page(gateway, f"/datasets/{made.dataset_id}")
+    assert "question 9" in text
+    assert "question 10" not in text
+    following = html.unescape(text[text.index('<tr id="more">') :].partition('href="')[2].partition('"')[0])
+    text = await page(gateway, following.partition("#")[0], part=True)
+    assert "question 14" in text
+    assert "<html" not in text

@@ -1,0 +1,239 @@
+"""/admin/datasets: uploads in every form, lists, rows, deletion, the Hub."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.gateway.gateway_server import Running
+from touchstone.v1 import dataset_pb2
+
+LINES = b"""{"prompt": "2+2?", "reference": 4, "metadata": {"name": "Ada"}}
+{"custom_id": "b", "prompt": "x", "max_tokens": 7}
+"""
+DOCUMENTED = {"id", "name", "count", "uploaded_at"}
+
+
+async def upload(gateway: Running, status: int = 200, *, data: dict[str, str] | None = None, **files: Any) -> Any:
+    sent = files or {"file": ("batch_5k.jsonl", LINES)}
+    answer = await gateway.client.post("/admin/datasets/upload", data=data or {}, files=sent)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def get(gateway: Running, path: str, status: int = 200) -> Any:
+    answer = await gateway.client.get(f"/admin{path}")
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def test_a_form_with_a_file_becomes_a_dataset_in_the_documents_shape(gateway: Running) -> None:
+    made = await upload(gateway)
+    assert set(made) >= {"dataset_id", "name", "count", "uploaded_at"}
+    assert (made["name"], made["count"], made["owner"]) == ("batch_5k.jsonl", 2, "local")
+    assert made["uploaded_at"].endswith("Z")
+    listed = await get(gateway, "/datasets")
+    assert set(listed["datasets"][0]) >= DOCUMENTED
+    assert (listed["datasets"][0]["id"], listed["total"]) == (made["dataset_id"], 1)
+
+
+async def test_every_option_reaches_the_service(gateway: Running) -> None:
+    options = {
+        "name": "candidates",
+        "format": "columns",
+        "template": "Is {{name}}\ngood?",
+        "custom_id_field": "id",
+        "project_id": "7",
+        "scorer": "choice",
+        "reference_field": "label",
+        "tolerance": "0.5",
+        "tolerance_is_relative": "true",
+        "fields": '["a.b"]',
+        "choices": '["yes", "no"]',
+        "answer_pattern": "(yes|no)",
+    }
+    await upload(gateway, data=options)
+    query = {name: value for name, value in options.items() if name != "template"}
+    raw = await gateway.client.post(
+        "/admin/datasets/upload", params=query, content=LINES, headers={"Content-Type": "application/jsonl"}
+    )
+    assert raw.status_code == 200, raw.text
+    first, second = gateway.world.options
+    assert (first.name, first.format, first.template) == (
+        "candidates",
+        dataset_pb2.Dataset.FORMAT_COLUMNS,
+        "Is {{name}}\ngood?",
+    )
+    scoring = first.scoring
+    assert (scoring.scorer, list(scoring.choices), list(scoring.fields)) == ("choice", ["yes", "no"], ["a.b"])
+    assert (scoring.tolerance, scoring.tolerance_is_relative, scoring.reference_field) == (0.5, True, "label")
+    assert (first.project_id, first.custom_id_field) == (7, "id")
+    first.ClearField("template")
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("application/jsonl", "dataset.jsonl"),
+        ("application/x-ndjson; charset=utf-8", "dataset.jsonl"),
+        ("text/csv", "dataset.csv"),
+        ("application/gzip", "dataset.jsonl.gz"),
+    ],
+)
+async def test_the_body_may_be_the_file_itself(gateway: Running, kind: str, name: str) -> None:
+    answer = await gateway.client.post("/admin/datasets/upload", content=LINES, headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()["name"]) == (200, name)
+    named = await gateway.client.post(
+        "/admin/datasets/upload?name=mine.jsonl", content=LINES, headers={"Content-Type": kind}
+    )
+    assert named.json()["name"] == "mine.jsonl"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "", "multipart/mixed; boundary=x", "x" * 300])
+async def test_what_is_neither_a_form_nor_a_file_is_415(gateway: Running, kind: str) -> None:
+    answer = await gateway.client.post("/admin/datasets/upload", content=LINES, headers={"Content-Type": kind})
+    assert answer.status_code == 415
+    assert "Send multipart/form-data with a part 'file', or the file itself as" in answer.json()["detail"]
+    assert gateway.world.datasets == {}
+
+
+async def test_wrong_lines_are_named_by_number_with_the_reason_and_nothing_is_kept(gateway: Running) -> None:
+    lines = b"".join(b"no\n" if number % 2 else b"{}\n" for number in range(1, 301))
+    refused = await upload(gateway, 400, file=("a.jsonl", lines))
+    assert refused["lines"][0] == {"line": 1, "reason": "The line is no JSON object."}
+    assert [one["line"] for one in refused["lines"]] == list(range(1, 2 * len(refused["lines"]), 2))
+    assert 50 <= len(refused["lines"]) <= 100
+    assert (refused["bad_lines"], refused["error"], refused["detail"]) == (150, *["150 lines are wrong."] * 2)
+    assert gateway.world.datasets == {}
+
+
+async def test_wrong_options_are_422_by_field_and_unread_forms_400(gateway: Running) -> None:
+    for name, value, words in [
+        ("scorer", "judge", "scorer must be one of exact_match, contains, regex"),
+        ("format", "hub", "format must be one of batch, lines, columns, csv."),
+        ("project_id", "x", "project_id must be an integer."),
+        ("tolerance", "-1", "tolerance must be from 0"),
+        ("choices", "a,b", 'choices must be a JSON list of texts, such as ["a", "b"].'),
+        ("choices", "[1]", "choices[0] must be a string."),
+        ("choices", "{}", "choices must be a JSON list of texts"),
+        ("choices", "[" * 100_000, "choices must be a JSON list of texts"),
+        ("name", "x" * 201, "name has 201 characters; at most 200 are allowed."),
+        ("name", "a\x00b", "name holds a control character"),
+    ]:
+        refused = await upload(gateway, 422, data={name: value})
+        assert refused["detail"].startswith(words), refused
+        assert refused["errors"][0]["field"].startswith(name)
+    both = await gateway.client.post("/admin/datasets/upload?name=a", data={"name": "b"}, files={"file": ("a", LINES)})
+    assert both.status_code == 400
+    assert both.json()["detail"] == "name is given in the query and in the form; give it once."
+    assert "no field of this form" in (await upload(gateway, 400, data={"nope": "1"}))["detail"]
+    assert "has no file" in (await upload(gateway, 400, scorer=(None, "json")))["detail"]
+    assert gateway.world.options == []
+
+
+async def test_a_file_after_which_something_comes_is_not_kept(gateway: Running) -> None:
+    late = await upload(gateway, 400, file=("a.jsonl", LINES), scorer=(None, "json"))
+    assert late["detail"] == "'scorer' comes after the file. Send it before, so that it is known in time."
+    form = [("file", ("a", LINES)), ("file", ("b", LINES))]
+    twice = await gateway.client.post("/admin/datasets/upload", files=form)
+    assert (twice.status_code, twice.json()["detail"][:23]) == (400, "The form has two files.")
+    assert gateway.world.datasets == {}
+
+
+async def test_hostile_names_stay_text(gateway: Running) -> None:
+    name = '<img src=x onerror=alert(1)>"; DROP TABLE datasets; --.jsonl'
+    made = await upload(gateway, data={"name": name})
+    assert made["name"] == name
+    assert (await get(gateway, "/datasets"))["datasets"][0]["name"] == name
+    other = await upload(gateway, file=("../../\u202e\x01evil\n.jsonl", LINES))
+    assert other["name"] == "%01evil%0A.jsonl"
+
+
+async def test_rows_are_shown_with_what_they_ask_for(gateway: Running) -> None:
+    made = await upload(gateway)
+    got = await get(gateway, f"/datasets/{made['dataset_id']}/rows?page_size=1")
+    assert got["rows"] == [
+        {
+            "row": 0,
+            "custom_id": "row-1",
+            "messages": [{"role": "user", "content": "2+2?"}],
+            "parameters": None,
+            "stop": [],
+            "reference": 4,
+            "metadata": {"name": "Ada"},
+        }
+    ]
+    rest = await get(gateway, f"/datasets/{made['dataset_id']}/rows?page_size=1&page_token={got['next_page_token']}")
+    assert (rest["rows"][0]["row"], rest["rows"][0]["custom_id"], rest["next_page_token"]) == (1, "b", "")
+    assert (rest["rows"][0]["parameters"], rest["rows"][0]["metadata"]) == ({"num_predict": 7}, None)
+
+
+async def test_datasets_are_filtered_and_paged(gateway: Running) -> None:
+    for number in range(3):
+        await upload(gateway, data={"name": f"Rows {number}", "project_id": str(number)})
+    got = await get(gateway, "/datasets?page_size=2")
+    assert ([one["name"] for one in got["datasets"]], got["total"]) == (["Rows 2", "Rows 1"], 3)
+    rest = await get(gateway, f"/datasets?page_size=2&page_token={got['next_page_token']}")
+    assert [one["name"] for one in rest["datasets"]] == ["Rows 0"]
+    assert (await get(gateway, "/datasets?query=rows%201"))["total"] == 1
+    assert (await get(gateway, "/datasets?project_id=2"))["total"] == 1
+    assert (await get(gateway, "/datasets?owner=nobody"))["total"] == 0
+
+
+async def test_a_dataset_is_deleted_once_and_not_while_a_run_uses_it(gateway: Running) -> None:
+    dataset_id = (await upload(gateway))["dataset_id"]
+    run = {"model_id": "mistral:7b", "dataset_id": dataset_id}
+    started = (await gateway.client.post("/admin/benchmarks/run", json=run)).json()
+    assert (await get(gateway, f"/datasets/{dataset_id}"))["live_runs"] == 1
+    used = await gateway.client.delete(f"/admin/datasets/{dataset_id}")
+    assert (used.status_code, started["job_id"] in used.json()["detail"]) == (409, True)
+    await gateway.client.post(f"/admin/benchmarks/{started['benchmark_id']}/cancel")
+    gone = await gateway.client.delete(f"/admin/datasets/{dataset_id}")
+    assert (gone.status_code, gone.json()) == (200, {"message": f"Dataset {dataset_id} deleted"})
+    for answer in (
+        await gateway.client.delete(f"/admin/datasets/{dataset_id}"),
+        await gateway.client.get(f"/admin/datasets/{dataset_id}"),
+        await gateway.client.get(f"/admin/datasets/{dataset_id}/rows"),
+        await gateway.client.post("/admin/benchmarks/run", json=run),
+        await gateway.client.delete("/admin/datasets/ds_x"),
+    ):
+        assert answer.status_code == 404
+        assert answer.json()["detail"].startswith("Dataset ds_")
+    shown = (await gateway.client.get(f"/admin/benchmarks/{started['benchmark_id']}")).json()
+    assert (shown["dataset_name"], shown["status"]) == ("batch_5k.jsonl", "cancelled")
+
+
+async def test_a_split_of_the_hub_becomes_a_dataset(gateway: Running) -> None:
+    body: dict[str, Any] = {
+        "dataset": "openai/gsm8k",
+        "config": "main",
+        "split": "test",
+        "template": "{{question}}",
+        "limit": 5,
+        "scoring": {"scorer": "numeric", "reference_field": "answer", "tolerance": 0.01},
+    }
+    made = (await gateway.client.post("/admin/datasets/hub", json=body)).json()
+    assert (made["name"], made["count"], made["format"]) == ("openai/gsm8k/main/test", 5, "hub")
+    assert made["source"] == {"dataset": "openai/gsm8k", "config": "main", "split": "test", "revision": "c0ffee" * 6}
+    assert (made["scoring"]["scorer"], made["scoring"]["tolerance"]) == ("numeric", 0.01)
+    wrong: list[tuple[dict[str, Any], int]] = [
+        ({"dataset": "gsm8k"}, 400),
+        ({"dataset": "nobody/answers"}, 503),
+        ({"split": None}, 422),
+    ]
+    for changed, status in wrong:
+        answer = await gateway.client.post("/admin/datasets/hub", json=body | changed)
+        assert (answer.status_code, bool(answer.json()["detail"])) == (status, True)
+    silent = await gateway.client.post("/admin/datasets/hub", json=body | {"dataset": "nobody/answers"})
+    assert silent.json()["detail"] == "No evaluator is live. Start one, then try again."
+
+
+async def test_what_is_below_admin_and_unknown_is_404_in_json(gateway: Running) -> None:
+    for path in ("/admin/nope", "/admin/datasets/", "/admin/datasets/ds_x/nope", "/admin/benchmarks/run/"):
+        answer = await gateway.client.get(path, headers={"Accept": "text/html"})
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
+    assert (await gateway.client.get("/admin/datasets/upload")).status_code == 405
+    assert json.loads((await gateway.client.get("/admin/benchmarks/bm_x")).content)["detail"]

@@ -1,0 +1,414 @@
+"""A job's budget: what it needs, which units go out, and that no course of events passes it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.bus import KIND_ITEMS, KIND_RETURNED, ResultHeaders
+from services.errors import ConflictError, InvalidRequestError
+from services.scheduler.budget import Spending, affordable, dollars
+from services.scheduler.job import Job
+from services.scheduler.ledger import Ledger
+from tests.unit.scheduler.fakes import ALICE, World, dataset_spec, evaluator, plan, spec
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2, job_record_pb2, suite_pb2, unit_pb2
+
+MOST = 0.01
+"""US dollars that one answer may cost."""
+
+
+def priced() -> endpoint_pb2.Model:
+    return endpoint_pb2.Model(model="m", input_price=1.0, output_price=2.0)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    made = World()
+    announced = evaluator()
+    announced.endpoints[0].models[0].CopyFrom(priced())
+    made.fleet.hear(announced, made.time)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def with_budget(budget: float, max_tokens: int = 100) -> job_pb2.JobSpec:
+    wanted = spec()
+    wanted.budget_usd = budget
+    if max_tokens:
+        wanted.sampling.max_tokens = max_tokens
+    return wanted
+
+
+def costly(items: int = 40, unit_size: int = 4, most: float = MOST) -> unit_pb2.Plan:
+    made = plan(items, unit_size, ["one"])
+    made.tasks[0].most_cost_usd = most
+    return made
+
+
+async def running(world: World, budget: float, made: unit_pb2.Plan | None = None) -> str:
+    job = await world.desk.create(ALICE, "", with_budget(budget))
+    await world.settle()
+    await world.planned(job.job_id, made or costly())
+    return job.job_id
+
+
+def units_out(world: World, job: str) -> list[int]:
+    return sorted(unit for owner, unit in world.work.offered if owner == job and unit >= 0)
+
+
+def answer(
+    world: World,
+    job: str,
+    unit: int,
+    cost: float | None,
+    *,
+    items: int = 4,
+    done: bool = True,
+    delivery: int = 1,
+    unpriced: int = 0,
+) -> None:
+    """Some answers of a unit, `cost` US dollars together."""
+    micro = None if cost is None else cost * 1e6
+    headers = ResultHeaders(
+        KIND_ITEMS, 1, delivery, "one", items, done=done, cost=micro, unpriced=unpriced, evaluator="e1"
+    )
+    world.work.position += 1
+    world.scheduler.on_items(job, unit, headers, world.work.position)
+    if done:
+        world.work.offered.pop((job, unit), None)
+
+
+async def give_back(world: World, job: str, unit: int, delivery: int = 2) -> None:
+    """An evaluator finds that the unit was begun before, and leaves it to the scheduler."""
+    world.work.offered.pop((job, unit), None)
+    world.work.position += 1
+    headers = ResultHeaders(KIND_RETURNED, 1, delivery)
+    await world.scheduler.on_returned(job, unit, headers, world.work.position)
+    await world.settle()
+
+
+# -- what a budget needs -----------------------------------------------------------------------------------------
+
+
+async def field_of(world: World, wanted: job_pb2.JobSpec) -> str:
+    with pytest.raises(InvalidRequestError) as refused:
+        await world.desk.create(ALICE, "", wanted)
+    return refused.value.field
+
+
+@pytest.mark.parametrize("budget", [-0.01, float("nan"), float("inf")])
+async def test_a_budget_is_an_amount(world: World, budget: float) -> None:
+    assert await field_of(world, with_budget(budget)) == "spec.budget_usd"
+
+
+async def test_a_budget_needs_a_bound_of_every_answer(world: World) -> None:
+    assert await field_of(world, with_budget(1, max_tokens=0)) == "spec.sampling.max_tokens"
+    world.datasets.put()
+    rows = dataset_spec()
+    rows.budget_usd = 1
+    assert await field_of(world, rows) == "spec.sampling.max_tokens"
+    world.datasets.put(most_max_tokens=64)
+    await world.desk.create(ALICE, "", rows)
+    counted = with_budget(1, max_tokens=0)
+    counted.mode = suite_pb2.MODE_LOGLIKELIHOOD
+    world.fleet.hear(in_both_modes(), world.time)
+    await world.desk.create(ALICE, "", counted)
+
+
+def in_both_modes() -> evaluator_pb2.Evaluator:
+    announced = evaluator()
+    announced.endpoints[0].models[0].CopyFrom(priced())
+    for task in announced.suites[0].tasks:
+        task.modes.append(suite_pb2.MODE_LOGLIKELIHOOD)
+    return announced
+
+
+async def test_a_budget_needs_prices_where_the_model_is_listed(world: World) -> None:
+    world.fleet.hear(evaluator(), world.time)
+    assert await field_of(world, with_budget(1)) == "spec.budget_usd"
+    await world.desk.create(ALICE, "", with_budget(0))
+    unlisted = with_budget(1)
+    unlisted.model = "other"
+    await world.desk.create(ALICE, "", unlisted)
+
+
+async def test_a_plan_that_does_not_tell_what_an_answer_may_cost_fails(world: World) -> None:
+    job = await running(world, 1.0, costly(most=0.0))
+    assert world.state(job) == "failed"
+    assert "What m costs at stub is not known" in world.desk.get(job).reason
+
+
+# -- which units go out ------------------------------------------------------------------------------------------
+
+
+def test_units_go_out_while_their_most_fits_beside_what_is_spent() -> None:
+    units = [(0, 4), (1, 4), (2, 4)]
+    spending = Spending(spent=0.5, lost=0.1, reserved=0.2)
+    assert affordable(1.0, spending, units, [0.1, 0.1, 0.1]) == units[:2]
+    assert affordable(0.8, spending, units, [0.1, 0.1, 0.1]) == []
+    assert affordable(0.0, spending, units, [9.0, 9.0, 9.0]) == units, "no budget"
+
+
+def test_a_budget_may_be_used_to_its_last_cent() -> None:
+    assert affordable(0.3, Spending(spent=0.1, reserved=0.1), [(0, 1)], [0.1]) == [(0, 1)]
+
+
+async def test_no_unit_goes_out_that_could_pass_the_budget(world: World) -> None:
+    job = await running(world, 0.10)
+    assert units_out(world, job) == [0, 1], "two of .04 fit into .10"
+    progress = world.desk.get(job).progress
+    assert not progress.HasField("cost_usd")
+    assert progress.reserved_usd == pytest.approx(0.08)
+    answer(world, job, 0, 0.004)
+    await world.settle()
+    assert units_out(world, job) == [1, 2]
+    progress = world.desk.get(job).progress
+    assert [progress.cost_usd, progress.reserved_usd] == pytest.approx([0.004, 0.08])
+
+
+async def test_answers_free_what_they_did_not_cost_before_their_unit_is_done(world: World) -> None:
+    job = await running(world, 0.10)
+    answer(world, job, 0, 0.002, items=3, done=False)
+    await world.settle()
+    assert units_out(world, job) == [0, 1, 2]
+
+
+async def test_a_used_up_budget_ends_the_job_once_nothing_is_out_and_tells_what_was_spent(world: World) -> None:
+    job = await running(world, 0.10)
+    answer(world, job, 0, 0.03)
+    await world.settle()
+    assert units_out(world, job) == [1]
+    answer(world, job, 1, 0.03)
+    await world.settle()
+    assert units_out(world, job) == [2], "to the last cent"
+    assert world.state(job) == "running"
+    answer(world, job, 2, 0.035)
+    await world.settle()
+    assert world.state(job) == "failed"
+    ended = world.desk.get(job)
+    assert ended.reason == (
+        "The budget of $0.10 does not allow more calls: $0.095 was spent on 12 of 40 items, and the next ones may cost "
+        "up to $0.040. What was answered is kept. To go on, re-run this job with a higher budget: a new job takes "
+        "its answers and asks the rest."
+    )
+    assert [ended.progress.cost_usd, ended.progress.reserved_usd] == pytest.approx([0.095, 0])
+    with pytest.raises(ConflictError, match="has used up its budget of"):
+        await world.desk.retry(ALICE, job)
+
+
+async def test_a_new_job_with_a_higher_budget_takes_the_answers_and_starts_at_nothing_spent(world: World) -> None:
+    job = await running(world, 0.05)
+    answer(world, job, 0, 0.04)
+    await world.settle()
+    wanted = job_pb2.JobSpec()
+    wanted.CopyFrom(world.desk.get(job).spec)
+    wanted.budget_usd = 0.5
+    wanted.reuse.MergeFrom(job_pb2.Reuse(job_id=job, rerun=[item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR]))
+    again = (await world.desk.create(ALICE, "", wanted)).job_id
+    await world.settle()
+    await world.planned(again, costly())
+    assert len(units_out(world, again)) > 2
+    assert world.desk.get(again).progress.cost_usd == 0
+
+
+async def test_jobs_that_call_nobody_need_no_money(world: World) -> None:
+    job = await running(world, 0.5)
+    for unit in range(10):
+        answer(world, job, unit, 0.001)
+        await world.settle()
+    assert world.state(job) == "completed"
+    wanted = job_pb2.JobSpec()
+    wanted.CopyFrom(world.desk.get(job).spec)
+    wanted.budget_usd = 0.000001
+    wanted.reuse.job_id = job
+    again = (await world.desk.create(ALICE, "", wanted)).job_id
+    await world.settle()
+    await world.planned(again, plan(40, 4, ["one"]))
+    await world.run_all(again)
+    assert world.state(again) == "completed"
+
+
+async def test_other_jobs_go_on_beside_one_that_waits_for_its_money(world: World) -> None:
+    poor = await running(world, 0.04)
+    rich = await world.create()
+    await world.planned(rich)
+    assert units_out(world, poor) == [0]
+    assert units_out(world, rich)
+
+
+# -- calls that are lost -----------------------------------------------------------------------------------------
+
+
+async def test_calls_lost_with_their_evaluator_count_at_their_most(world: World) -> None:
+    job = await running(world, 0.10)
+    answer(world, job, 0, 0.001, items=1, done=False)
+    await give_back(world, job, 0)
+    assert units_out(world, job) == [1], "0.031 may be gone, 0.04 is out: a third of 0.04 does not fit"
+    progress = world.desk.get(job).progress
+    assert progress.reserved_usd == pytest.approx(0.031 + 0.04)
+    answer(world, job, 1, 0.025)
+    await world.settle()
+    assert units_out(world, job) == [0]
+    assert world.work.offered[job, 0].begun
+    answer(world, job, 0, 0.02)
+    await world.settle()
+    reason = world.desk.get(job).reason
+    assert "$0.045 was spent on 8 of 40 items, and calls whose answers were lost may have cost up to $0.031" in reason
+
+
+async def test_a_unit_that_is_given_back_again_and_again_fails_its_job(world: World) -> None:
+    job = await running(world, 100.0)
+    for _ in range(6):
+        assert (job, 0) in world.work.offered
+        await give_back(world, job, 0)
+    assert world.state(job) == "failed"
+    assert "Unit 0 was begun 6 times and never finished" in world.desk.get(job).reason
+
+
+async def test_answers_without_a_price_and_failed_calls_count_at_their_most(world: World) -> None:
+    job = await running(world, 0.10)
+    answer(world, job, 0, 0.001, items=4, unpriced=3)
+    await world.settle()
+    progress = world.desk.get(job).progress
+    assert progress.cost_usd == pytest.approx(0.001)
+    assert progress.reserved_usd == pytest.approx(0.03 + 0.04)
+
+
+async def test_what_attempts_have_cost_counts_in_the_next_one(world: World) -> None:
+    job = await running(world, 0.20)
+    answer(world, job, 0, 0.03)
+    await world.desk.cancel(ALICE, job)
+    ended = world.desk.get(job).progress
+    assert [ended.cost_usd, ended.reserved_usd] == pytest.approx([0.03, 0.12]), "three were out"
+    world.results.have = {"one": set(range(4))}
+    await world.desk.retry(ALICE, job)
+    await world.settle()
+    await world.planned(job, costly())
+    assert units_out(world, job) == [1]
+    assert world.desk.get(job).progress.cost_usd == pytest.approx(0.03)
+
+
+async def test_without_a_budget_nothing_is_reserved_and_costs_are_told(world: World) -> None:
+    job = await world.create()
+    await world.planned(job, plan(40, 4, ["one"]))
+    answer(world, job, 0, 0.5, items=2, done=False)
+    answer(world, job, 0, 0.5, items=2, done=False, delivery=2)
+    progress = world.desk.get(job).progress
+    assert (progress.cost_usd, progress.reserved_usd) == (0.5, 0.0)
+
+
+async def test_a_scheduler_that_restarts_knows_what_was_spent_and_what_is_out(world: World) -> None:
+    job = await running(world, 0.20)
+    answer(world, job, 0, 0.002)
+    answer(world, job, 1, 0.001, items=1, done=False)
+    await give_back(world, job, 1)
+    await world.settle()
+    world.time += 6
+    await world.stop()
+    before = world.desk.get(job).progress
+    stored = [known.record() for known in world.board.jobs.values()]
+    messages = world.work.position
+    world.lead()
+    after = world.scheduler.restore([Job.load(record) for record in stored], await world.work.released(), messages)
+    assert after == messages
+    now = world.desk.get(job).progress
+    assert now.cost_usd == pytest.approx(before.cost_usd)
+    assert now.reserved_usd == pytest.approx(before.reserved_usd)
+
+
+# -- every course of events --------------------------------------------------------------------------------------
+
+
+class Till:
+    """Charges for calls as they are made, whoever hears of it."""
+
+    def __init__(self) -> None:
+        self.charged = 0.0
+
+    def call(self, rng: random.Random) -> float:
+        cost = MOST * rng.choice((1.0, 1.0, 0.3, 0.01))
+        self.charged += cost
+        return cost
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_course_of_kills_redeliveries_and_restarts_passes_the_budget(seed: int) -> None:
+    rng = random.Random(seed)
+    budget = rng.uniform(0.05, 1.0)
+    tasks = [job_pb2.TaskPlan(task="one", items=60, unit_size=rng.choice((1, 4, 7)), most_cost_usd=MOST)]
+    ledger, till = Ledger(tasks), Till()
+    log: list[tuple[int, ResultHeaders]] = []
+    saved = job_record_pb2.JobRecord(job=job_pb2.Job(plan=tasks))
+    ledger.save(saved)
+
+    def tell(unit: int, headers: ResultHeaders) -> None:
+        log.append((unit, headers))
+        show(unit, headers, len(log))
+
+    def show(unit: int, headers: ResultHeaders, sequence: int) -> None:
+        if headers.kind == KIND_RETURNED:
+            ledger.returned(unit, sequence)
+        else:
+            ledger.record(unit, headers, sequence)
+
+    def asked(unit: int, calls: int, told: int, *, done: bool = False) -> None:
+        """Calls that are made and charged, of which some are told."""
+        prices = [till.call(rng) for _ in range(calls)][:told]
+        failed = rng.random() < 0.1 and bool(prices)
+        known = prices[1:] if failed else prices
+        cost = sum(known) * 1e6 if known else None
+        tell(unit, ResultHeaders(KIND_ITEMS, 1, 1, "one", told, done=done, cost=cost, unpriced=int(failed)))
+
+    for _ in range(400):
+        units = ledger.unreleased(4, 20)
+        fitting = affordable(budget, ledger.spending(), units, [ledger.unit_cost(unit) for unit, _ in units])
+        ledger.released |= {unit for unit, _ in fitting[: rng.randint(0, 4)]}
+        if not ledger.released:
+            if not fitting:
+                break
+            continue
+        unit = rng.choice(sorted(ledger.released))
+        size = ledger.unit_items(unit)
+        match rng.choice(("done", "done", "done", "killed", "killed early", "lost", "restart", "save")):
+            case "done":
+                first = rng.randint(0, size)
+                if first:
+                    asked(unit, first, first)
+                asked(unit, size - first, size - first, done=True)
+            case "killed":
+                calls = rng.randint(0, size)
+                told = rng.randint(0, calls)
+                if told:
+                    asked(unit, calls, told)
+                else:
+                    _ = [till.call(rng) for _ in range(calls)]
+                tell(unit, ResultHeaders(KIND_RETURNED, 1, 2))
+            case "killed early":
+                tell(unit, ResultHeaders(KIND_RETURNED, 1, 2))
+            case "lost":
+                _ = [till.call(rng) for _ in range(size)]
+                ledger.take_back(unit)
+                ledger.save(saved)
+            case "save":
+                ledger.save(saved)
+            case "restart":
+                out = set(ledger.released)
+                ledger = Ledger.load(saved)
+                ledger.released |= {unit for unit in out if not ledger.is_done(unit)}
+                for sequence, (number, headers) in enumerate(log, 1):
+                    if sequence > saved.results_sequence:
+                        show(number, headers, sequence)
+        assert till.charged <= ledger.spending().most + 1e-9
+        assert till.charged <= budget + 1e-9
+    assert till.charged > 0
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [(0, "$0.00"), (1234.5, "$1,234.50"), (1, "$1.00"), (0.25, "$0.25"), (0.0123, "$0.012"), (0.0000456, "$0.000046")],
+)
+def test_amounts_are_told_to_the_cent_or_to_two_digits(amount: float, words: str) -> None:
+    assert dollars(amount) == words

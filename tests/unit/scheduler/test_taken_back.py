@@ -1,0 +1,46 @@
+"""Units that left WORK without a word: what they may have cost is stored before they go out again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.scheduler.fakes import FakeStore, FakeWork, World, evaluator, plan
+from touchstone.v1 import job_record_pb2, unit_pb2
+
+
+class WatchedWork(FakeWork):
+    """Notes for every release which units are charged in the store by then."""
+
+    def __init__(self, store: FakeStore) -> None:
+        super().__init__()
+        self.store = store
+        self.charged: list[tuple[int, list[int]]] = []
+
+    async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
+        record = job_record_pb2.JobRecord.FromString(self.store.records[unit.job_id])
+        self.charged.append((unit.unit, [entry.unit for entry in record.charged_units]))
+        return await super().release(endpoint, priority, unit)
+
+
+async def test_the_charge_of_a_lost_unit_is_stored_before_the_unit_is_released_again() -> None:
+    world = World()
+    world.work = world.board.work = watched = WatchedWork(world.store)
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    job = await world.create()
+    priced = plan(40, 4, ["one"])
+    priced.tasks[0].most_cost_usd = 0.01
+    await world.planned(job, priced)
+    watched.charged.clear()
+    del watched.offered[job, 1]
+    for _ in range(2):
+        world.time += 16
+        world.fleet.hear(evaluator(), world.time)
+        await asyncio.sleep(0.6)
+    assert watched.charged[0] == (1, [1])
+    await world.stop()
+    (restored,) = world.store.jobs()
+    assert restored.ledger is not None
+    assert restored.ledger.spending().lost == pytest.approx(4 * 0.01)
