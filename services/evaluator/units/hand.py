@@ -38,6 +38,8 @@ ALONE_FROM_DELIVERY = 3
 DEAD_FROM_DELIVERY = 6
 _LIVE = {job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING}
 _FINISHED = {job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED}
+_ENDED_EARLY = _FINISHED - {job_pb2.Job.STATE_COMPLETED}
+"""Units of such a job may still be on their way here."""
 _STALE_READ_S = 0.5
 _LOOK_UP_S = (0.0, 0.05, 0.15, 0.3, 0.5, 0.5)
 """Waits before each look: a write is heard before its batch is committed, which may take a moment."""
@@ -132,6 +134,8 @@ class Hand:
         self._faults: OrderedDict[JobKey, asyncio.Task[int]] = OrderedDict()
         self._stored: OrderedDict[UnitKey, None] = OrderedDict()
         self._known: dict[JobKey, float] = {}
+        self._doubted = 0
+        """How often what is known was dropped: a state that was read across such a moment is not remembered."""
         self._firsts = Firsts()
 
     def __len__(self) -> int:
@@ -176,9 +180,14 @@ class Hand:
         What is heard is no more than a hint: a write that the bucket refuses (a stale scheduler's) is heard as well,
         and a good one before it can be read.
         """
-        self._known.clear()
-        if any(held.outlives(headers) for held in self._held.values() if held.unit.job_id == job_id):
+        self._doubt()
+        units_left = headers is None or headers.state in _ENDED_EARLY
+        if units_left or any(held.outlives(headers) for held in self._held.values() if held.unit.job_id == job_id):
             self._begin(self._look_up(job_id))
+
+    def _doubt(self) -> None:
+        self._known.clear()
+        self._doubted += 1
 
     async def _look_up(self, job_id: str) -> None:
         for wait in _LOOK_UP_S:
@@ -197,6 +206,8 @@ class Hand:
         over = [held for held in self._held.values() if held.unit.job_id == job_id and held.outlives(headers)]
         for held in over:
             held.stop(Stop.JOB_OVER)
+        if over:
+            self._doubt()
         return bool(over)
 
     async def heartbeat(self) -> None:
@@ -339,13 +350,14 @@ class Hand:
         job, now = (unit.job_id, unit.attempt), time.monotonic()
         if now - self._known.get(job, -_KNOWN_S) < _KNOWN_S:
             return True
+        doubted = self._doubted
         headers = await self._headers(unit.job_id)
         if headers is None or headers.attempt < unit.attempt:
             # A replica may answer a direct read a moment late; a unit dropped by mistake would never be run.
             await asyncio.sleep(_STALE_READ_S)
             headers = await self._headers(unit.job_id)
         wanted = headers is not None and headers.attempt == unit.attempt and headers.state in _LIVE
-        if wanted:
+        if wanted and doubted == self._doubted:
             self._known = {each: at for each, at in self._known.items() if now - at < _KNOWN_S} | {job: now}
         return wanted
 
