@@ -13,6 +13,7 @@ from pathlib import Path
 
 import services
 from benchmarks import measures, reads
+from benchmarks.comparing import comparing
 from benchmarks.dataset_run import dataset_run
 from benchmarks.report import Finding
 from benchmarks.uploads import uploads
@@ -28,7 +29,7 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="stack, many, peers, large, evaluators, uploads, dataset or reads; all without",
+        help="stack, many, peers, large, evaluators, uploads, dataset, comparing or reads; all without",
     )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
     parser.add_argument("--mlflow", type=Path, help="virtual environment that has mlflow, for reads")
@@ -43,6 +44,7 @@ def main() -> int:
         "evaluators": measures.two_evaluators,
         "uploads": uploads,
         "dataset": dataset_run,
+        "comparing": comparing,
         "reads": lambda folder: reads.reads(folder, mlflow),
         **({"peers": lambda folder: measures.beside_peers(folder, environment)} if environment else {}),
     }

@@ -1,3 +1,3 @@
-"""Touchstone's four services. They share `errors`, `rpc` and `bus`, and never import each other."""
+"""Touchstone's four services. They share `errors`, `patterns`, `rpc` and `bus`, and never import each other."""
 
 __version__ = "0.1.0"

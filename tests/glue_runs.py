@@ -47,7 +47,7 @@ class GlueRuns:
         if provider not in self._bodies:
             model = "bag-of-words" if provider == BASELINE else "stub"
             self._job_ids[provider] = self.stack.run(provider, model, "glue")
-            self._bodies[provider] = self.stack.completed(self._job_ids[provider], 120)
+            self._bodies[provider] = self.stack.completed(self._job_ids[provider], 600)
         return self._bodies[provider]
 
     def measured(self, provider: str) -> dict[str, dict[str, dict[str, Any]]]:

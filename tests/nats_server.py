@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from deploy.local.ports import free_port
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 
 def binary() -> str:
@@ -70,6 +71,11 @@ class NatsServer:
     def stop(self) -> None:
         """SIGTERM; does nothing when it does not run."""
         self._end(signal.SIGTERM)
+
+    def hears(self, subject: str) -> bool:
+        """Whether somebody listens on the subject by now: a subscription is on its way for a moment."""
+        with urllib.request.urlopen(f"{self.monitor_url}/subsz?subs=1&test={subject}", timeout=10) as answer:
+            return bool(json.load(answer).get("subscriptions_list"))
 
     def _end(self, number: signal.Signals) -> None:
         if self._process is None:

@@ -28,8 +28,9 @@ from touchstone.v1 import (
 )
 
 API = "/api/v1/benchmarking"
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
+CALL_TIMEOUT_S = 25
 FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
 Endpoint = Mapping[str, str | int | float | bool]
 
@@ -71,6 +72,8 @@ class Stack:
             "TOUCHSTONE_SCHEDULER_PORT": str(self.scheduler_port),
             "TOUCHSTONE_RESULTS_PORT": str(self.results_port),
             "TOUCHSTONE_REQUESTS_PER_MINUTE": str(requests_per_minute),
+            # A service on a busy machine answers late, which the gateway would tell as its absence.
+            "TOUCHSTONE_CALL_TIMEOUT_S": str(CALL_TIMEOUT_S),
             **({"TOUCHSTONE_DATA_DIR": str(data_dir)} if data_dir else {}),
             **(environment or {}),
         }
@@ -170,7 +173,7 @@ class Stack:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert made.returncode == 0, made.stderr
@@ -229,12 +232,12 @@ class Stack:
     def job(self, job_id: str, token: str = "") -> job_pb2.Job:
         """The job as the scheduler has it."""
         request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
-        return self.scheduler.GetJob(request, metadata=credentials(token), timeout=10).job
+        return self.scheduler.GetJob(request, metadata=credentials(token), timeout=30).job
 
     def wait(
         self,
         job_id: str,
-        timeout_s: float = 60,
+        timeout_s: float = 120,
         states: Collection[int] = FINISHED,
         token: str = "",
     ) -> job_pb2.Job:
@@ -246,12 +249,43 @@ class Stack:
             time.sleep(0.03)
         return job
 
-    def completed(self, job_id: str, timeout_s: float = 60) -> dict[str, Any]:
-        """The REST results of a job that must complete."""
+    def completed(self, job_id: str, timeout_s: float = 120) -> dict[str, Any]:
+        """The REST results of a job that must complete, as they are at its end. Lists have it when this returns."""
         job = self.wait(job_id, timeout_s)
         assert job.state == job_pb2.Job.STATE_COMPLETED, f"{job.reason}\n{self.tails()}"
         body: dict[str, Any] = self.get(f"/results/{job_id}")
+        self.heard(job)
         return body
+
+    def heard(self, job: job_pb2.Job) -> None:
+        """Waits until the results service has heard of a job's end: lists follow the job by a moment."""
+        request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id)
+
+        def known() -> bool:
+            stored = self.results.GetJob(request, timeout=30).job
+            return (stored.attempt, stored.state) == (job.attempt, job.state)
+
+        until(known)
+
+    def settled(self, job_id: str) -> bool:
+        """Whether scheduler, results and stored items tell the same of a finished job: late answers still change what
+        is told of one that ended early."""
+        request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
+        told = [self.job(job_id), self.results.GetJob(request, timeout=30).job]
+        counts = {(job.attempt, job.state, job.progress.items_done, job.progress.items_failed) for job in told}
+        return len(counts) == 1 and told[0].progress.items_done == len(self.items(job_id))
+
+    def know_models(self, *endpoints: str) -> None:
+        """Waits until these endpoints have told their models: until then a model's name alone leads nowhere."""
+
+        def known() -> bool:
+            listed = self.scheduler.ListEndpoints(scheduler_service_pb2.ListEndpointsRequest(), timeout=30).endpoints
+            requests = [scheduler_service_pb2.ListModelsRequest(endpoint=name) for name in endpoints]
+            return {*endpoints} <= {one.endpoint for one in listed} and all(
+                self.scheduler.ListModels(request, timeout=30).models for request in requests
+            )
+
+        until(known)
 
     def items(self, job_id: str, page_size: int = 500) -> list[results_service_pb2.StoredItem]:
         """Every stored item, page by page."""
@@ -282,7 +316,7 @@ def touchstone(
         env=inherited | own | dict(environment or {}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -303,7 +337,7 @@ def endpoints_file(path: Path, endpoints: Iterable[Endpoint]) -> Path:
     return path
 
 
-def until(condition: Callable[[], object], timeout_s: float = 30, every_s: float = 0.05) -> None:
+def until(condition: Callable[[], object], timeout_s: float = 60, every_s: float = 0.05) -> None:
     """Waits until the condition holds."""
     deadline = time.monotonic() + timeout_s
     while not condition():

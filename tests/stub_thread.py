@@ -23,15 +23,15 @@ class StubThread:
         self._thread.start()
 
     def start(self, server: AnyStub) -> AnyStub:
-        asyncio.run_coroutine_threadsafe(server.start(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(server.start(), self._loop).result(60)
         self._servers.append(server)
         return server
 
     def stop(self) -> None:
         for server in self._servers:
-            asyncio.run_coroutine_threadsafe(server.stop(), self._loop).result(10)
+            asyncio.run_coroutine_threadsafe(server.stop(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
 

@@ -136,11 +136,11 @@ class SuiteRuns:
         for key in KEYS:
             suite, mode, provider = key
             while len(queued) >= IN_QUEUE:
-                self.stack.wait(queued.popleft(), 60)
+                self.stack.wait(queued.popleft(), 180)
             self._job_ids[key] = self.stack.run(provider, MODEL, suite, **_body(suite, mode))
             queued.append(self._job_ids[key])
         for job_id in queued:
-            self.stack.wait(job_id, 60, FINISHED)
+            self.stack.wait(job_id, 180, FINISHED)
 
     # -- results -------------------------------------------------------------------------------------------------------
 

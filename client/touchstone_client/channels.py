@@ -59,8 +59,8 @@ ONCE = (
     "CreateHubDataset",
     "DeleteDataset",
 )
-"""Calls that are not repeated: done twice they do more, or say that there is nothing left to do. Creates that carry a
-request id may be repeated."""
+"""Calls that are not repeated: done twice they do more, or say that there is nothing left to do; uploads, which are
+long, are left to the caller. Creates that carry a request id may be repeated."""
 
 OPTIONS = (
     (

@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 
+def _opened(part: Path, path: Path) -> BinaryIO:
+    """Raises OSError with the name that was asked for."""
+    try:
+        return part.open("wb")
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
 @contextmanager
 def unfinished(path: Path) -> Iterator[BinaryIO]:
     """A file beside `path` that takes its name when the block ends well, and is removed when it does not."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with _opened(part, path) as file:
             yield file
         part.replace(path)
     finally:

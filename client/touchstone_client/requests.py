@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,6 @@ from touchstone.v1 import (
     suite_pb2,
 )
 from touchstone_client.specs import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, MODES, SIDE_BY_SIDE_FILTERS, VERDICTS
-from touchstone_client.targets import Target
 from touchstone_client.uploading import DatasetOptions, options_of
 
 LIST_PAGE = 100
@@ -92,6 +90,10 @@ def create_job(spec: job_pb2.JobSpec, request_id: str) -> scheduler_service_pb2.
     return scheduler_service_pb2.CreateJobRequest(request_id=request_id or uuid.uuid4().hex, spec=spec)
 
 
+def create_jobs(specs: Iterable[job_pb2.JobSpec], request_id: str) -> scheduler_service_pb2.CreateJobsRequest:
+    return scheduler_service_pb2.CreateJobsRequest(request_id=request_id or uuid.uuid4().hex, specs=specs)
+
+
 def create_schedule(
     cron: str, spec: job_pb2.JobSpec, time_zone: str, label: str, request_id: str
 ) -> scheduler_service_pb2.CreateScheduleRequest:
@@ -121,13 +123,6 @@ def list_jobs(
 def recent(days: int, filters: JobFilters) -> JobFilters:
     """The filters, for jobs of the last so many days; 0 means any time."""
     return {"created_after": datetime.now(UTC) - timedelta(days=days), **filters} if days else filters
-
-
-def run_id(request_id: str, target: Target, alone: bool) -> str:
-    """The request id of one of several runs that are asked for together, so that the same again makes none anew."""
-    if not request_id or alone:
-        return request_id
-    return hashlib.sha256("\0".join((request_id, *target)).encode()).hexdigest()
 
 
 def list_items(job_id: str, filters: ItemFilters, page_size: int = LIST_PAGE) -> results_service_pb2.ListItemsRequest:
@@ -187,11 +182,11 @@ def annotate(
 
 
 def create_hub_dataset(
-    source: suite_pb2.DataSource, options: DatasetOptions, limit: int
+    source: suite_pb2.DataSource, options: DatasetOptions, limit: int, request_id: str
 ) -> dataset_service_pb2.CreateHubDatasetRequest:
     made = options_of(options)
     made.name, made.format = options.get("name", ""), dataset_pb2.Dataset.FORMAT_HUB
-    return dataset_service_pb2.CreateHubDatasetRequest(options=made, source=source, limit=limit)
+    return dataset_service_pb2.CreateHubDatasetRequest(options=made, source=source, limit=limit, request_id=request_id)
 
 
 def compare(subjects: Iterable[str], how: Comparison) -> comparison_pb2.CompareRequest:

@@ -81,7 +81,7 @@ DATASET_FORMATS = {
 }
 """What a file's rows may be; told by its content unless said."""
 PILOT = "pilot"
-"""The label of a job that was run to estimate another."""
+"""The label of a job that was run to estimate another: that one's limit, 0 for all."""
 DATASET_TASK = "rows"
 """The one task of a run over an uploaded dataset."""
 MARKS = {
@@ -116,6 +116,18 @@ def suite_of(spec: job_pb2.JobSpec) -> str:
 def work_of(spec: job_pb2.JobSpec) -> str:
     """What the job runs, as people know it: a dataset by its name."""
     return (spec.dataset.name if spec.WhichOneof("work") == "dataset" else "") or suite_of(spec)
+
+
+def items_of(job: job_pb2.Job) -> int:
+    """Items that the job was planned to run; 0 before that."""
+    return sum(plan.items for plan in job.plan)
+
+
+def subset_of(job: job_pb2.Job) -> str:
+    """What a job leaves out, as in "subset, 80 of 9,815 items"; empty for whole suites, and before planning."""
+    if not job.subset:
+        return ""
+    return f"subset, {items_of(job):,} of {job.published_items:,} items" if job.published_items else "subset"
 
 
 def suite_spec(

@@ -40,6 +40,15 @@ def said(word: str, endpoint: str, endpoints: Sequence[endpoint_pb2.Endpoint]) -
     return Target(word, endpoint_of(endpoint, endpoints) if endpoint else "")
 
 
+def placed(wanted: Sequence[Target], listing: Mapping[str, Collection[str]]) -> list[Target]:
+    """Each with its endpoint. Raises as `found`, and InvalidError for what is wanted twice."""
+    made = [target if target.endpoint else found(target.model, listing) for target in wanted]
+    for place, target in enumerate(made):
+        if target in made[:place]:
+            raise InvalidError.of(f"{target.model} at {target.endpoint} is named twice; name it once.")
+    return made
+
+
 def found(model: str, listing: Mapping[str, Collection[str]]) -> Target:
     """The only endpoint that lists the model; `listing` has the models of each endpoint.
 

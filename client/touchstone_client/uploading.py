@@ -39,18 +39,23 @@ class DatasetOptions(TypedDict, total=False):
 
 @contextmanager
 def messages(
-    source: Source, options: DatasetOptions, sent: Callable[[int], object] | None
+    source: Source, options: DatasetOptions, sent: Callable[[int], object] | None, request_id: str = ""
 ) -> Iterator[Iterator[dataset_service_pb2.UploadDatasetRequest]]:
     """The upload's messages. `sent` is told the bytes so far after each. A path's file is closed with the block."""
+
+    def made(pieces: Iterable[bytes], name: str = "") -> Iterator[dataset_service_pb2.UploadDatasetRequest]:
+        first = dataset_service_pb2.UploadDatasetRequest(options=options_of(options, name), request_id=request_id)
+        return _messages(first, pieces, sent)
+
     if isinstance(source, str | Path):
         with open(source, "rb") as file:
-            yield _messages(_read(file), options_of(options, Path(source).name), sent)
+            yield made(_read(file), Path(source).name)
     elif isinstance(source, bytes):
-        yield _messages([source], options_of(options), sent)
+        yield made([source])
     else:
         reads = hasattr(source, "read")
         pieces: Any = _read(source) if reads else source
-        yield _messages(pieces, options_of(options, _name_of(source) if reads else ""), sent)
+        yield made(pieces, _name_of(source) if reads else "")
 
 
 def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOptions:
@@ -78,9 +83,9 @@ def _read(file: Any) -> Iterator[bytes]:
 
 
 def _messages(
-    pieces: Iterable[bytes], options: dataset_pb2.DatasetOptions, sent: Callable[[int], object] | None
+    first: dataset_service_pb2.UploadDatasetRequest, pieces: Iterable[bytes], sent: Callable[[int], object] | None
 ) -> Iterator[dataset_service_pb2.UploadDatasetRequest]:
-    yield dataset_service_pb2.UploadDatasetRequest(options=options)
+    yield first
     total = 0
     for piece in pieces:
         if isinstance(piece, str):

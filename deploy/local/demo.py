@@ -139,17 +139,22 @@ class Demo:
             await asyncio.sleep(wait)
 
     def _print(self, board: Any) -> None:
-        rows = [("rank", "model", "score", "95 % interval", SCALE)]
-        for entry in board["leaderboard"]:
-            if entry["score"] is None or entry["ci95"] is None:
-                continue
-            score, (low, high) = entry["score"], entry["ci95"]
-            bar = interval_bar(low, high, score)
-            rows.append((str(entry["rank"]), entry["model"], f"{score:.3f}", f"{low:.3f}–{high:.3f}", bar))
         self._terminal.say()
         self._terminal.say(f"Leaderboard of the {SUITE} suite by {METRIC}")
-        for line in table(rows, right=frozenset({0, 2})):
+        for line in table(board_rows(board), right=frozenset({0, 2})):
             self._terminal.say(f"  {line}")
+
+
+def board_rows(board: Any) -> list[tuple[str, ...]]:
+    """The leaderboard as a table, its head first; a dash is the rank of a baseline beside models."""
+    rows: list[tuple[str, ...]] = [("rank", "model", "score", "95 % interval", SCALE)]
+    for entry in board["leaderboard"]:
+        if entry["score"] is None or entry["ci95"] is None:
+            continue
+        score, (low, high) = entry["score"], entry["ci95"]
+        bar = interval_bar(low, high, score)
+        rows.append((str(entry["rank"] or "–"), entry["model"], f"{score:.3f}", f"{low:.3f}–{high:.3f}", bar))
+    return rows
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import socket
+import tempfile
+from functools import cache
 from pathlib import Path
 
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -23,7 +27,8 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_port() -> int:
-    """A free loopback port that stays ours while a service restarts; never the same one twice in a process.
+    """A free loopback port that stays ours while a service restarts: never the same one twice in a process, and none
+    that another process of this user was given and still lives.
 
     It lies below the kernel's range for outgoing connections. A port from that range could be handed to any client
     while its service is down, and a client that retries it on loopback can even connect to itself.
@@ -32,10 +37,32 @@ def free_port() -> int:
     highest = _ephemeral_start() - 1
     for _ in range(1000):
         port = chance.randint(_LOWEST, highest)
-        if port not in _given and is_free(port):
+        if port not in _given and _claimed(port) and is_free(port):
             _given.add(port)
             return port
     raise OSError("no free port on 127.0.0.1")
+
+
+def _claimed(port: int) -> bool:
+    """Locks the port's byte of a file that all processes of this user share. The lock goes with this process."""
+    file = _claims()
+    if file is None:
+        return True
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _claims() -> int | None:
+    """The open file, never closed, as that would give up every claim. None where it cannot be: chance must do."""
+    path = Path(tempfile.gettempdir()) / f"touchstone-ports-{os.getuid()}"
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
 
 
 def _ephemeral_start() -> int:

@@ -51,9 +51,10 @@ ERR_NO_STORAGE = 10023
 class ResultHeaders:
     """What the scheduler needs of a RESULTS message without its body.
 
-    `items`, `errors`, `output_tokens`, `cost`, `unpriced` and `retries` count this message only; `done` marks the
-    unit's last message. `cost` is in micro-dollars, None where no answer's price is known; `unpriced` counts items that
-    were called for at a cost that is not known, `retries` their calls beyond the first. `evaluator` is who sent it.
+    `items`, `errors`, `output_tokens`, `untold`, `cost`, `unpriced` and `retries` count this message only; `done` marks
+    the unit's last message. `untold` counts answers that were called for and whose generated tokens are not known.
+    `cost` is in micro-dollars, None where no answer's price is known; `unpriced` counts items that were called for at a
+    cost that is not known, `retries` their calls beyond the first. `evaluator` is who sent it.
     """
 
     kind: str
@@ -68,6 +69,7 @@ class ResultHeaders:
     unpriced: int = 0
     retries: int = 0
     evaluator: str = ""
+    untold: int = 0
 
     def encode(self) -> dict[str, str]:
         headers = {
@@ -78,6 +80,7 @@ class ResultHeaders:
             "Touchstone-Items": str(self.items),
             "Touchstone-Errors": str(self.errors),
             "Touchstone-Tokens": str(self.output_tokens),
+            "Touchstone-Untold": str(self.untold),
             "Touchstone-Done": "1" if self.done else "0",
             "Touchstone-Unpriced": str(self.unpriced),
             "Touchstone-Retries": str(self.retries),
@@ -97,6 +100,7 @@ class ResultHeaders:
             items=int(h.get("Touchstone-Items", "0")),
             errors=int(h.get("Touchstone-Errors", "0")),
             output_tokens=int(h.get("Touchstone-Tokens", "0")),
+            untold=int(h.get("Touchstone-Untold", "0")),
             done=h.get("Touchstone-Done") == "1",
             cost=None if cost is None else float(cost),
             unpriced=int(h.get("Touchstone-Unpriced", "0")),

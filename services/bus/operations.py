@@ -243,6 +243,7 @@ class Bus:
             items=len(batch.items),
             errors=sum(r.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR for r in batch.items),
             output_tokens=sum(r.output_tokens for r in batch.items if not r.reused),
+            untold=sum(r.output_untold and r.outcome != item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR for r in asked),
             done=done,
             cost=fsum(prices) * 1e6 if prices else None,
             unpriced=len(asked) - len(prices),

@@ -8,15 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from services import rpc
-from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
+from services.errors import InvalidRequestError, NotFoundError, TouchstoneError, suite_order, unknown_suite
 from services.gateway import jobs
 from services.gateway.backend import Backend
 from touchstone.v1 import endpoint_pb2, job_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
 
 T = TypeVar("T")
-
-DOCUMENT_SUITES = ("glue", "superglue", "mmlu", "medical")
-"""The API document's order. Only what is installed is offered."""
 
 
 class Remembered(Generic[T]):
@@ -90,8 +87,7 @@ class Catalogue:
         for suite in suites:
             if suite.suite == before and (suite.open or not colon):
                 return suite
-        supported = ", ".join(suite.suite for suite in suites) or "none yet; start an evaluator"
-        raise InvalidRequestError(f"Invalid benchmark suite. Supported: {supported}", "suite")
+        raise unknown_suite(suite.suite for suite in suites)
 
     async def endpoint(self, provider: str, field: str = "config.provider") -> endpoint_pb2.Endpoint:
         """The endpoint of this name, else the only one of this kind. Raises InvalidRequestError naming the choices."""
@@ -156,8 +152,7 @@ class Catalogue:
     async def _ask_suites(self) -> list[suite_pb2.Suite]:
         request = scheduler_service_pb2.ListSuitesRequest(page_size=500)
         answer = await self._backend.ask(self._backend.scheduler.ListSuites, request, self._caller)
-        order = {name: place for place, name in enumerate(DOCUMENT_SUITES)}
-        return sorted(answer.suites, key=lambda suite: (order.get(suite.suite, len(order)), suite.suite))
+        return sorted(answer.suites, key=lambda known: suite_order(known.suite))
 
     async def _ask_models(self, endpoint: str) -> list[endpoint_pb2.Model]:
         request = scheduler_service_pb2.ListModelsRequest(endpoint=endpoint, page_size=1000)

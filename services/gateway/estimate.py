@@ -84,7 +84,6 @@ async def rows_of(backend: Backend, work: job_pb2.DatasetWork, caller: rpc.Ident
 async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.Identity) -> str:
     """The API's `estimated_duration` of a job of so many answers that was just queued; 0 means that nobody knows how
     many. Never raises: without facts it is the document's text."""
-    reuse = job.spec.reuse
     try:
         queue_answer, runs = await asyncio.gather(
             backend.ask(backend.scheduler.GetQueue, scheduler_service_pb2.GetQueueRequest(), caller, timeout_s=1),
@@ -93,7 +92,7 @@ async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.I
     except TouchstoneError:
         return FALLBACK
     pace = next((found for run in runs if (found := seconds_per_item(run)) is not None), None)
-    if reuse.job_id and not reuse.rerun:
+    if jobs.is_rescore(job.spec):
         pace = _STORED_S
     queue = queue_answer.queue
     ahead = sum(waiting.job_id != job.job_id for waiting in queue.pending)

@@ -73,6 +73,11 @@ def may_change(job: job_pb2.Job, caller: rpc.Identity) -> bool:
     return caller.is_admin or job.owner == caller.user
 
 
+def is_rescore(spec: job_pb2.JobSpec) -> bool:
+    """Whether stored answers are scored again, without a call."""
+    return bool(spec.reuse.job_id) and not spec.reuse.rerun
+
+
 def suite_of(job: job_pb2.Job) -> str:
     """What the job runs: a suite's, dataset's or experiment's name."""
     work = job.spec.WhichOneof("work")
@@ -83,6 +88,11 @@ def suite_of(job: job_pb2.Job) -> str:
     if work == "experiment":
         return job.spec.experiment.experiment
     return work or ""
+
+
+def items_of(job: job_pb2.Job) -> int:
+    """Items that the job was planned to run; 0 before that."""
+    return sum(plan.items for plan in job.plan)
 
 
 def moment(stamp: Timestamp) -> datetime | None:

@@ -55,7 +55,11 @@ def fill_run_sources(connection: DuckDBPyConnection) -> None:
         run_scores.refresh(connection, job_id)
 
 
-BACKFILLS: dict[int, Callable[[DuckDBPyConnection], None]] = {4: fill_run_scores, 6: fill_run_sources}
+BACKFILLS: dict[int, Callable[[DuckDBPyConnection], None]] = {
+    4: fill_run_scores,
+    6: fill_run_sources,
+    9: run_scores.fill_unranked,
+}
 """By migration, run in its transaction."""
 
 

@@ -57,6 +57,10 @@ def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemR
     connection.execute(query(statement))
     # Not after a failure: in a void transaction this fails, too, and would hide why. The next batch takes the name.
     connection.unregister("batch")
+    for batch in batches:
+        # A job also finds answers of its own, of rows that ask the same.
+        for source in sorted({item.source_job for item in batch.items} - {"", batch.job_id}):
+            _note_source(connection, batch.job_id, source)
     ended_counts.count_late(connection, {batch.job_id for batch in batches})
 
 
@@ -148,15 +152,16 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
             "started_at": job.started_at.ToDatetime() if job.HasField("started_at") else None,
         },
     )
-    _note_source(connection, job)
-
-
-def _note_source(connection: Connection, job: job_pb2.Job) -> None:
     if job.spec.reuse.job_id:
-        connection.execute(
-            "INSERT INTO run_sources VALUES ($job_id, $source) ON CONFLICT (job_id) DO NOTHING",
-            {"job_id": job.job_id, "source": job.spec.reuse.job_id},
-        )
+        _note_source(connection, job.job_id, job.spec.reuse.job_id)
+
+
+def _note_source(connection: Connection, job_id: str, source: str) -> None:
+    """Whose answers a job took."""
+    connection.execute(
+        "INSERT INTO run_sources VALUES ($job_id, $source) ON CONFLICT DO NOTHING",
+        {"job_id": job_id, "source": source},
+    )
 
 
 def _store_metric(

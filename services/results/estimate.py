@@ -60,16 +60,17 @@ def estimate_run(
         )
     items = _checked(request, whole)
     repeats = max((plan.repeats for plan in job.plan), default=1) or 1
-    tokens = _column(found, "input_tokens")
-    if characters:
-        tokens = by_ratio(tokens, _column(found, "characters"), characters / items)
-    columns = {"input_tokens": tokens, "output_tokens": _column(found, "output_tokens")}
-    if not np.ma.getmaskarray(found["cost_usd"]).any():
-        columns["cost_usd"] = _column(found, "cost_usd")
+    columns = {
+        name: _column(found, name)
+        for name in ("input_tokens", "output_tokens", "cost_usd")
+        if not np.ma.getmaskarray(found[name]).any()
+    }
+    if characters and "input_tokens" in columns:
+        columns["input_tokens"] = by_ratio(columns["input_tokens"], _column(found, "characters"), characters / items)
     totals = {
         name: _message(total(weighted(values, found["task"], sizes), items).times(repeats))
         for name, values in columns.items()
-        # A provider that does not count tells 0 of all.
+        # Runs of before tell 0 of all where the provider does not count.
         if name == "cost_usd" or values.any()
     }
     pace = Pace(request.concurrency or _at_once(connection, job), per_minute)

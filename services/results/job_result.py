@@ -130,6 +130,7 @@ def _add_usage(
     result.outcomes.CopyFrom(total.message())
     result.input_tokens = total.input_tokens
     result.output_tokens = total.output_tokens
+    result.input_untold, result.output_untold = total.input_untold, total.output_untold
     result.reasoning_tokens = total.reasoning_tokens
     result.items_reused = total.reused
     if total.stored > total.errors:

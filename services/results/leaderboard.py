@@ -1,31 +1,31 @@
-"""The leaderboard of a suite: one row per configuration, for its newest complete run, within one item set."""
+"""The leaderboard of a suite: one row per configuration, for its newest complete run, within one item set; and newer
+runs that are incomplete or invalid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.errors import InvalidRequestError
-from services.results import job_reads, ranking, run_scores
+from services.errors import InvalidRequestError, unknown_suite
+from services.results import job_reads, marks, ranking, run_scores
+from services.results.comparison.places import PlacesOf
 from services.results.database import Connection, first_row, query
 from services.results.job_columns import asked_mode
 from services.results.suite_score import SCORE
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
-PlacesOf = Callable[[str, Sequence[str]], Mapping[str, tuple[int, int]]]
-"""Of a metric and the ranked runs, best first: the lowest and the highest place by job."""
-
-
 _DETAIL_BYTES = 3 * 1024 * 1024
 """A message holds 4 MB, and an entry with 57 tasks takes 10 KB."""
+_NEWEST = 7
+"""Place of `newest` in a row of leaderboard_rows.sql; 0 for what cannot stand for its configuration."""
 
 
 class UnknownSuiteError(Exception):
-    """No run names the suite; it may still be one that an evaluator announces."""
+    """No run and no dataset names the suite; it may still be one that an evaluator announces."""
 
 
 def leaderboard(
@@ -63,6 +63,8 @@ def leaderboard(
     sets = _item_sets(connection.execute(query("leaderboard_sets").format(runs=runs), where).fetchall())
     shown = next((found for found in sets if not request.item_set or found.item_set == request.item_set), None)
     if shown is None:
+        if request.item_set:
+            _require_item_set(connection, request, visible)
         response.item_sets.extend(sets)
         return response
     response.item_sets.extend([shown, *(found for found in sets if found is not shown)])
@@ -73,14 +75,36 @@ def leaderboard(
     )
     rows = connection.execute(text, where | {"item_set": shown.item_set, "metric": metric}).fetchall()
     entries = [_entry(row) for row in rows]
+    _add_marks(connection, [entry for entry, row in zip(entries, rows, strict=True) if row[_NEWEST] == 0])
     if entries:
         response.last_updated.CopyFrom(max((e.completed_at for e in entries), key=Timestamp.ToNanoseconds))
     ranked, response.total_models = ranking.rank(entries, limit=min(request.limit or 10, 1000))
     if places is not None:
-        _add_places(ranked, places(metric, [e.job_id for e in sorted(entries, key=lambda e: e.rank) if e.rank]))
+        found = places(metric, [e.job_id for e in sorted(entries, key=lambda e: e.rank) if e.rank])
+        response.places_pending = found is None
+        _add_places(ranked, found or {})
     _add_details(connection, ranked)
     response.entries.extend(ranked)
     return response
+
+
+def _require_item_set(
+    connection: Connection, request: results_service_pb2.GetLeaderboardRequest, visible: Visibility
+) -> None:
+    """Raises InvalidRequestError for items that no finished run of the suite is on: a board without rows would say that
+    there are such items, and nothing ranks."""
+    known = first_row(
+        connection,
+        "SELECT 1 FROM run_scores WHERE suite = $suite AND item_set = $item_set "
+        "AND ($visible_owner = '' OR owner = $visible_owner) LIMIT 1",
+        {"suite": request.suite, "item_set": request.item_set, **visible.parameters},
+    )
+    if known is None:
+        raise InvalidRequestError(
+            f"No finished run of {request.suite} is on the items {request.item_set[:80]!r}. Take item_set from "
+            "item_sets of the leaderboard, or leave it out.",
+            "item_set",
+        )
 
 
 def _add_places(entries: Sequence[metric_pb2.LeaderboardEntry], places: Mapping[str, tuple[int, int]]) -> None:
@@ -103,9 +127,11 @@ def suite_metrics(
         f"SELECT metric FROM {runs} WHERE suite = $suite AND {seen} GROUP BY metric ORDER BY min(place), metric", where
     ).fetchall()
     names = [name for (name,) in rows]
-    known = bool(names) or (
-        suite != "" and first_row(connection, f"SELECT 1 FROM jobs WHERE suite = $suite AND {seen} LIMIT 1", where)
+    named = (
+        f"SELECT 1 FROM jobs WHERE suite = $suite AND {seen} "
+        f"UNION ALL SELECT 1 FROM datasets WHERE id = $suite AND {seen} LIMIT 1"
     )
+    known = bool(names) or (suite != "" and first_row(connection, named, where))
     for listed in announced or ():
         known = known or listed.suite == suite or (listed.open and suite.startswith(f"{listed.suite}:"))
         if listed.suite == suite:
@@ -114,12 +140,10 @@ def suite_metrics(
         if announced is None:
             raise UnknownSuiteError
         stored = connection.execute(
-            f"SELECT DISTINCT suite FROM jobs WHERE suite <> '' AND {seen}", visible.parameters
+            f"SELECT DISTINCT suite FROM jobs WHERE suite <> '' AND NOT starts_with(suite, 'ds_') AND {seen}",
+            visible.parameters,
         ).fetchall()
-        supported = sorted({name for (name,) in stored} | {listed.suite for listed in announced})
-        raise InvalidRequestError(
-            f"Invalid benchmark suite. Supported: {', '.join(supported) or 'none yet; start an evaluator'}", "suite"
-        )
+        raise unknown_suite((listed.suite for listed in announced), (name for (name,) in stored))
     return list(dict.fromkeys([SCORE, *names]))
 
 
@@ -142,7 +166,7 @@ def _item_sets(rows: list[tuple[Any, ...]]) -> list[results_service_pb2.ItemSet]
 
 def _entry(row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
     """What ranks, without what has to be unpacked."""
-    job_id, configuration, model, endpoint, baseline, completed_at, reason, runs, tasks, before, *rest = row
+    job_id, configuration, model, endpoint, baseline, completed_at, reason, _, runs, tasks, before, *rest = row
     previous_mean, name, alias, *metric = rest
     entry = metric_pb2.LeaderboardEntry(
         job_id=job_id,
@@ -162,6 +186,19 @@ def _entry(row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
     )
     entry.completed_at.FromDatetime(completed_at.replace(tzinfo=UTC))
     return entry
+
+
+def _add_marks(connection: Connection, entries: Sequence[metric_pb2.LeaderboardEntry]) -> None:
+    """Says why runs that were taken out of rankings do not rank. Incomplete ones have their reason from their seal."""
+    if not entries:
+        return
+    present = marks.present(connection, [entry.job_id for entry in entries])
+    for entry in entries:
+        mark = present.get(entry.job_id)
+        if mark is None:
+            continue
+        entry.not_ranked_reason = mark.words
+        entry.mark = "" if mark.source else mark.name
 
 
 def _add_details(connection: Connection, entries: Sequence[metric_pb2.LeaderboardEntry]) -> None:

@@ -64,7 +64,10 @@ SCHEMA = pa.schema(
 KEY = ("job_id", "task", "item", "repeat")
 _STATISTICS = ("correct", "value", "target")
 _BATCH_FIELDS = ("job_id", "task", "attempt", "unit", "evaluator")
-_OWN = {*_BATCH_FIELDS, *_STATISTICS, "other_statistics", "continuations", "identity", "cost_usd"}
+_OWN = {
+    *(*_BATCH_FIELDS, *_STATISTICS, "other_statistics"),
+    *("input_tokens", "output_tokens", "continuations", "identity", "cost_usd"),
+}
 _PLAIN_FIELDS = tuple(name for name in SCHEMA.names if name not in _OWN)
 
 COLUMNS = ", ".join(f'"{name}"' for name in SCHEMA.names)
@@ -92,6 +95,8 @@ def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
     columns["continuations"] = _continuations(results)
     columns["identity"] = [result.identity for result in results]
     columns["cost_usd"] = [result.cost_usd if result.HasField("cost_usd") else None for result in results]
+    columns["input_tokens"] = [None if result.input_untold else result.input_tokens for result in results]
+    columns["output_tokens"] = [None if result.output_untold else result.output_tokens for result in results]
     for name in _BATCH_FIELDS:
         columns[name] = [getattr(batch, name) for batch, _ in kept.values()]
     for name in _PLAIN_FIELDS:
@@ -149,6 +154,10 @@ def stored_item(values: Sequence[Any], score: float | None = None) -> results_se
         continuations=[item_result_pb2.Continuation(**c) for c in row["continuations"] or ()],
         identity=row["identity"].hex if row["identity"] is not None else "",
         cost_usd=row["cost_usd"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        input_untold=row["input_tokens"] is None,
+        output_untold=row["output_tokens"] is None,
     )
     for name in _STATISTICS:
         if row[name] is not None:

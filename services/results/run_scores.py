@@ -49,14 +49,16 @@ def refresh(connection: Connection, job_id: str) -> None:
     before = first_row(
         connection, "SELECT counts, completed_at FROM run_scores WHERE job_id = $job_id LIMIT 1", {"job_id": job_id}
     )
-    if before is None or before == now:
+    if before is None:
         return
-    for table in ("run_scores", "current_scores"):
-        connection.execute(
-            f"UPDATE {table} SET counts = $counts, completed_at = $completed_at WHERE job_id = $job_id",
-            {"counts": now[0], "completed_at": now[1], "job_id": job_id},
-        )
-    if now[0] != before[0]:
+    if before != now:
+        for table in ("run_scores", "current_scores"):
+            connection.execute(
+                f"UPDATE {table} SET counts = $counts, completed_at = $completed_at WHERE job_id = $job_id",
+                {"counts": now[0], "completed_at": now[1], "job_id": job_id},
+            )
+    # Of a run that counts neither before nor now the mark may have changed.
+    if not (now[0] and before[0]):
         for key in _keys(connection, job_id):
             _choose_current(connection, key)
 
@@ -69,6 +71,11 @@ def fill(connection: Connection) -> None:
     connection.execute(query("add_run_scores").format(which="true", uncounted=uncounted))
     connection.execute("DELETE FROM current_scores")
     connection.execute(query("choose_current").format(which="true"))
+
+
+def fill_unranked(connection: Connection) -> None:
+    """Incomplete and invalid runs of every configuration that has no newer one to rank, where none are chosen yet."""
+    connection.execute(query("choose_unranked").format(which="true"))
 
 
 def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
@@ -105,4 +112,5 @@ def _keys(connection: Connection, job_id: str) -> list[tuple[Any, ...]]:
 def _choose_current(connection: Connection, key: tuple[Any, ...]) -> None:
     where = dict(zip(_KEY, key, strict=True))
     connection.execute(f"DELETE FROM current_scores WHERE {_OF_KEY}", where)
-    connection.execute(query("choose_current").format(which=_OF_KEY), where)
+    for chosen in ("choose_current", "choose_unranked"):
+        connection.execute(query(chosen).format(which=_OF_KEY), where)

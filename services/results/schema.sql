@@ -405,3 +405,36 @@ SELECT
     CAST(NULL AS VARCHAR) AS metadata_file,
     created_at,
 FROM runs;
+
+-- migration 7: several jobs whose answers a job took, tokens that a provider does not tell
+
+CREATE TABLE all_run_sources (
+    job_id VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    PRIMARY KEY (job_id, source)
+);
+INSERT INTO all_run_sources FROM run_sources;
+DROP TABLE run_sources;
+ALTER TABLE all_run_sources RENAME TO run_sources;
+
+-- NULL where the provider does not tell; rows stored before have 0.
+ALTER TABLE items ALTER COLUMN input_tokens DROP NOT NULL;
+ALTER TABLE items ALTER COLUMN output_tokens DROP NOT NULL;
+
+-- migration 8: requests that made datasets
+
+-- For a day, so that the same request again gives the dataset that it made. `asked` is a hash of what it asked for.
+CREATE TABLE dataset_requests (
+    owner VARCHAR NOT NULL,
+    request_id VARCHAR NOT NULL,
+    asked BLOB NOT NULL,
+    dataset_id VARCHAR NOT NULL,
+    made_at TIMESTAMP NOT NULL,
+    PRIMARY KEY (owner, request_id)
+);
+
+-- migration 9: incomplete and invalid runs beside those that stand for their configuration
+
+-- In current_scores `newest` 0 is a configuration's newest run that is incomplete, was invalidated, or has answers of one
+-- that was, where no newer one can stand for it. Filling earlier tables may have chosen some already.
+DELETE FROM current_scores WHERE newest = 0;

@@ -129,7 +129,10 @@ def clustered_estimate(
 
 
 def pooled(parts: Sequence[tuple[Scores, Lost, bool]]) -> Estimate:
-    """The mean over the units of several tasks together, given as for `estimate`. Tasks are independent."""
+    """The mean over the units of several tasks together, given as for `estimate`. Tasks are independent.
+
+    Where units hang together, or scores are not 0 and 1, its standard error is made up of those of the tasks.
+    """
     n = sum(found.n for found, _, _ in parts)
     lost = Lost(sum(gone.units for _, gone, _ in parts), sum(gone.moved for _, gone, _ in parts))
     whole = Scores(
@@ -137,15 +140,17 @@ def pooled(parts: Sequence[tuple[Scores, Lost, bool]]) -> Estimate:
         total=sum(found.total for found, _, _ in parts),
         low=sum(found.low for found, _, _ in parts),
         high=sum(found.high for found, _, _ in parts),
+        least=min((found.least for found, _, _ in parts), default=0.0),
+        most=max((found.most for found, _, _ in parts), default=1.0),
     )
-    if n == 0 or not any(clustered for _, _, clustered in parts):
+    if n == 0 or all(found.binary and not clustered for found, _, clustered in parts):
         return estimate(whole, lost, clustered=False)
     square, clusters = 0.0, 0
     for found, gone, clustered in parts:
         if found.n:
             square += (found.n / n * (estimate(found, gone, clustered=clustered).stderr or 0.0)) ** 2
             clusters += len(found.clusters) if clustered else found.n
-    return clustered_estimate(whole.mean, n, math.sqrt(square), clusters, UNIT_SPAN, _bounds(whole, lost))
+    return clustered_estimate(whole.mean, n, math.sqrt(square), clusters, whole.span, _bounds(whole, lost))
 
 
 def _bounds(scores: Scores, lost: Lost) -> tuple[float, float] | None:

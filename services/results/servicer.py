@@ -78,7 +78,10 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self, request: pb.ResultsServiceListJobsRequest, context: Any
     ) -> pb.ResultsServiceListJobsResponse:
         visible = self._visible()
-        return await self._database.read(lambda c: job_lists.list_jobs(c, request, visible))
+        answer = await self._database.read(lambda c: job_lists.list_jobs(c, request, visible))
+        if not answer.total_size:
+            await self._require_suite(request.suite, visible)
+        return answer
 
     async def GetJobResult(self, request: pb.GetJobResultRequest, context: Any) -> pb.GetJobResultResponse:
         visible = self._visible()
@@ -88,12 +91,12 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def GetLeaderboard(self, request: pb.GetLeaderboardRequest, context: Any) -> pb.GetLeaderboardResponse:
         visible = self._visible()
         try:
-            return await self._database.read(lambda c: leaderboard(c, request, None, visible, self._places.of))
+            return await self._places.shown(
+                lambda places: self._database.read(lambda c: leaderboard(c, request, None, visible, places))
+            )
         except UnknownSuiteError:
             announced = await self._installation.suites()
             return await self._database.read(lambda c: leaderboard(c, request, announced, visible))
-        finally:
-            self._places.catch_up()
 
     async def Compare(self, request: comparison_pb2.CompareRequest, context: Any) -> comparison_pb2.CompareResponse:
         visible = self._visible()
@@ -129,7 +132,9 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         return pb.AnnotateItemResponse(item=item)
 
     async def Export(self, request: pb.ExportRequest, context: Any) -> AsyncGenerator[pb.ExportResponse]:
-        async with aclosing(self._exports.serve(request, self._visible())) as pieces:
+        visible = self._visible()
+        await self._require_suite(request.jobs.suite, visible)
+        async with aclosing(self._exports.serve(request, visible)) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -148,11 +153,17 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def GetOverview(self, request: pb.GetOverviewRequest, context: Any) -> pb.GetOverviewResponse:
         visible, now = self._visible(), _now()
-        return await self._database.read(lambda c: overview(c, request, now, visible))
+        answer = await self._database.read(lambda c: overview(c, request, now, visible))
+        if not answer.total_jobs:
+            await self._require_suite(request.suite, visible)
+        return answer
 
     async def ListTrends(self, request: pb.ListTrendsRequest, context: Any) -> pb.ListTrendsResponse:
         visible, now = self._visible(), _now()
-        return await self._database.read(lambda c: list_trends(c, request, now, visible))
+        answer = await self._database.read(lambda c: list_trends(c, request, now, visible))
+        if not answer.trends:
+            await self._require_suite(request.suite, visible)
+        return answer
 
     async def ListConfigurations(
         self, request: pb.ListConfigurationsRequest, context: Any
@@ -203,11 +214,16 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         return await self._database.read(lambda c: stored_responses.find_responses(c, request, visible))
 
     async def _require_suite(self, suite: str, visible: Visibility) -> None:
-        """Raises InvalidRequestError for a suite that neither runs nor evaluators name."""
-        if suite:
+        """Raises InvalidRequestError for a suite that neither runs nor evaluators name; while no evaluator has told its
+        suites, any may be. A dataset's id is taken for what it says."""
+        if not suite or suite.startswith("ds_"):
+            return
+        try:
+            await self._database.read(lambda c: suite_metrics(c, suite, None, visible))
+        except UnknownSuiteError:
             with contextlib.suppress(UnavailableError):
-                announced = await self._installation.suites()
-                await self._database.read(lambda c: suite_metrics(c, suite, announced, visible))
+                if announced := await self._installation.suites():
+                    await self._database.read(lambda c: suite_metrics(c, suite, announced, visible))
 
     def _visible(self) -> Visibility:
         """What the caller may read. To be asked here: reads run in threads, which do not know the caller."""

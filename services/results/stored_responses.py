@@ -52,7 +52,9 @@ def find_responses(
     rows = [row for row, _ in found]
     response = results_service_pb2.FindResponsesResponse()
     used = 0
-    for result in _read(connection, rows):
+    for job_id, result in _read(connection, rows):
+        if not request.job_id:
+            result.source_job = job_id
         used += result.ByteSize()
         if used > MAX_PAGE_BYTES and response.results:
             break
@@ -65,8 +67,10 @@ def _check_number(asked: int, field: str) -> None:
         raise InvalidRequestError(f"{asked:,} {field} were asked for; it may be {MOST:,} at most.", field)
 
 
-def _read(connection: Connection, rows: list[int]) -> Iterator[item_result_pb2.ItemResult]:
+def _read(connection: Connection, rows: list[int]) -> Iterator[tuple[str, item_result_pb2.ItemResult]]:
+    """Results with the jobs that they are of."""
     text = f"SELECT {_COLUMNS} FROM items WHERE rowid IN (SELECT unnest($rows::BIGINT[])) ORDER BY rowid"
     for start in range(0, len(rows), _CHUNK):
         for values in connection.execute(text, {"rows": rows[start : start + _CHUNK]}).fetchall():
-            yield stored_item(values).result
+            stored = stored_item(values)
+            yield stored.job_id, stored.result

@@ -45,6 +45,8 @@ class Counts:
     correct: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    input_untold: int = 0
+    output_untold: int = 0
     reasoning_tokens: int = 0
     reused: int = 0
     costs: list[float] = field(default_factory=list)
@@ -81,6 +83,8 @@ class Counts:
         self.correct += other.correct
         self.input_tokens += other.input_tokens
         self.output_tokens += other.output_tokens
+        self.input_untold += other.input_untold
+        self.output_untold += other.output_untold
         self.reasoning_tokens += other.reasoning_tokens
         self.reused += other.reused
         self.costs = [*self.costs, *other.costs]
@@ -112,9 +116,8 @@ def read_counts(connection: Connection, job: job_pb2.Job) -> dict[str, Counts]:
     """By task; for tasks without stored items, too."""
     counts: dict[str, Counts] = defaultdict(Counts)
     for row in connection.execute(query("task_counts"), {"job_id": job.job_id}).fetchall():
-        task, outcome, items, scored, bare, correct, read, written, reasoning, reused, cost, unpriced, *more = row
-        grouped, gain = more
-        used = (correct, read, written, reasoning, reused, [cost or 0.0], unpriced, grouped, gain or 0.0)
+        task, outcome, items, scored, bare, correct, *tokens, reused, cost, unpriced, grouped, gain = row
+        used = (correct, *tokens, reused, [cost or 0.0], unpriced, grouped, gain or 0.0)
         counts[task].add(Counts(Counter({outcome: items}), Counter({outcome: scored}), bare, *used))
     return counts
 
@@ -212,7 +215,7 @@ def read_scores(connection: Connection, job: job_pb2.Job, by_cluster: set[str]) 
             "statistic_path": _path(statistic),
             "over_path": _path(over),
         }
-        found = _scores_by_task(connection.execute(text, where).fetchnumpy())
+        found = scores_by_task(connection.execute(text, where).fetchnumpy())
         for task, metric in users:
             scores[task][metric] = found.get(task, Scores())
     return scores
@@ -223,7 +226,7 @@ def _path(statistic: str) -> str:
     return f'$."{statistic or "none"}"'
 
 
-def _scores_by_task(columns: Mapping[str, Any]) -> dict[str, Scores]:
+def scores_by_task(columns: Mapping[str, Any]) -> dict[str, Scores]:
     tasks = columns["task"]
     starts = [0, *(np.flatnonzero(tasks[1:] != tasks[:-1]) + 1), len(tasks)] if len(tasks) else []
     return {

@@ -20,6 +20,7 @@ from services.rpc.caller import (
 )
 from services.rpc.client import channel, metadata
 from services.rpc.process import WRONG_SETTINGS, run
+from services.rpc.request_ids import check_request_id
 from services.rpc.sending import send
 from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve
 from services.rpc.status import from_rpc_error, to_status
@@ -38,6 +39,7 @@ __all__ = [
     "Tls",
     "TokenLookup",
     "channel",
+    "check_request_id",
     "from_rpc_error",
     "identity",
     "is_loopback",

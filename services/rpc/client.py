@@ -24,7 +24,8 @@ _SERVICE_CONFIG = {
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
         },
-        # Done twice, these would do more, or say that the job cannot be cancelled or the thing is not there any more.
+        # Done twice, these would do more, or say that the job cannot be cancelled or the thing is not there any more;
+        # uploads, which are long, are left to the caller.
         {
             "name": [
                 *(

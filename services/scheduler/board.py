@@ -123,16 +123,24 @@ class Board:
 
     async def commit(self, job: Job, actor: str, action: str) -> None:
         """Stores a moved job with its audit event, then tells who watches."""
+        await self.commit_all([job], actor, action)
+
+    async def commit_all(self, jobs: Sequence[Job], actor: str, action: str) -> None:
+        """The same for several jobs: all of them or none."""
         now = self.now()
-        job.update(now)
-        if job.live:
-            describe(job, [], self.fleet, now)
-        event = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action, job=job.message)
-        stamp(event.occurred_at, now)
-        await self.save([Change(job, event)])
-        why = f" ({job.message.reason})" if job.message.reason else ""
-        log.info("job %s: %s%s", job.id, action, why, extra=of_job(job.id))
-        self.touch(job)
+        changes = []
+        for job in jobs:
+            job.update(now)
+            if job.live:
+                describe(job, [], self.fleet, now)
+            event = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action, job=job.message)
+            stamp(event.occurred_at, now)
+            changes.append(Change(job, event))
+        await self.save(changes)
+        for job in jobs:
+            why = f" ({job.message.reason})" if job.message.reason else ""
+            log.info("job %s: %s%s", job.id, action, why, extra=of_job(job.id))
+            self.touch(job)
         self.wake.set()
 
     async def save(self, changes: Sequence[Change]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from services.errors import (
@@ -15,19 +15,23 @@ from services.errors import (
     NotFoundError,
     PermissionDeniedError,
     UnavailableError,
+    UnsupportedError,
 )
-from services.rpc import Identity
-from services.scheduler import budget, reuse
+from services.rpc import Identity, check_request_id
+from services.scheduler import budget, dataset_jobs, reuse
 from services.scheduler.board import Board
 from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job, seconds, stamp
 from services.scheduler.job_ids import new_job_id
 from services.scheduler.ports import Results
 from services.scheduler.reads import Reads
-from services.scheduler.validation import check_request_id, require_project, usual_priority, validate
+from services.scheduler.validation import require_project, usual_priority, validate
 from services.scheduler.webhooks.address import AddressRule
 from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
 
+MOST_AT_ONCE = 100
+"""Jobs of one request: what is stored of them fits into one atomic write."""
 _WATCH_INTERVAL_S = 0.25
+_ANOTHER_ID = "Choose another id."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,9 @@ class _Context:
 
     source: job_pb2.Job | None
     dataset: dataset_pb2.Dataset | None
+
+
+_Asked = tuple[job_pb2.JobSpec, _Context]
 
 
 class Desk:
@@ -53,10 +60,24 @@ class Desk:
         Raises InvalidRequestError, UnsupportedError, LimitReachedError, PermissionDeniedError; of a job whose answers
         are to be taken also NotFoundError, ConflictError and, when only results knows it, UnavailableError.
         """
+        (job,) = await self.create_all(caller, request_id, [spec])
+        return job
+
+    async def create_all(
+        self, caller: Identity, request_id: str, specs: Sequence[job_pb2.JobSpec]
+    ) -> list[job_pb2.Job]:
+        """Queues jobs, all or none; the same request id again gives the jobs it made. Raises as `create`."""
         check_request_id(request_id)
-        asked = self._asked(caller, spec)
-        context = await self._context(caller, asked)
-        return await self._board.finish_anyway(self._create(caller, request_id, asked, context))
+        if not 1 <= len(specs) <= MOST_AT_ONCE:
+            raise InvalidRequestError(
+                f"{len(specs)} jobs are asked for at once; it may be 1 to {MOST_AT_ONCE}.", "specs"
+            )
+        asked: list[_Asked] = []
+        for spec in specs:
+            with _told(spec, len(specs)):
+                one = self._asked(caller, spec)
+                asked.append((one, await self._context(caller, one)))
+        return await self._board.finish_anyway(self._create(caller, request_id, asked))
 
     async def check(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
         """The spec of jobs that will be created on a schedule. Raises as `create`, except for a full queue."""
@@ -72,7 +93,8 @@ class Desk:
     async def create_scheduled(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """As `create`, for a spec that `check` has given. No user can choose a `request_id` with spaces."""
         context = await self._context(owner, spec)
-        return await self._board.finish_anyway(self._create(owner, request_id, spec, context))
+        (job,) = await self._board.finish_anyway(self._create(owner, request_id, [(spec, context)]))
+        return job
 
     async def _context(self, caller: Identity, spec: job_pb2.JobSpec) -> _Context:
         """What is asked for before the lock is taken, as it may be long in coming."""
@@ -98,6 +120,8 @@ class Desk:
         asked.ClearField("schedule_id")
         if asked.webhook_url:
             self._urls.check_url(asked.webhook_url, "spec.webhook_url")
+        # Here, where the loop turns between the jobs of one request, and not under the lock.
+        dataset_jobs.check_form(asked.dataset)
         _require_priority(caller, asked, usual_priority(asked))
         return asked
 
@@ -132,46 +156,64 @@ class Desk:
             return self._board.view(self._board.find(job_id))
         return await self._results.job(job_id)
 
-    async def _create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec, context: _Context) -> job_pb2.Job:
-        board, source = self._board, context.source
+    async def _create(self, caller: Identity, request_id: str, asked: Sequence[_Asked]) -> list[job_pb2.Job]:
+        board = self._board
         async with board.lock:
             now = board.now()
             if request_id:
                 known = await board.store.find_request(caller.user, request_id)
-                if known in board.jobs:
-                    made = board.jobs[known]
-                    if spec.schedule_id:
-                        return board.view(made)
-                    # What cannot be judged any more, as its endpoint or dataset has gone, may well be the same call
-                    # once more.
-                    with suppress(InvalidRequestError, NotFoundError):
-                        _require_same(made, self._full(spec, context))
-                    return board.view(made)
-            full = self._full(spec, context)
-            self._require_room(caller.user)
-            message = job_pb2.Job(
-                job_id=new_job_id(now),
-                owner=caller.user,
-                spec=full,
-                state=PENDING,
-                attempt=1,
-            )
-            if source is not None:
-                reuse.begin(message, source)
-                message.baseline = source.baseline
-            elif not reuse.calls_nobody(full):
-                message.baseline = board.fleet.endpoint(full.endpoint, now).baseline
-            stamp(message.created_at, now)
-            message.progress.time_limit_s = full.time_limit_s
-            job = Job(message, request_id=request_id, waiting_since=now)
-            board.jobs[job.id] = job
-            await board.commit(job, caller.user, "created")
-            return board.view(job)
+                if known and all(job_id in board.jobs for job_id in known):
+                    made = [board.jobs[job_id] for job_id in known]
+                    self._require_same(request_id, made, asked)
+                    return board.views(made)
+            specs = []
+            for spec, context in asked:
+                with _told(spec, len(asked)):
+                    specs.append(self._full(spec, context))
+            self._require_room(caller.user, len(specs))
+            # Ids of one moment have no order of their own; jobs of one request start in its order.
+            ids = sorted(new_job_id(now) for _ in specs)
+            jobs = []
+            for job_id, full, (_, context) in zip(ids, specs, asked, strict=True):
+                message = job_pb2.Job(job_id=job_id, owner=caller.user, spec=full, state=PENDING, attempt=1)
+                if context.source is not None:
+                    reuse.begin(message, context.source)
+                    message.baseline = context.source.baseline
+                elif not reuse.calls_nobody(full):
+                    message.baseline = board.fleet.endpoint(full.endpoint, now).baseline
+                stamp(message.created_at, now)
+                message.progress.time_limit_s = full.time_limit_s
+                jobs.append(Job(message, request_id=request_id, waiting_since=now))
+            board.jobs |= {job.id: job for job in jobs}
+            await board.commit_all(jobs, caller.user, "created")
+            return board.views(jobs)
 
-    def _require_room(self, owner: str) -> None:
+    def _require_same(self, request_id: str, made: Sequence[Job], asked: Sequence[_Asked]) -> None:
+        """Raises ConflictError where the request has made other jobs before."""
+        if len(made) != len(asked):
+            raise ConflictError(f"request_id {request_id} has made {len(made)} jobs, not {len(asked)}. {_ANOTHER_ID}")
+        for job, (spec, context) in zip(made, asked, strict=True):
+            if spec.schedule_id:
+                continue
+            # What cannot be judged any more, as its endpoint or dataset has gone, may well be the same call once more.
+            with suppress(InvalidRequestError, NotFoundError):
+                if job.message.spec != self._full(spec, context):
+                    raise ConflictError(
+                        f"request_id {request_id} has made job {job.id}, which is another one. {_ANOTHER_ID}"
+                    )
+
+    def _require_room(self, owner: str, jobs: int = 1) -> None:
         limits = self._board.limits
-        if self._board.pending_by_owner()[owner] >= limits.pending_per_owner:
+        room = max(0, limits.pending_per_owner - self._board.pending_by_owner()[owner])
+        if room >= jobs:
+            return
+        if jobs == 1 or not room:
             raise LimitReachedError("Queue is full. Please try again later.", limits.queue_retry_after_s)
+        raise LimitReachedError(
+            f"The queue has room for {room} more of your jobs, not for {jobs}. None is queued: ask for fewer, or try "
+            "again later.",
+            limits.queue_retry_after_s,
+        )
 
     async def require_visible(self, caller: Identity, job_id: str) -> None:
         """Raises NotFoundError for a job of any age that the caller may not see or that never was."""
@@ -262,8 +304,12 @@ def _require_priority(caller: Identity, spec: job_pb2.JobSpec, usual: job_pb2.Pr
         raise PermissionDeniedError(f"Only an admin may raise the priority of such jobs above {name}.")
 
 
-def _require_same(job: Job, full: job_pb2.JobSpec) -> None:
-    if job.message.spec != full:
-        raise ConflictError(
-            f"request_id {job.request_id} has made job {job.id}, which is another one. Choose another id."
-        )
+@contextmanager
+def _told(spec: job_pb2.JobSpec, jobs: int) -> Iterator[None]:
+    """Has a refusal say which of several jobs is meant."""
+    try:
+        yield
+    except (InvalidRequestError, UnsupportedError, NotFoundError, ConflictError) as error:
+        if jobs > 1:
+            error.message = f"{spec.model}@{spec.endpoint}: {error.message}"
+        raise

@@ -27,6 +27,7 @@ class Flight:
     items: int = 0
     errors: int = 0
     tokens: int = 0
+    untold: int = 0
     retries: int = 0
     unpriced: int = 0
     costs: list[float] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Flight:
         self.items += headers.items
         self.errors += headers.errors
         self.tokens += headers.output_tokens
+        self.untold += headers.untold
         self.retries += headers.retries
         self.unpriced += headers.unpriced
         if headers.cost is not None:
@@ -56,7 +58,7 @@ class Flight:
             unheard = delivery - self.delivery - 1
             self.lost += self.most * self.size * unheard + (self._so_far + self.open if self.delivery else 0.0)
         self.delivery = delivery
-        self.items = self.errors = self.tokens = self.retries = self.unpriced = 0
+        self.items = self.errors = self.tokens = self.untold = self.retries = self.unpriced = 0
         self.costs = []
 
     @property

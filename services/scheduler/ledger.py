@@ -38,7 +38,7 @@ class Ledger:
         self._done_count = 0
         self._done_items = [0] * len(tasks)
         self._failed_items = [0] * len(tasks)
-        self._tokens = self._retries = 0
+        self._tokens = self._untold = self._retries = 0
         self._costs: list[float] = []
         """US dollars of earlier attempts and of done units: added up at once, so that no digits are lost."""
         self._lost = 0.0
@@ -65,7 +65,7 @@ class Ledger:
         for unit, positions in self._partial.items():
             record.partial_units.add(unit=unit, positions=positions)
         record.failed_items.extend(self._failed_items)
-        record.output_tokens = self._tokens
+        record.output_tokens, record.output_untold = self._tokens, self._untold
         record.retries = self._retries
         record.kept_items = self.kept_items
         record.ClearField("cost_usd")
@@ -89,6 +89,7 @@ class Ledger:
                 ledger._set_done(unit)
         ledger._failed_items = [*record.failed_items, *[0] * len(ledger._names)][: len(ledger._names)]
         ledger._tokens, ledger._retries = record.output_tokens, record.retries
+        ledger._untold = record.output_untold
         ledger._partial = {p.unit: tuple(p.positions) for p in record.partial_units}
         ledger.kept_items = record.kept_items
         ledger.sequence = record.results_sequence
@@ -124,6 +125,7 @@ class Ledger:
             return False
         self._failed_items[self.layout.slice(unit).task] += flight.errors
         self._tokens += flight.tokens
+        self._untold += flight.untold
         self._retries += flight.retries
         self._costs += flight.costs
         self._lost += flight.lost + flight.open
@@ -284,6 +286,7 @@ class Ledger:
         progress.units_done = self._done_count
         progress.units_released = len(self.released)
         progress.output_tokens = self.output_tokens
+        progress.output_untold = self._untold + sum(flight.untold for flight in self._flights.values())
         spending = self.spending()
         progress.ClearField("cost_usd")
         if (cost := self.cost_usd) is not None:

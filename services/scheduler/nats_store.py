@@ -51,6 +51,8 @@ class JobStore:
 
     async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
         writes: list[Write] = []
+        owners: dict[str, str] = {}
+        requests: dict[str, list[str]] = {}
         events: list[tuple[str, job_pb2.JobEvent]] = []
         for change in changes:
             job = change.job
@@ -62,9 +64,11 @@ class JobStore:
             events.append((key, change.event))
             writes.append(self._bucket.write(key, change.event.SerializeToString()))
             owner = job.message.owner
-            writes.append(self._bucket.write(f"owner.{_hash(owner)}", str(pending_by_owner.get(owner, 0)).encode()))
+            owners[f"owner.{_hash(owner)}"] = str(pending_by_owner.get(owner, 0))
             if change.event.action == "created" and job.request_id:
-                writes.append(self._bucket.write(_request_key(owner, job.request_id), job.id.encode()))
+                requests.setdefault(_request_key(owner, job.request_id), []).append(job.id)
+        texts = owners | {key: " ".join(job_ids) for key, job_ids in requests.items()}
+        writes += [self._bucket.write(key, text.encode()) for key, text in texts.items()]
         for i in range(0, len(writes), _BATCH):
             await self._bucket.atomic(writes[i : i + _BATCH])
         for entry in events:
@@ -80,10 +84,10 @@ class JobStore:
     async def set_floor(self, sequence: int) -> None:
         await self._bucket.atomic([self._bucket.write(bus.FLOOR_KEY, str(sequence).encode())])
 
-    async def find_request(self, owner: str, request_id: str) -> str | None:
+    async def find_request(self, owner: str, request_id: str) -> Sequence[str]:
         with ends_leadership("a request could not be looked up"):
             msg = await self._bus.kv_get(bus.JOBS, _request_key(owner, request_id))
-        return msg.data.decode() if msg and msg.data else None
+        return msg.data.decode().split() if msg and msg.data else []
 
     async def relay(self) -> None:
         """Publishes audit events in order, then removes them from the outbox. At least once; the event id makes a

@@ -23,8 +23,8 @@ class Store(Protocol):
     """The JOBS bucket under one leadership."""
 
     async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
-        """Stores all or nothing, fenced by the leader's epoch. Raises LeadershipLostError when that has moved on,
-        and also when the outcome is unknown: the state must be read again then."""
+        """Stores all or nothing (up to a hundred jobs), fenced by the leader's epoch. Raises LeadershipLostError when
+        that has moved on, and also when the outcome is unknown: the state must be read again then."""
         ...
 
     async def forget(self, job: Job) -> None:
@@ -35,8 +35,8 @@ class Store(Protocol):
         """Says that RESULTS up to this position is no longer needed here."""
         ...
 
-    async def find_request(self, owner: str, request_id: str) -> str | None:
-        """Job id that this request made before, or None."""
+    async def find_request(self, owner: str, request_id: str) -> Sequence[str]:
+        """Ids of the jobs that this request made before, in its order; empty for none."""
         ...
 
 

@@ -70,6 +70,13 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         secret = await leader.webhooks.job_secret(caller.user) if job.spec.webhook_url else ""
         return pb.CreateJobResponse(job=job, webhook_secret=secret)
 
+    async def CreateJobs(self, request: pb.CreateJobsRequest, context: Any) -> pb.CreateJobsResponse:
+        caller, leader = rpc.identity(), self._lead()
+        jobs = await leader.desk.create_all(caller, request.request_id, request.specs)
+        called = any(job.spec.webhook_url for job in jobs)
+        secret = await leader.webhooks.job_secret(caller.user) if called else ""
+        return pb.CreateJobsResponse(jobs=jobs, webhook_secret=secret)
+
     async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:
         return pb.GetJobResponse(job=self._reads.job(rpc.identity(), self._desk.get(request.job_id)))
 

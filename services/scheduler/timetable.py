@@ -19,14 +19,14 @@ from services.errors import (
     PermissionDeniedError,
     TouchstoneError,
 )
-from services.rpc import Identity
+from services.rpc import Identity, check_request_id
 from services.scheduler.board import Board
 from services.scheduler.cron import Cron
 from services.scheduler.desk import Desk
 from services.scheduler.job import seconds, stamp
 from services.scheduler.ports import LeadershipLostError, Schedules
 from services.scheduler.reads import Reads
-from services.scheduler.validation import check_request_id, require_project
+from services.scheduler.validation import require_project
 from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
 
 log = logging.getLogger(__name__)

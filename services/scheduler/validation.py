@@ -25,14 +25,7 @@ _MOST_SPEC_BYTES = 16 * 1024
 _MOST_LABELS, _MOST_LABEL_NAME, _MOST_LABEL = 16, 64, 512
 _MOST_REPEATS = 64
 _MOST_OPEN_SHOTS = 100
-_REQUEST_ID = re.compile(r"[\x21-\x7e]{0,64}")
 _OPEN_TASK = re.compile(r"[a-zA-Z0-9_.-]{1,100}")
-
-
-def check_request_id(request_id: str) -> None:
-    """Raises InvalidRequestError."""
-    if not _REQUEST_ID.fullmatch(request_id):
-        raise InvalidRequestError("request_id may have up to 64 printable ASCII characters.", "request_id")
 
 
 def require_project(project_id: int) -> None:
@@ -68,7 +61,9 @@ def validate(
         value = getattr(full.sampling, name)
         # Written so that NaN fails, too.
         if full.sampling.HasField(name) and not low <= value <= high:
-            raise InvalidRequestError(f"{name} is {value:g}; it may be {low:g} to {high:g}.", f"spec.sampling.{name}")
+            raise InvalidRequestError(
+                f"{name} is {value:,.12g}; it may be {low:,.12g} to {high:,.12g}.", f"spec.sampling.{name}"
+            )
     _labels(full)
     if (size := _size(full)) > _MOST_SPEC_BYTES:
         raise InvalidRequestError(

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tests.chaos import mirror
-from tests.chaos.launched import EVALUATORS, LAUNCHER
+from tests.chaos.launched import ACK_WAIT_S, EVALUATORS, LAUNCHER
 from tests.chaos.shooting import ON_ITS_WAY_S, Kill, Run
 from tests.chaos.world import World
 from touchstone.v1 import item_result_pb2, job_pb2
 
 ACTIONS = ["created", "planning", "running", "finalizing", "completed"]
-SETTLING_S = 1.0
+SETTLING_S = float(ACK_WAIT_S)
 """So long after NATS is back, evaluators have found it and units have been delivered again."""
 _LOSES_UNITS = (LAUNCHER, *EVALUATORS, "nats")
 """Only where units are held, or their deliveries remembered, can a kill repeat model calls."""

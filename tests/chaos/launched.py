@@ -26,7 +26,7 @@ EVALUATORS = ("evaluator-1", "evaluator-2")
 SERVICES = ("nats", "scheduler", "results", "gateway", *EVALUATORS)
 PROCESSES = (*SERVICES, LAUNCHER)
 ACK_WAIT_S = 3
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 _LISTEN = {
     "scheduler": "TOUCHSTONE_SCHEDULER_LISTEN",
     "results": "TOUCHSTONE_RESULTS_LISTEN",
@@ -97,7 +97,7 @@ class Launched:
             return
         self._process.terminate()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await self._process.wait()
         except TimeoutError:
             self._process.kill()
@@ -134,7 +134,7 @@ class Launched:
         if name == LAUNCHER and number == signal.SIGKILL:
             assert self._process is not None
             await self._process.wait()
-            await until(lambda: not any(_alive(child) for child in children), 5, "children outlive their launcher")
+            await until(lambda: not any(_alive(child) for child in children), 20, "children outlive their launcher")
         return pid
 
     async def replaced(self, name: str, old: int) -> int:

@@ -16,8 +16,10 @@ from tests.stack import FINISHED
 from touchstone.v1 import job_pb2
 
 POLL_S = 0.05
-END_TIMEOUT_S = 60.0
-ON_ITS_WAY_S = 0.1
+END_TIMEOUT_S = 180.0
+ON_ITS_WAY_S = 0.5
+"""So long a call may take from the evaluator that made it to the stub's record, where the machine is busy."""
+IN_HAND_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,11 @@ class Run:
         return next(after, kill.at) - kill.at
 
     def units_released(self, kill: Kill) -> int:
-        """The most units that were with evaluators around a kill."""
-        until_then = [s for s in self.samples if s.at <= kill.at + 0.5]
-        near = [s for s in until_then if s.at >= kill.at - 2] or until_then[-1:]
-        return max((s.units_released for s in near), default=0)
+        """The most units that were with evaluators around a kill; while the scheduler is away nobody tells."""
+        before = [s for s in self.samples if s.at < kill.at - 2]
+        around = [s for s in self.samples if kill.at - 2 <= s.at <= kill.at + 0.5]
+        after = [s for s in self.samples if s.at > kill.at + 0.5]
+        return max((s.units_released for s in (*before[-1:], *around, *after[:1])), default=0)
 
 
 def plan(seed: int, jobs: int, kills_per_job: int, targets: Sequence[str] = PROCESSES) -> list[list[Shot]]:
@@ -108,13 +111,19 @@ async def job_under_watch(world: World, number: int, model: str, job_id: str = "
     run.seconds = time.monotonic() - submitted
 
 
-async def run_under_fire(world: World, number: int, model: str, shots: Sequence[Shot], job_id: str = "") -> Run:
-    """A job during which everything is killed that the shots name; one over all items, unless one is given."""
+async def run_under_fire(
+    world: World, number: int, model: str, shots: Sequence[Shot], job_id: str = "", *, at_work: bool = False
+) -> Run:
+    """A job during which everything is killed that the shots name; one over all items, unless one is given. `at_work`:
+    only once it serves and has had time to take something in hand, however slowly it starts."""
     returning: list[asyncio.Task[None]] = []
     try:
         async with job_under_watch(world, number, model, job_id) as run:
             for shot in shots:
                 await run.reaches(shot.share)
+                if at_work:
+                    await world.launched.until_ready(shot.target)
+                    await asyncio.sleep(IN_HAND_S)
                 await asyncio.sleep(shot.delay_s)
                 old = await world.launched.kill(shot.target)
                 kill = Kill(shot, time.monotonic())

@@ -1,4 +1,7 @@
-"""The same test must be able to fail: services that acknowledge before the effect is stored lose items under it."""
+"""The same test must be able to fail: services that acknowledge before the effect is stored lose items under it.
+
+A kill while the one before is not yet got over finds nothing in hand and proves nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ KILLS = 4
 
 async def _found(folder: Path, patch: str, targets: Sequence[str]) -> list[str]:
     async with open_world(folder, patch) as world:
-        run = await run_under_fire(world, 0, MODELS[0], plan(SEED, 1, KILLS, targets)[0])
+        run = await run_under_fire(world, 0, MODELS[0], plan(SEED, 1, KILLS, targets)[0], at_work=True)
         return await violations(world, run)
 
 

@@ -59,7 +59,7 @@ def answer_of(row: dict[str, Any]) -> str:
 async def started(world: World, content: bytes) -> str:
     """Uploads the file and starts a run over it; returns the job's id."""
     url = world.launched.page_url
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
         sent = await client.post("/admin/datasets/upload", files={"file": ("batch_5k.jsonl", content)})
         assert sent.status_code == 200, sent.text
         assert sent.json()["count"] == ROWS
@@ -77,7 +77,7 @@ async def started(world: World, content: bytes) -> str:
 async def results(world: World, job_id: str) -> dict[str, Any]:
     """All rows as the document has them, once every service is back."""
     url = f"{world.launched.page_url}/admin/benchmarks/bm_{job_id.replace('-', '')}/results"
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
         while (answer := await client.get(url)).status_code != 200:
             assert time.monotonic() < until, answer.text

@@ -73,7 +73,7 @@ class Jobs:
         """The source runs to its end before the others start, all at once."""
         narrow = {"num_predict": ROOM - 1}
         source = await world.submit(model, ["cola"], params=narrow)
-        assert (await world.finished(source, 30)).state == job_pb2.Job.STATE_COMPLETED
+        assert (await world.finished(source, 120)).state == job_pb2.Job.STATE_COMPLETED
         began = time.monotonic()
         others = await asyncio.gather(
             world.start(f"/rescore/{source}", {}),
@@ -126,7 +126,7 @@ class Rescores:
         while not enough.is_set():
             asked = time.monotonic()
             job_id = await self.world.start(f"/rescore/{self.source}", {})
-            assert (await self.world.finished(job_id, 60)).state == job_pb2.Job.STATE_COMPLETED
+            assert (await self.world.finished(job_id, 180)).state == job_pb2.Job.STATE_COMPLETED
             self.spans[job_id] = (asked, time.monotonic())
 
 
@@ -159,7 +159,7 @@ async def test_stored_answers_stand_in_for_calls_whatever_is_killed(tmp_path: Pa
         says = {(q.task, q.item): q.answer for q in world.questions}
         calm = await Jobs.start(world, CALM)
         for job_id in calm.by_name().values():
-            assert (await world.finished(job_id, 30)).state == job_pb2.Job.STATE_COMPLETED
+            assert (await world.finished(job_id, 120)).state == job_pb2.Job.STATE_COMPLETED
         expected = {name: await figures(world, job_id) for name, job_id in calm.by_name().items()}
         undisturbed = calls(world, CALM, calm.began)
         assert {prompt for name, prompt, _ in undisturbed if name == "rerun"} == cut

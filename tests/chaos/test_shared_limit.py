@@ -40,7 +40,7 @@ def test_six_evaluators_share_a_limit_between_three_users_for_a_minute_and_lose_
             tokens = {user: stack.create_token(user) for user in USERS}
             # Each user's model has the user's name, by which the server tells the calls apart.
             jobs = [stack.run("stub", user, "glue", token=tokens[user], tasks=["sst2"]) for user in USERS]
-            ended = [stack.wait(job_id, 120, token=admin) for job_id in jobs]
+            ended = [stack.wait(job_id, 240, token=admin) for job_id in jobs]
         finally:
             stack.stop()
     assert [job.state for job in ended] == [job_pb2.Job.STATE_COMPLETED] * 3, [job.reason for job in ended]

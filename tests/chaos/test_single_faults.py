@@ -68,15 +68,15 @@ async def test_a_leader_that_wakes_after_its_lease_can_change_nothing(tmp_path: 
                 # It lies in the paused leader's socket and is the first thing that it reads.
                 cancelling = asyncio.create_task(_code(stale, run.job_id))
                 world.scheduler = standby
-                await until_answered(lambda: world.job(run.job_id), TTL_S + 5, "the standby does not lead")
+                await until_answered(lambda: world.job(run.job_id), TTL_S + 30, "the standby does not lead")
                 before = run.job.progress.items_done
-                await until(lambda: run.job.progress.items_done > before, 5, "the job does not go on")
+                await until(lambda: run.job.progress.items_done > before, 60, "the job does not go on")
             finally:
                 os.kill(pid, signal.SIGCONT)
             assert await cancelling == grpc.StatusCode.UNAVAILABLE
             await run.reaches(1)
         world.scheduler = leader
-        await until_answered(lambda: world.job(run.job_id), 5, "the first scheduler does not lead again")
+        await until_answered(lambda: world.job(run.job_id), TTL_S + 30, "the first scheduler does not lead again")
         assert await violations(world, run) == []
         assert "leadership ended" in launched.log("scheduler")
 
@@ -91,7 +91,7 @@ async def _connected(address: str) -> AsyncIterator[scheduler_service_pb2_grpc.S
 async def _code(scheduler: scheduler_service_pb2_grpc.SchedulerServiceAsyncStub, job_id: str) -> grpc.StatusCode:
     """How a scheduler answers to cancelling the job."""
     try:
-        await scheduler.CancelJob(scheduler_service_pb2.CancelJobRequest(job_id=job_id), timeout=30)
+        await scheduler.CancelJob(scheduler_service_pb2.CancelJobRequest(job_id=job_id), timeout=180)
     except grpc.aio.AioRpcError as error:
         return error.code()
     return grpc.StatusCode.OK
@@ -101,7 +101,7 @@ async def test_a_unit_that_kills_its_evaluators_fails_its_job_and_no_other(tmp_p
     async with open_world(tmp_path, "poison", TOUCHSTONE_ACK_WAIT_S="1") as world:
         poisoned = await world.submit(MODELS[0], [mirror.POISON[0]])
         healthy = await world.submit(MODELS[1], ["cola"])
-        failed, completed = await asyncio.gather(world.finished(poisoned, 60), world.finished(healthy, 60))
+        failed, completed = await asyncio.gather(world.finished(poisoned, 180), world.finished(healthy, 180))
         assert failed.state == job_pb2.Job.STATE_FAILED
         assert "crashed its evaluator three times" in failed.reason
         assert completed.state == job_pb2.Job.STATE_COMPLETED
@@ -109,7 +109,7 @@ async def test_a_unit_that_kills_its_evaluators_fails_its_job_and_no_other(tmp_p
         assert len(await world.items(healthy)) == mirror.TASKS["cola"]
         assert await world.messages(bus.DLQ) == 1
         # The same evaluators go on.
-        after = await world.finished(await world.submit(MODELS[2], ["rte"]), 30)
+        after = await world.finished(await world.submit(MODELS[2], ["rte"]), 120)
         assert after.state == job_pb2.Job.STATE_COMPLETED
 
 
@@ -122,12 +122,13 @@ async def test_a_job_waits_for_a_results_service_that_is_away_for_long(tmp_path:
             down = await launched.replaced("results", await launched.kill("results"))
             os.kill(down, signal.SIGSTOP)
             try:
+                await until(lambda: run.job.state == job_pb2.Job.STATE_FINALIZING, 120, "the calls do not end")
                 await asyncio.sleep(20)
                 assert run.job.state == job_pb2.Job.STATE_FINALIZING
             finally:
                 os.kill(down, signal.SIGCONT)
             back = time.monotonic()
-        assert time.monotonic() - back < 10
+        assert time.monotonic() - back < 30
         assert await violations(world, run) == []
 
 
@@ -153,7 +154,7 @@ async def test_a_job_created_during_a_crash_is_created_once(tmp_path: Path, targ
             await world.launched.kill(target)
             created.append(await creating)
             await world.launched.until_ready()
-        jobs = [await world.finished(job_id, 30) for job_id in created]
+        jobs = [await world.finished(job_id, 120) for job_id in created]
         assert {job.state for job in jobs} == {job_pb2.Job.STATE_COMPLETED}
         assert sorted(job.job_id for job in await world.jobs()) == sorted(created)
         assert [len(await world.items(job_id)) for job_id in created] == [20, 20, 20]

@@ -87,7 +87,7 @@ class World:
         return dict(await self._rest("GET", f"/results/{job_id}"))
 
     async def _rest(self, method: str, path: str, **request: Any) -> Any:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 answer = await self._http.request(method, path, **request)
@@ -133,9 +133,9 @@ class World:
     async def events(self, job_id: str) -> list[job_pb2.JobEvent]:
         """The audit trail, once it has come to the job's end: it follows the job by a moment."""
         request = results_service_pb2.ListEventsRequest(job_id=job_id, page_size=1000)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
-            events = list((await self.results.ListEvents(request, timeout=10)).events)
+            events = list((await self.results.ListEvents(request, timeout=30)).events)
             if (events and events[-1].job.state in FINISHED) or time.monotonic() > deadline:
                 return events
             await asyncio.sleep(0.1)
@@ -143,7 +143,7 @@ class World:
     async def jobs(self) -> list[job_pb2.Job]:
         """Every job that the scheduler has."""
         request = scheduler_service_pb2.ListJobsRequest(page_size=500)
-        return list((await self.scheduler.ListJobs(request, timeout=10)).jobs)
+        return list((await self.scheduler.ListJobs(request, timeout=30)).jobs)
 
     async def messages(self, stream: str) -> int:
         """How many messages a stream holds."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.gateway.gateway_server import Running, running
 from web import vendor
@@ -24,6 +24,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE_MS = 60_000
+"""For a busy machine: what is expected is waited for no longer than it takes."""
 _WATCH_CSP = "document.addEventListener('securitypolicyviolation', e => console.error('CSP ' + e.violatedDirective))"
 
 
@@ -53,7 +55,7 @@ class Visitor:
         )
         await context.add_init_script(_WATCH_CSP)
         page = await context.new_page()
-        page.set_default_timeout(8000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda message: self._note(message.type, message.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
         return page
@@ -84,8 +86,9 @@ def vendored_scripts() -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """One browser for all tests; each has contexts of its own."""
+    expect.set_options(timeout=PATIENCE_MS)
     async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        launched = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS, timeout=2 * PATIENCE_MS)
         yield launched
         await launched.close()
 

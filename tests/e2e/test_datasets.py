@@ -10,6 +10,7 @@ from playwright.async_api import FilePayload, Page, expect
 
 from tests.e2e.conftest import Visitor
 from tests.gateway.fake_world import World
+from tests.gateway.fake_world import spec as world_spec
 from touchstone.v1 import job_pb2, results_service_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -98,6 +99,64 @@ async def test_from_an_upload_to_judged_answers_side_by_side(visitor: Visitor) -
     await expect(page.locator("article")).to_have_count(40)
 
 
+async def test_a_run_that_ends_while_it_is_watched_can_be_scored_again(visitor: Visitor) -> None:
+    visitor.expected = ("422",)
+    world = visitor.gateway.world
+    page = await visitor.page()
+    await uploaded(page, file_of(9))
+    await page.get_by_label("qwen2.5:7b", exact=True).check()
+    await page.locator("#start").click()
+    await expect(page.locator("#active tbody tr")).to_have_count(1)
+    (job,) = live(world)
+    world.start(job.job_id)
+    await page.goto(f"/jobs/{job.job_id}")
+    await expect(page.locator("#job-strip")).to_contain_text("Exact match so far")
+    world.finish(job.job_id)
+    await page.get_by_role("button", name="Score again").click()
+    sheet = page.locator("#rescore-sheet")
+    await expect(sheet.get_by_label("Choices")).to_be_hidden()
+    await sheet.get_by_label("Scored by").select_option("numeric")
+    await sheet.get_by_label("Tolerance").fill("much")
+    await sheet.get_by_role("button", name="Score again").click()
+    await expect(sheet).to_contain_text("Tolerance must be a number.")
+    await sheet.get_by_label("Scored by").select_option("choice")
+    await expect(sheet.get_by_label("Tolerance")).to_be_hidden()
+    await sheet.get_by_label("Choices").fill("A, B")
+    await sheet.get_by_role("button", name="Score again").click()
+    await expect(page).not_to_have_url(re.compile(job.job_id))
+    made = world.specs[-1]
+    assert (made.reuse.job_id, made.dataset.scoring.scorer) == (job.job_id, "choice")
+    assert list(made.dataset.scoring.choices) == ["A", "B"]
+
+
+async def test_rows_side_by_side_are_found_by_their_metadata(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    page = await visitor.page()
+    await uploaded(page, file_of(30))
+    await page.get_by_label("qwen2.5:7b", exact=True).check()
+    await page.get_by_label("llama3.2:3b", exact=True).check()
+    await page.locator("#start").click()
+    await expect(page.locator("#active tbody tr")).to_have_count(2)
+    made = [job.job_id for job in live(world)]
+    for job_id in made:
+        world.finish(world.start(job_id).job_id)
+    address = f"/side-by-side?jobs={','.join(made)}"
+    await page.goto(address)
+    await page.set_viewport_size({"width": 1280, "height": 900})
+    assert (
+        await page.evaluate(
+            "[...document.querySelectorAll('.target')].filter(one => one.scrollWidth > one.clientWidth).length"
+        )
+        == 0
+    )
+    await page.locator("#metadata_value").fill("w12")
+    await page.locator("#metadata_value").press("Enter")
+    await expect(page.locator("article")).to_have_count(1)
+    await expect(page).to_have_url(re.compile(re.escape(f"{address}&metadata_value=w12") + "$"))
+    await page.get_by_role("link", name="Clear").click()
+    await expect(page.locator("article")).to_have_count(25)
+
+
 async def test_a_dropped_file_is_taken_and_its_bad_lines_are_told(visitor: Visitor) -> None:
     visitor.expected = ("400",)
     page = await visitor.page()
@@ -114,6 +173,8 @@ async def test_a_dropped_file_is_taken_and_its_bad_lines_are_told(visitor: Visit
     await expect(page.locator(".lines tbody tr")).to_have_text(["2The line is no JSON object."])
     await expect(page.get_by_role("button", name="Upload")).to_be_enabled()
     assert visitor.gateway.world.datasets == {}
+    await page.locator("#file").set_input_files(file_of(2))
+    await expect(page.locator("#refused")).to_be_hidden()
 
 
 async def test_columns_open_the_template_and_are_named(visitor: Visitor) -> None:
@@ -135,6 +196,34 @@ async def test_a_dataset_is_deleted_after_it_is_asked(visitor: Visitor) -> None:
     await expect(page.get_by_text(f"Delete {HOSTILE}?")).to_be_visible()
     await page.get_by_role("button", name="Delete the dataset").click()
     await expect(page.locator("#datasets")).to_contain_text("No datasets yet")
+
+
+@pytest.mark.parametrize("phone", [False, True])
+async def test_nothing_of_finished_runs_lies_outside_the_window(visitor: Visitor, phone: bool) -> None:
+    world = visitor.gateway.world
+    page = await visitor.page(phone=phone)
+    if not phone:
+        await page.set_viewport_size({"width": 1280, "height": 900})
+    await uploaded(page, file_of(30))
+    address, data = page.url, next(iter(world.datasets.values()))
+    for scorer in ("exact_match", "token_f1"):
+        made = world.add(world_spec("a-model-with-a-long-name-instruct:70b"), "local")
+        made.spec.dataset.dataset_id, made.spec.dataset.name = data.dataset_id, data.name
+        made.spec.dataset.scoring.scorer, made.spec.labels["pilot"] = scorer, "0"
+        world.finish(world.start(made.job_id).job_id)
+    made.spec.reuse.job_id = made.job_id
+    world.results[made.job_id].items_reused = 30
+    for shown, label in ((address, "Finished runs"), ("/jobs", "Jobs"), (f"/jobs/{made.job_id}#items", "Items")):
+        await page.goto(shown)
+        table = page.get_by_role("region", name=label)
+        await expect(table).to_be_visible()
+        if not (phone and label == "Items"):
+            width = await table.evaluate("one => one.scrollWidth - one.clientWidth")
+            assert width <= 0, f"{label}: {width} px lie outside"
+    strip = await page.locator("#job-strip").evaluate("one => one.scrollWidth - one.clientWidth")
+    assert strip <= 0, f"the strip is {strip} px too narrow"
+    for button in await page.locator("#job-actions > *:visible").all():
+        assert await button.evaluate("one => one.getBoundingClientRect().right <= innerWidth")
 
 
 @pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, True)])

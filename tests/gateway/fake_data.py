@@ -288,6 +288,7 @@ def item(task: job_pb2.TaskPlan, index: int) -> item_result_pb2.ItemResult:
     elif roll < 0.02:
         result.outcome, result.error = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR, "timed out after 30 s"
         result.latency_ms, result.output_tokens, result.calls = 30_000, 0, 3
+        result.input_tokens, result.input_untold, result.output_untold = 0, True, True
     elif roll < 0.05:
         result.outcome, result.output_tokens, result.finish_reason = item_result_pb2.OUTCOME_UNPARSED, 256, "length"
         result.response = "To find the trace of T we need its action on the basis 1, x, x². Since Tp(x) = p′(x)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 from services import rpc
@@ -57,10 +58,11 @@ def add(world: World, options: dataset_pb2.DatasetOptions, data: bytes) -> datas
 
 async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatasetResponse:
     """At the pace that `world.upload_gate` allows."""
-    options, data = None, bytearray()
+    options, data, request_id = None, bytearray(), ""
     try:
         async for request in requests:
             options = options or request.options
+            request_id = request_id or request.request_id
             data += request.data
             world.upload_bytes += len(request.data)
             if request.data:
@@ -72,7 +74,21 @@ async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatas
         raise
     assert options is not None
     world.options.append(options)
-    return dataset_service_pb2.UploadDatasetResponse(dataset=add(world, options, bytes(data)))
+    made = once(world, request_id, (options, bytes(data)), lambda: add(world, options, bytes(data)))
+    return dataset_service_pb2.UploadDatasetResponse(dataset=made)
+
+
+def once(
+    world: World, request_id: str, asked: tuple[Any, ...], make: Callable[[], dataset_pb2.Dataset]
+) -> dataset_pb2.Dataset:
+    """What the request has made before, if it was the same."""
+    known = world.dataset_requests.get(request_id)
+    if known is not None and known[0] != asked:
+        raise ConflictError(f"request_id {request_id} has made dataset {known[1]}, which is another one.")
+    made = world.datasets[known[1]] if known is not None else make()
+    if request_id:
+        world.dataset_requests[request_id] = (asked, made.dataset_id)
+    return made
 
 
 def create_from_hub(
@@ -87,9 +103,14 @@ def create_from_hub(
     options = dataset_pb2.DatasetOptions()
     options.CopyFrom(request.options)
     options.name = options.name or f"{source.dataset}/{source.config or 'default'}/{source.split}"
-    made = add(world, options, b'{"prompt": "a"}\n' * (request.limit or 3))
-    made.source.CopyFrom(source)
-    made.source.revision = "c0ffee" * 6
+
+    def make() -> dataset_pb2.Dataset:
+        made = add(world, options, b'{"prompt": "a"}\n' * (request.limit or 3))
+        made.source.CopyFrom(source)
+        made.source.revision = "c0ffee" * 6
+        return made
+
+    made = once(world, request.request_id, (options, source, request.limit), make)
     return dataset_service_pb2.CreateHubDatasetResponse(dataset=made)
 
 
@@ -103,9 +124,18 @@ def _live(world: World, dataset_id: str) -> list[job_pb2.Job]:
     return [job for job in world.jobs.values() if job.spec.dataset.dataset_id == dataset_id and job.state in LIVE]
 
 
+def _finished(world: World, dataset_id: str) -> int:
+    over = [job for job in world.jobs.values() if job.spec.dataset.dataset_id == dataset_id]
+    return len(over) - len(_live(world, dataset_id))
+
+
 def get(world: World, request: dataset_service_pb2.GetDatasetRequest) -> dataset_service_pb2.GetDatasetResponse:
     found = of(world, request.dataset_id)
-    return dataset_service_pb2.GetDatasetResponse(dataset=found, live_jobs=len(_live(world, request.dataset_id)))
+    return dataset_service_pb2.GetDatasetResponse(
+        dataset=found,
+        live_jobs=len(_live(world, request.dataset_id)),
+        finished_jobs=_finished(world, request.dataset_id),
+    )
 
 
 def list_(world: World, request: dataset_service_pb2.ListDatasetsRequest) -> dataset_service_pb2.ListDatasetsResponse:
@@ -119,6 +149,7 @@ def list_(world: World, request: dataset_service_pb2.ListDatasetsRequest) -> dat
     first, size = start_of(request.page_token), request.page_size or 100
     return dataset_service_pb2.ListDatasetsResponse(
         datasets=found[first : first + size],
+        finished_jobs=[_finished(world, one.dataset_id) for one in found[first : first + size]],
         next_page_token=str(first + size) if first + size < len(found) else "",
         total_size=len(found),
     )
@@ -143,7 +174,7 @@ def delete(
     if live := _live(world, request.dataset_id):
         raise ConflictError(f"Job {live[0].job_id} uses the dataset. Wait for it or cancel it.")
     del world.datasets[request.dataset_id]
-    return dataset_service_pb2.DeleteDatasetResponse()
+    return dataset_service_pb2.DeleteDatasetResponse(finished_jobs=_finished(world, request.dataset_id))
 
 
 def fill_in(world: World, spec: job_pb2.JobSpec) -> None:

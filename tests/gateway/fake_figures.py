@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services import rpc
-from services.errors import ConflictError, NotFoundError, PermissionDeniedError
+from services.errors import ConflictError, NotFoundError, PermissionDeniedError, unknown_suite
 from services.gateway import jobs
 from tests.gateway import fake_data, fake_items
-from tests.gateway.fake_world import World, start_of
+from tests.gateway.fake_world import NO_REFERENCE, World, start_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 _COMPLETED = job_pb2.Job.STATE_COMPLETED
@@ -29,6 +29,8 @@ def list_jobs(
         and request.created_after.ToNanoseconds() <= job.created_at.ToNanoseconds()
         and (not request.states or job.state in request.states)
     ]
+    if not found:
+        _require_suite(request.suite)
     found.sort(key=lambda job: -job.created_at.ToNanoseconds())
     first, size = start_of(request.page_token), request.page_size or 20
     page = found[first : first + size]
@@ -41,16 +43,27 @@ def list_jobs(
     )
 
 
+def _require_suite(suite: str) -> None:
+    """As the service refuses what nobody ran and no evaluator announced."""
+    known = [announced.suite for announced in fake_data.suites()]
+    if suite and not suite.startswith("ds_") and suite not in known:
+        raise unknown_suite(known)
+
+
 def _scores(world: World, job: job_pb2.Job) -> results_service_pb2.JobScores:
     result = world.results.get(job.job_id, metric_pb2.JobResult())
     scores = results_service_pb2.JobScores(job_id=job.job_id, not_ranked_reason=result.not_ranked_reason)
-    if result.sealed:
+    if result.sealed and result.not_ranked_reason == NO_REFERENCE:
+        scores.averages.add(metric="score", undefined_reason=NO_REFERENCE)
+    elif result.sealed:
         scores.averages.extend([result.suite_score, fake_data.metric("accuracy", 0.81, 100)])
     return scores
 
 
 def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> results_service_pb2.GetOverviewResponse:
     found = [job for job in world.jobs.values() if request.suite in ("", job.spec.suite.suite)]
+    if not found:
+        _require_suite(request.suite)
     completed = [job for job in found if job.state == _COMPLETED]
     answer = results_service_pb2.GetOverviewResponse(
         total_jobs=len(found),
@@ -124,6 +137,7 @@ def mark_run(world: World, request: results_service_pb2.MarkRunRequest) -> resul
 
 def export(world: World, request: results_service_pb2.ExportRequest) -> Iterator[results_service_pb2.ExportResponse]:
     """What was asked, in three pieces."""
+    _require_suite(request.jobs.suite)
     if request.HasField("items") and request.items.job_id not in world.jobs:
         raise NotFoundError(f"Benchmark job {request.items.job_id} not found")
     kind = results_service_pb2.ExportRequest.Kind.Name(request.kind)

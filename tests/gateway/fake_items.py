@@ -111,13 +111,21 @@ def annotate(
 def side_by_side(
     world: World, request: results_service_pb2.ListSideBySideRequest
 ) -> results_service_pb2.ListSideBySideResponse:
-    found = [items(world, job_id) for job_id in request.job_ids]
+    asked = request.conditions.metadata_value.lower()
+    found = [[s for s in items(world, job_id) if asked in s.result.metadata.lower()] for job_id in request.job_ids]
     longest = max(found, key=len)
-    if not longest:
+    if not longest and not asked:
         raise InvalidRequestError("The jobs have no row in common.", "job_ids")
     answer = results_service_pb2.ListSideBySideResponse(count_all=len(longest), total_size=len(longest))
     for job_id, stored in zip(request.job_ids, found, strict=True):
-        answer.runs.add(job=world.jobs[job_id], rows=len(stored), mean_score=0.5, mean_latency_ms=12.5)
+        answer.runs.add(
+            job=world.jobs[job_id],
+            rows=len(stored),
+            mean_score=0.5,
+            score_ci95_low=0.25,
+            score_ci95_high=0.75,
+            mean_latency_ms=12.5,
+        )
     first, size = start_of(request.page_token), request.page_size or 50
     answer.next_page_token = str(first + size) if first + size < len(longest) else ""
     for place in range(first, min(first + size, len(longest))):

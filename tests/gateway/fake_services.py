@@ -7,7 +7,7 @@ states, watch streams, filters, pages), so that pages and REST are tested withou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,26 +42,35 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return self.world.jobs[job_id]
 
     async def CreateJob(self, request: Any, context: Any) -> Any:
+        (job,) = self._create(request.request_id, [request.spec])
+        return scheduler_service_pb2.CreateJobResponse(job=job)
+
+    async def CreateJobs(self, request: Any, context: Any) -> Any:
+        return scheduler_service_pb2.CreateJobsResponse(jobs=self._create(request.request_id, request.specs))
+
+    def _create(self, request_id: str, specs: Sequence[job_pb2.JobSpec]) -> list[job_pb2.Job]:
         caller = rpc.identity()
         self.world.callers.append(caller)
-        if request.request_id in self.world.requests:
-            job = self.world.jobs[self.world.requests[request.request_id]]
-            return scheduler_service_pb2.CreateJobResponse(job=job)
-        if request.spec.model == "unknown-model":
-            raise InvalidRequestError("ollama has no model 'unknown-model'.", "spec.model")
-        if request.spec.model == "phi4-mini" and request.spec.budget_usd:
-            raise InvalidRequestError("A budget needs a bound: set sampling.max_tokens.", "spec.sampling.max_tokens")
-        if len(self.world.waiting(caller.user)) >= PENDING_PER_OWNER:
-            raise LimitReachedError("You have 10 waiting jobs, the most one user may have.", 300)
-        if request.spec.reuse.rerun:
-            source = request.spec.reuse.job_id
-            reuse.check_rerun(request.spec.reuse, self.world.jobs[source], self.world.results[source])
-        if request.spec.HasField("dataset"):
-            fake_datasets.fill_in(self.world, request.spec)
-        job = self.world.add(request.spec, caller.user)
-        if request.request_id:
-            self.world.requests[request.request_id] = job.job_id
-        return scheduler_service_pb2.CreateJobResponse(job=job)
+        if request_id in self.world.requests:
+            return [self.world.jobs[job_id] for job_id in self.world.requests[request_id]]
+        for spec in specs:
+            if spec.model == "unknown-model":
+                raise InvalidRequestError("ollama has no model 'unknown-model'.", "spec.model")
+            if spec.model == "phi4-mini" and spec.budget_usd:
+                raise InvalidRequestError(
+                    "A budget needs a bound: set sampling.max_tokens.", "spec.sampling.max_tokens"
+                )
+            if spec.reuse.rerun:
+                source = spec.reuse.job_id
+                reuse.check_rerun(spec.reuse, self.world.jobs[source], self.world.results[source])
+            if spec.HasField("dataset"):
+                fake_datasets.fill_in(self.world, spec)
+        if len(self.world.waiting(caller.user)) + len(specs) > PENDING_PER_OWNER:
+            raise LimitReachedError("Queue is full. Please try again later.", 300)
+        jobs = [self.world.add(spec, caller.user) for spec in specs]
+        if request_id:
+            self.world.requests[request_id] = [job.job_id for job in jobs]
+        return jobs
 
     async def GetJob(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.GetJobResponse(job=await self._job(request.job_id))
@@ -184,11 +193,14 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         answer = results_service_pb2.GetLeaderboardResponse(metrics=["accuracy", "f1", "matthews_correlation"])
         answer.item_sets.extend(self.world.item_sets)
         chosen = request.item_set or "7f3ac1d9"
-        if not entries or chosen not in ("7f3ac1d9", *(one.item_set for one in self.world.item_sets)):
+        if chosen not in ("7f3ac1d9", *(one.item_set for one in self.world.item_sets)):
+            raise InvalidRequestError(f"No finished run of {request.suite} is on the items {chosen!r}.", "item_set")
+        if not entries:
             return answer
         ranked = [e for e in entries if e.rank]
         answer.entries.extend(e for e in entries if not e.rank or e.rank <= (request.limit or 10))
         answer.total_models = len(ranked)
+        answer.places_pending = len(ranked) > 1 and not any(e.rank_low for e in ranked)
         answer.last_updated.CopyFrom(max((e.completed_at for e in entries), key=lambda t: t.ToNanoseconds()))
         answer.item_set, answer.subset, answer.items, answer.published_items = chosen, True, 2933, 58379
         return answer

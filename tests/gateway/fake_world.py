@@ -25,6 +25,11 @@ from touchstone.v1 import (
 LIVE = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING)
 
 
+NO_REFERENCE = "no row has a reference"
+METRICS = {"choice": "accuracy", "contains": "contains", "token_f1": "token_f1", "rouge_l": "rouge_l"}
+"""What the scorers of uploaded rows measure, where it is not exact_match."""
+
+
 def start_of(page_token: str) -> int:
     """Where a page begins. Raises InvalidRequestError for a token that is none."""
     if page_token and not (page_token.isascii() and page_token.isdecimal()):
@@ -38,7 +43,7 @@ class World:
 
     jobs: dict[str, job_pb2.Job] = field(default_factory=dict)
     results: dict[str, metric_pb2.JobResult] = field(default_factory=dict)
-    requests: dict[str, str] = field(default_factory=dict)
+    requests: dict[str, list[str]] = field(default_factory=dict)
     boards: dict[str, list[metric_pb2.LeaderboardEntry]] = field(default_factory=dict)
     item_sets: list[results_service_pb2.ItemSet] = field(default_factory=list)
     forgotten: set[str] = field(default_factory=set)
@@ -52,6 +57,7 @@ class World:
     marks: dict[str, results_service_pb2.MarkRunRequest] = field(default_factory=dict)
     names: dict[str, results_service_pb2.Configuration] = field(default_factory=dict)
     datasets: dict[str, dataset_pb2.Dataset] = field(default_factory=dict)
+    dataset_requests: dict[str, tuple[Any, str]] = field(default_factory=dict)
     stale: dict[str, job_pb2.Job] = field(default_factory=dict)
     """Jobs as the results service knows them, where that is not as they are."""
     rows: dict[str, list[dataset_pb2.DatasetRow]] = field(default_factory=dict)
@@ -102,7 +108,8 @@ class World:
         if job.spec.HasField("dataset"):
             rows = self.rows[job.spec.dataset.dataset_id]
             work = job_pb2.SuiteWork(limit=job.spec.dataset.limit)
-            suite = fake_data.suite("rows", "Rows", [("rows", job.spec.dataset.name, "exact_match", "", len(rows))])
+            metric = METRICS.get(job.spec.dataset.scoring.scorer, "exact_match")
+            suite = fake_data.suite("rows", "Rows", [("rows", job.spec.dataset.name, metric, "", len(rows))])
         else:
             work = job.spec.suite
             suite = next(s for s in fake_data.suites() if s.suite == work.suite)
@@ -190,9 +197,22 @@ class World:
             for name in ("answered", "unparsed"):
                 setattr(result.outcomes, name, getattr(result.outcomes, name) + getattr(task.outcomes, name))
         result.outcomes.infrastructure_error = job.progress.items_failed
-        if job.progress.items_done:
+        if job.spec.HasField("dataset"):
+            self._measure_rows(job, result)
+        elif job.progress.items_done:
             result.accuracy_so_far.CopyFrom(fake_data.metric("accuracy", 0.669, job.progress.items_done))
         return result
+
+    def _measure_rows(self, job: job_pb2.Job, result: metric_pb2.JobResult) -> None:
+        """The score so far is the scorer's own metric; rows without a reference have none."""
+        rows = self.rows[job.spec.dataset.dataset_id]
+        for task in result.tasks:
+            if any(row.reference for row in rows):
+                result.suite_score.CopyFrom(task.metrics[0])
+                result.suite_score.metric = "score"
+            else:
+                del task.metrics[:]
+                task.metrics.add(metric=job.plan[0].metrics[0].metric, undefined_reason=NO_REFERENCE)
 
     def finish(
         self, job_id: str, state: job_pb2.Job.State = job_pb2.Job.STATE_COMPLETED, reason: str = ""
@@ -203,7 +223,10 @@ class World:
             self.advance(job_id, job.progress.items_total)
             result = self.results[job_id]
             result.sealed = True
-            result.suite_score.CopyFrom(fake_data.suite_score(79.5))
+            if job.spec.HasField("dataset") and not result.HasField("suite_score"):
+                result.not_ranked_reason = NO_REFERENCE
+            else:
+                result.suite_score.CopyFrom(fake_data.suite_score(79.5))
         job.state, job.reason = state, reason
         job.finished_at.GetCurrentTime()
         job.progress.current_step = ""

@@ -56,7 +56,7 @@ async def running(
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     hooks = {"response": [conforms]}
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=20, event_hooks=hooks) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=90, event_hooks=hooks) as client:
         gateway = Running(url, client, world or fake_world.World(), settings, service_token)
         await gateway.start_service("scheduler")
         await gateway.start_service("results")

@@ -56,6 +56,43 @@ async def test_beside_models_baselines_are_the_floor(gateway: Running) -> None:
     assert "Only baselines" not in text
 
 
+async def test_a_board_without_a_complete_run_leads_to_those_there_are(gateway: Running) -> None:
+    assert "No GLUE runs yet" in await page(gateway, "/leaderboard?suite=glue")
+    job = gateway.world.start(gateway.world.add(spec(), "local").job_id)
+    gateway.world.finish(job.job_id)
+    job.incomplete = True
+    text = await page(gateway, "/leaderboard?suite=glue")
+    assert "No complete GLUE run yet" in text
+    assert '1 job of GLUE is in <a href="/jobs?suite=glue">History</a>' in text
+    assert "No complete GLUE run with these choices yet" in await page(
+        gateway, "/leaderboard?suite=glue&endpoint=ollama"
+    )
+
+
+async def test_without_a_choice_the_board_is_that_of_the_newest_complete_run(gateway: Running) -> None:
+    world = gateway.world
+    for suite, incomplete in (("glue", True), ("demo", False), ("glue", True)):
+        job = world.finish(world.start(world.add(spec(suite=suite), "local").job_id).job_id)
+        job.incomplete = incomplete
+    chosen = '<option value="demo" selected>'
+    assert chosen in await page(gateway, "/leaderboard")
+    for _ in range(20):
+        job = world.add(job_pb2.JobSpec(dataset=job_pb2.DatasetWork(dataset_id="ds_" + "0" * 32)), "local")
+        job.state = job_pb2.Job.STATE_COMPLETED
+    assert chosen in await page(gateway, "/leaderboard"), "runs over datasets stand before it"
+
+
+async def test_the_run_page_starts_every_model_or_none(gateway: Running) -> None:
+    for _ in range(9):
+        gateway.world.add(spec(), "local")
+    made = len(gateway.world.specs)
+    sent = {"endpoint": "ollama", "suite": "glue", "model": ["qwen2.5:7b", "mistral:7b"], "request_id": "1"}
+    answer = await gateway.client.post("/run", data=sent, headers={"Accept": "text/html"})
+    assert answer.status_code == 422
+    assert "Queue is full. Please try again later. Nothing was started." in answer.text
+    assert len(gateway.world.specs) == made, "there is room for one"
+
+
 async def test_a_failed_job_that_never_started_offers_to_run_again(gateway: Running) -> None:
     job = gateway.world.add(spec("dead:1b"), "local")
     gateway.world.finish(job.job_id, job_pb2.Job.STATE_FAILED, "ollama has no model 'dead:1b'.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.gateway import fake_items, fake_world
 from tests.gateway.gateway_server import Running
-from tests.gateway.test_pages_datasets import dataset_of, page, run_over
-from touchstone.v1 import dataset_pb2, job_pb2, results_service_pb2
+from tests.gateway.test_pages_datasets import HTML, dataset_of, page, run_over
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2, scoring_pb2
 
 _LISTING = results_service_pb2.ListSideBySideRequest
 _VERDICT = results_service_pb2.Annotation
@@ -43,12 +46,163 @@ async def test_conditions_reach_the_service_and_stay_in_every_link(gateway: Runn
     assert "items=failures&amp;metadata_field=ward&amp;metadata_value=w1" in text
 
 
+async def test_side_by_side_has_the_conditions_of_the_items_page(gateway: Running) -> None:
+    one = await answered(gateway)
+    two = await answered(gateway, gateway.world.datasets[one.spec.dataset.dataset_id])
+    address = f"/side-by-side?jobs={one.job_id},{two.job_id}"
+    query = "&metadata_field=ward&metadata_value=w1&length_low=1&length_high=x&score_low=0.5&verdict=none"
+    text = await page(gateway, f"{address}&filter=disagree{query}")
+    given = gateway.world.asked[-1].conditions
+    assert (given.metadata_field, given.metadata_value, given.length_low, given.score_low) == ("ward", "w1", 1, 0.5)
+    assert not given.HasField("length_high"), "what is no number asks for nothing"
+    assert list(given.verdicts) == [_VERDICT.VERDICT_UNSPECIFIED]
+    assert "filter=agree&amp;metadata_field=ward&amp;metadata_value=w1" in text, "every link keeps them"
+    assert f'href="{address}&amp;filter=disagree">Clear</a>' in text
+    assert '<option value="ward">' in text, "metadata fields are offered"
+    items = await page(gateway, f"/jobs/{one.job_id}")
+    for name in ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdict"):
+        assert f'name="{name}"' in text
+        assert f'name="{name}"' in items
+    answer = await gateway.client.get(f"{address}&q=&metadata_value=w2&verdict=", headers={"HX-Request": "true"})
+    assert answer.headers["HX-Push-Url"] == f"{address}&metadata_value=w2", "the address names what is asked"
+    assert answer.text.count("<article") == 11
+
+
+async def test_a_live_run_shows_the_mean_of_its_scorers_own_metric(gateway: Running) -> None:
+    dataset = await dataset_of(gateway, ROWS)
+    for scorer, name in (
+        ("exact_match", "Exact match"),
+        ("contains", "Contains"),
+        ("token_f1", "Token F1"),
+        ("rouge_l", "ROUGE-L"),
+        ("choice", "Accuracy"),
+    ):
+        job = run_over(gateway, dataset, scorer=scorer)
+        text = strip_of(await page(gateway, f"/jobs/{job.job_id}"))
+        assert f"{name} so far</span>" in text
+        assert '<span class="value">–</span>' in text, "nothing is done yet"
+        gateway.world.advance(job.job_id, 20)
+        gateway.world.results[job.job_id].suite_score.mean = 0.4321
+        text = strip_of(await page(gateway, f"/jobs/{job.job_id}"))
+        assert f"{name} so far</span>" in text
+        assert '<span class="value">43.2</span>' in text
+        gateway.world.finish(job.job_id, job_pb2.Job.STATE_CANCELLED)
+
+
+async def test_a_live_run_without_references_has_no_figure_and_says_why(gateway: Running) -> None:
+    job = run_over(gateway, await dataset_of(gateway, b'{"prompt": "a"}\n{"prompt": "b"}\n'), scorer="rouge_l")
+    gateway.world.advance(job.job_id, 1)
+    text = strip_of(await page(gateway, f"/jobs/{job.job_id}"))
+    assert '<span class="value">–</span>' in text
+    assert "no row has a reference" in text
+
+
+def strip_of(text: str) -> str:
+    return text[text.index('id="job-strip"') :].partition("</section>")[0]
+
+
+async def test_scoring_again_offers_the_scorers_with_their_options(gateway: Running) -> None:
+    job = run_over(gateway, await dataset_of(gateway, ROWS), scorer="numeric", tolerance=0.5, reference_field="ward")
+    gateway.world.datasets[job.spec.dataset.dataset_id].metadata_fields.append("ward")
+    gateway.world.finish(job.job_id)
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    sheet = text[text.index('id="rescore-sheet"') :]
+    assert '<option value="numeric" selected>number, as before</option>' in sheet
+    assert 'name="tolerance" value="0.5"' in sheet
+    assert 'name="reference_field" value="ward"' in sheet
+    assert '<option value="ward">' in sheet
+    sent = {
+        "scorer": "json",
+        "fields": "name, address.city",
+        "tolerance": "0.5",
+        "reference_field": "",
+        "request_id": "1",
+    }
+    answer = await gateway.client.post(f"/jobs/{job.job_id}/rescore", data=sent)
+    spec = gateway.world.specs[-1]
+    assert spec.dataset.scoring == scoring_pb2.Scoring(scorer="json", fields=["name", "address.city"])
+    assert (spec.reuse.job_id, list(spec.reuse.rerun)) == (job.job_id, [])
+    assert answer.headers["location"] == f"/jobs/{list(gateway.world.jobs)[-1]}"
+
+
+async def test_what_is_wrong_with_a_scoring_stands_under_its_field(gateway: Running) -> None:
+    job = await answered(gateway)
+    made = len(gateway.world.specs)
+    address, sent = f"/jobs/{job.job_id}/rescore", {"scorer": "numeric", "tolerance": "-1"}
+    answer = await gateway.client.post(address, data=sent, headers={"HX-Request": "true"})
+    assert answer.status_code == 422
+    assert '<span class="problem" id="tolerance-problem">Tolerance must be from 0' in answer.text
+    assert '<option value="exact_match">exact match, as before</option>' in answer.text
+    answer = await gateway.client.post(address, data=sent, headers=HTML)
+    assert (answer.status_code, "Tolerance must be from 0" in answer.text) == (400, True)
+    assert len(gateway.world.specs) == made
+
+
+async def test_a_suites_job_is_scored_again_without_a_question(gateway: Running) -> None:
+    job = gateway.world.add(fake_world.spec(limit=50), "local")
+    gateway.world.start(job.job_id)
+    gateway.world.finish(job.job_id)
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    assert f'hx-post="/jobs/{job.job_id}/rescore"' in text
+    assert "rescore-sheet" not in text
+    await gateway.client.post(f"/jobs/{job.job_id}/rescore", data={"scorer": "contains"})
+    assert gateway.world.specs[-1].WhichOneof("work") == "suite"
+
+
+async def test_a_run_whose_dataset_was_deleted_offers_nothing_that_needs_it(gateway: Running) -> None:
+    job = await answered(gateway)
+    dataset_id = job.spec.dataset.dataset_id
+    gateway.world.results[job.job_id].outcomes.unparsed = 1
+    assert "Run some again" in await page(gateway, f"/jobs/{job.job_id}")
+    await gateway.client.delete(f"/admin/datasets/{dataset_id}")
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    assert "The dataset of this run was deleted" in text
+    assert "They can no longer be scored again" in text
+    for gone in ("/rescore", "/rerun", "again-sheet", f'href="/datasets/{dataset_id}"'):
+        assert gone not in text
+    assert ">case-3</a>" in text, "answers are kept"
+
+
 async def test_an_opened_row_shows_its_metadata_as_text_and_the_judging(gateway: Running) -> None:
     job = await answered(gateway)
     text = await page(gateway, f"/jobs/{job.job_id}/items/rows/4", part=True)
     assert "&lt;i&gt;w4&lt;/i&gt;" in text
     assert "<i>w4" not in text
     assert f'action="/jobs/{job.job_id}/items/rows/4/annotation"' in text
+
+
+async def test_a_row_offers_only_the_verdicts_that_it_can_have(
+    gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await answered(gateway)
+    address, made = f"/jobs/{job.job_id}/items/rows/4", fake_items.items
+
+    def offered(text: str) -> list[str]:
+        return [verdict for verdict in ("golden", "fix", "wrong", "none") if f'value="{verdict}"' in text]
+
+    assert offered(await page(gateway, address, part=True)) == ["golden", "fix", "wrong"]
+    await gateway.client.post(f"{address}/annotation", data={"verdict": "wrong"})
+    for changed, verdicts in (
+        ({"response": ""}, ["fix", "wrong", "none"]),
+        ({"prompt": "", "response": ""}, ["wrong", "none"]),
+        ({"outcome": item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR}, ["none"]),
+    ):
+
+        def items(
+            world: fake_world.World, job_id: str, changed: dict[str, Any] = changed
+        ) -> list[results_service_pb2.StoredItem]:
+            stored = made(world, job_id)
+            for one in stored:
+                one.result.MergeFrom(item_result_pb2.ItemResult(**changed))
+                for name in (name for name, value in changed.items() if not value):
+                    one.result.ClearField(name)
+            return stored
+
+        monkeypatch.setattr(fake_items, "items", items)
+        text = await page(gateway, address, part=True)
+        assert offered(text) == verdicts
+    assert "There is no answer to judge: its call failed." in text
+    assert "corrected_answer" not in text
 
 
 async def test_judging_works_without_script_and_with_it(gateway: Running) -> None:
@@ -82,6 +236,7 @@ async def test_ticked_runs_come_to_one_address_side_by_side(gateway: Running) ->
     text = await page(gateway, f"/side-by-side?jobs={ids}")
     assert f'<a href="/datasets/{one.spec.dataset.dataset_id}">rows.jsonl</a>' in text
     assert text.count("<article") == 25
+    assert '<td class="interval">25.0–75.0</td>' in text
     assert "<ins>more </ins>" in text
     following = f"/side-by-side?jobs={ids}&filter=only_right&only=B&diff=0&after=25"
     text = await page(gateway, following, part=True)

@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.gateway.gateway_server import Running
-from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, scoring_pb2
 
 HTML = {"Accept": "text/html"}
 HOSTILE = "<img src=x onerror=alert(1)>.jsonl"
@@ -38,8 +39,9 @@ async def dataset_of(gateway: Running, data: bytes = LINES, name: str = "rows.js
     return gateway.world.datasets[answer.headers["location"].rpartition("/")[2]]
 
 
-def run_over(gateway: Running, dataset: dataset_pb2.Dataset, model: str = "qwen2.5:7b") -> job_pb2.Job:
+def run_over(gateway: Running, dataset: dataset_pb2.Dataset, model: str = "qwen2.5:7b", **scoring: Any) -> job_pb2.Job:
     work = job_pb2.DatasetWork(dataset_id=dataset.dataset_id, name=dataset.name, digest=dataset.digest)
+    work.scoring.CopyFrom(scoring_pb2.Scoring(**scoring) if scoring else dataset.scoring)
     made = job_pb2.JobSpec(endpoint="ollama", model=model, priority=job_pb2.PRIORITY_NORMAL, dataset=work)
     return gateway.world.start(gateway.world.add(made, "local").job_id)
 
@@ -115,15 +117,55 @@ async def test_the_form_starts_a_run_for_each_model_over_all_endpoints(gateway: 
         ("ollama", "qwen2.5:7b"),
         ("gemini", "gemini-2.5-flash"),
     ]
-    assert (first.dataset.limit, first.dataset.scorer, first.budget_usd) == (1, "contains", 1.5)
+    assert (first.dataset.limit, first.dataset.scoring.scorer, first.budget_usd) == (1, "contains", 1.5)
     assert (first.sampling.temperature, first.sampling.max_tokens) == (0.5, 64)
     await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
     assert len(gateway.world.specs) == 2, "sending the form again starts nothing"
 
 
+async def test_the_form_starts_every_model_or_none(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    sent = {"model": ["ollama|qwen2.5:7b", "ollama|unknown-model"]}
+    answer = await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    assert answer.status_code == 422
+    assert "ollama has no model &#39;unknown-model&#39;. Nothing was started." in answer.text
+    assert gateway.world.specs == []
+
+
+async def test_after_a_silence_the_form_does_not_say_that_nothing_was_started(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    await gateway.stop_service("scheduler")
+    sent = {"model": "ollama|qwen2.5:7b"}
+    answer = await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    assert answer.status_code == 422
+    assert "The scheduler does not answer" in answer.text
+    assert "Nothing was started" not in answer.text
+
+
+async def test_the_form_sends_the_scorers_options_and_no_other_scorers(gateway: Running) -> None:
+    answer = await upload(gateway, scorer="numeric", tolerance="0.01", tolerance_is_relative="true")
+    address = answer.headers["location"]
+    text = await page(gateway, address)
+    assert '<option value="numeric" selected>number, the dataset&#39;s</option>' in text
+    assert 'name="tolerance" value="0.01"' in text
+    sent = {
+        "model": "ollama|qwen2.5:7b",
+        "scorer": "choice",
+        "choices": "yes, no",
+        "tolerance": "0.01",
+        "fields": "a.b",
+    }
+    sent |= {"reference_field": "label", "answer_pattern": "it is (.+)"}
+    await gateway.client.post(f"{address}/run", data=sent, headers=HTML)
+    (spec,) = gateway.world.specs
+    assert spec.dataset.scoring == scoring_pb2.Scoring(
+        scorer="choice", choices=["yes", "no"], reference_field="label", answer_pattern="it is (.+)"
+    )
+
+
 async def test_what_is_wrong_stands_under_its_field_and_nothing_starts(gateway: Running) -> None:
     made = await dataset_of(gateway)
-    sent = {"limit": "0", "temperature": "3", "num_predict": "x", "budget": "-1"}
+    sent = {"limit": "0", "temperature": "3", "num_predict": "x", "budget": "-1", "scorer": "numeric", "tolerance": "x"}
     answer = await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
     assert answer.status_code == 422
     for sentence in (
@@ -132,6 +174,7 @@ async def test_what_is_wrong_stands_under_its_field_and_nothing_starts(gateway: 
         "Temperature ends at 2.",
         "Most tokens an answer must be a whole number.",
         "A budget is a number of US dollars above 0.",
+        "Tolerance must be a number.",
     ):
         assert sentence in answer.text
     assert gateway.world.specs == []
@@ -151,6 +194,19 @@ async def test_estimating_first_runs_a_pilot_and_shows_what_the_whole_would_take
     assert "100 rows would take <b>10 s</b> (8–13)" in text
 
 
+@pytest.mark.parametrize(("limit", "rows"), [(None, 100), (40, 40), (90, 50)])
+async def test_a_pilot_by_rest_tells_what_its_own_run_would_take(
+    gateway: Running, limit: int | None, rows: int
+) -> None:
+    made = await dataset_of(gateway, b"".join(b'{"prompt": "p%d", "reference": "a"}\n' % n for n in range(50)))
+    body = {"dataset_id": made.dataset_id, "model_id": "qwen2.5:7b"} | ({"limit": limit} if limit else {})
+    pilot = (await gateway.client.post("/admin/benchmarks/estimate", json=body)).json()["benchmark"]["job_id"]
+    gateway.world.start(pilot)
+    gateway.world.finish(pilot)
+    text = await page(gateway, f"/datasets/{made.dataset_id}")
+    assert f"{rows} rows would take <b>10 s</b> (8–13)" in text
+
+
 async def test_live_runs_are_polled_and_finished_ones_come_once_when_a_run_ends(gateway: Running) -> None:
     made = await dataset_of(gateway)
     job = run_over(gateway, made)
@@ -166,6 +222,79 @@ async def test_live_runs_are_polled_and_finished_ones_come_once_when_a_run_ends(
     assert "every 2s" not in fragment
     assert '<hx-partial hx-target="#finished"' in fragment
     assert "View results" in fragment
+
+
+async def test_finished_runs_are_called_so_and_each_says_how_it_ended(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    for model, state in (
+        ("qwen2.5:7b", job_pb2.Job.STATE_COMPLETED),
+        ("mistral:7b", job_pb2.Job.STATE_CANCELLED),
+        ("phi4-mini", job_pb2.Job.STATE_FAILED),
+    ):
+        gateway.world.finish(run_over(gateway, made, model).job_id, state, "The key was refused.")
+    text = await page(gateway, f"/datasets/{made.dataset_id}")
+    listed = text[text.index('<div id="finished">') : text.index('id="run"')]
+    assert "<h2>Finished runs</h2>" in listed
+    assert listed.count('<td class="state">') == 3
+    for word in ("completed</span>", ">cancelled</span>", ">failed</span>"):
+        assert word in listed
+
+
+async def test_runs_of_one_model_are_told_apart_by_how_they_were_scored(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    own = run_over(gateway, made)
+    other = run_over(gateway, made, scorer="numeric", tolerance=0.5)
+    again = run_over(gateway, made, scorer="token_f1")
+    again.spec.reuse.job_id = own.job_id
+    rerun = run_over(gateway, made)
+    rerun.spec.reuse.CopyFrom(job_pb2.Reuse(job_id=own.job_id, rerun=[item_result_pb2.OUTCOME_UNPARSED]))
+    address, history = f"/datasets/{made.dataset_id}", {}
+    poll = html.unescape((await page(gateway, address)).partition('hx-get="')[2].partition('"')[0])
+    for job in (own, other, again, rerun):
+        gateway.world.finish(job.job_id)
+    text = await page(gateway, "/jobs")
+    for job in (own, other, again, rerun):
+        row = text[text.index(f'<tr id="job-{job.job_id}"') :].partition("</tr>")[0]
+        asked = row.partition('<td class="mode">')[2].partition("</td>")[0]
+        history[job.job_id] = [word.partition("<")[0] for word in asked.split("<span>")[1:]]
+        assert '<td class="num accuracy">–</td>' in row, "it would repeat the score"
+    assert history == {
+        own.job_id: ["generate,", "exact match"],
+        other.job_id: ["generate,", "number"],
+        again.job_id: ["generate,", "token F1,", "scored again"],
+        rerun.job_id: ["generate,", "exact match"],
+    }
+    for text in (await page(gateway, address), await page(gateway, poll, part=True)):
+        rows = {job_id: text[text.index(f'id="pick-{job_id}"') :].partition("</tr>")[0] for job_id in history}
+        assert ["scored by" in row for row in rows.values()] == [False, True, True, False]
+        assert ["scored again" in row for row in rows.values()] == [False, False, True, False]
+        assert ">scored by number, within 0.5</small>" in rows[other.job_id]
+        assert ">scored by token F1</small>" in rows[again.job_id]
+
+
+async def test_before_a_delete_the_page_says_what_becomes_of_finished_runs(gateway: Running) -> None:
+    made = await dataset_of(gateway)
+    text = await page(gateway, "/datasets")
+    assert "cannot run again.</p>" in text, "no run, no word of runs"
+    for _ in range(2):
+        gateway.world.finish(run_over(gateway, made).job_id)
+    told = "cannot run again. 2 finished runs keep their results and answers, but can no longer be scored again.</p>"
+    for address in ("/datasets", f"/datasets/{made.dataset_id}"):
+        assert told in await page(gateway, address)
+
+
+async def test_history_calls_a_run_without_references_so_and_not_unranked(gateway: Running) -> None:
+    made = await dataset_of(gateway, b'{"prompt": "a"}\n')
+    job = run_over(gateway, made)
+    gateway.world.finish(job.job_id)
+    text = await page(gateway, "/jobs")
+    assert "not ranked" not in text
+    assert "completed</span>" in text
+    assert 'title="no references">no references</span>' in text
+    gateway.world.results[job.job_id].not_ranked_reason = "6.2% of the answers could not be read, more than 5%"
+    text = await page(gateway, "/jobs")
+    assert ">not ranked</span>" in text, "another reason is one"
+    assert "could not be read" in text
 
 
 async def test_while_the_scheduler_is_silent_the_figures_stay(gateway: Running) -> None:

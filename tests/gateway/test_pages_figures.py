@@ -63,6 +63,9 @@ async def test_history_shows_the_scores_of_rest_from_one_call(gateway: Running) 
         assert shown["accuracy"] == points(row["metrics"]["accuracy"])
     waiting = next(job for job in world.jobs.values() if job.state == job_pb2.Job.STATE_PENDING)
     assert cells(text, waiting.job_id)["score"] == "–"
+    part = next(job for job in world.jobs.values() if job.subset)
+    items = sum(plan.items for plan in part.plan)
+    assert f"subset, {items:,} of {part.published_items:,}" in cells(text, part.job_id)["suite"]
 
 
 async def test_history_bounds_an_incomplete_run_and_says_why_it_does_not_rank(gateway: Running) -> None:
@@ -127,6 +130,15 @@ async def test_the_board_shows_rank_ranges_and_changes_as_rest_has_them(gateway:
 async def test_the_board_says_that_ranges_are_still_worked_out(gateway: Running) -> None:
     gateway.world.boards["glue"] = fake_data.leaderboard({})
     assert "is being worked out" in await page(gateway, "/leaderboard?suite=glue")
+
+
+async def test_the_board_shows_a_run_that_was_taken_out_with_its_mark(gateway: Running) -> None:
+    entries = fake_data.leaderboard({})
+    entries[-1].mark, entries[-1].not_ranked_reason = "invalidated", "the run was invalidated: a wrong prompt"
+    gateway.world.boards["glue"] = entries
+    text = await page(gateway, "/leaderboard?suite=glue")
+    assert '<span class="tag warn">invalidated</span>' in text
+    assert "the run was invalidated: a wrong prompt." in text
 
 
 async def test_the_board_names_configurations_and_tells_rows_of_one_model_apart(gateway: Running) -> None:

@@ -110,26 +110,21 @@ async def test_a_model_is_found_at_the_only_endpoint_that_lists_it(gateway: Runn
     assert wrong["detail"].startswith("Unknown provider 'nope'.")
 
 
-async def test_several_models_make_a_run_each_and_tell_what_was_refused(gateway: Running) -> None:
+async def test_several_models_make_a_run_each_or_none(gateway: Running) -> None:
     dataset_id = dataset(gateway)
     names = ["mistral:7b", "majority@baselines", "gemma3:4b"]
     body = {"model_ids": names, "dataset_id": dataset_id, "request_id": "same"}
     made = await call(gateway, "POST", "/run", body=body)
     assert [one["model_id"] for one in made["benchmarks"]] == ["mistral:7b", "majority", "gemma3:4b"]
-    assert made["refused"] == []
+    assert list(made) == ["benchmarks"]
     again = await call(gateway, "POST", "/run", body=body)
     assert [one["job_id"] for one in again["benchmarks"]] == [one["job_id"] for one in made["benchmarks"]]
     for _ in range(6):
         await started(gateway, dataset_id=dataset_id)
-    full = await call(gateway, "POST", "/run", body=body | {"request_id": "other"})
-    assert [one["model_id"] for one in full["benchmarks"]] == ["mistral:7b"]
-    assert [(one["model_id"], one["status"], one["retry_after"]) for one in full["refused"]] == [
-        ("majority", 429, 300),
-        ("gemma3:4b", 429, 300),
-    ]
-    none = await call(gateway, "POST", "/run", 429, body | {"request_id": "third"})
-    assert none["detail"] == "Queue is full. Please try again later."
     before = len(gateway.world.jobs)
+    full = await call(gateway, "POST", "/run", 429, body | {"request_id": "other"})
+    assert full["detail"] == "Queue is full. Please try again later."
+    assert full["retry_after"] == 300
     await call(gateway, "POST", "/run", 404, {"model_ids": ["mistral:7b", "nope"], "dataset_id": dataset_id})
     assert len(gateway.world.jobs) == before
 
@@ -144,6 +139,8 @@ async def test_wrong_bodies_are_422_by_field(gateway: Running) -> None:
         ({"scorer": "json", "scoring": {"scorer": "json"}}, "Give scorer, or scoring with its options, not both."),
         ({"scorer": "judge"}, "scorer must be one of exact_match, contains"),
         ({"scoring": {"fields": "a"}}, "scoring.fields must be a list."),
+        ({"scoring": {"answer_pattern": "("}}, "scoring.answer_pattern is none that RE2 takes (missing ): ()."),
+        ({"scoring": {"answer_pattern": "a" * 1001}}, "scoring.answer_pattern has 1,001 characters"),
         ({"budget_usd": 0}, "budget_usd must be above 0 and at most"),
         ({"limit": 0}, "limit must be from 1"),
         ({"labels": {"a": 1}}, "labels.a must be a string."),
@@ -164,6 +161,14 @@ DOCUMENTED = {
     *("benchmark_id", "model_id", "model_name", "dataset_id", "dataset_name", "status", "progress", "completed"),
     *("total", "throughput", "eta_seconds", "started_at"),
 }
+
+
+async def test_a_throughput_of_tokens_that_nobody_tells_is_null(gateway: Running) -> None:
+    made = await started(gateway, model_id="gemini-2.5-flash")
+    gateway.world.start(made["job_id"])
+    gateway.world.advance(made["job_id"], 49).progress.output_untold = 49
+    (row,) = (await call(gateway, "GET", ""))["benchmarks"]
+    assert (row["throughput"], row["items_per_second"]) == (None, 3.94)
 
 
 async def test_the_list_has_every_documented_field_with_live_figures(gateway: Running) -> None:
@@ -329,7 +334,7 @@ async def test_a_pilot_is_a_small_run_that_an_estimate_is_made_of(gateway: Runni
     body = {"model_id": "mistral:7b", "dataset_id": dataset(gateway)}
     made = await call(gateway, "POST", "/estimate", body=body | {"pilot": 20, "limit": 40})
     assert (made["items"], made["benchmark"]["limit"]) == (40, 20)
-    assert made["benchmark"]["labels"] == {"pilot": "1"}
+    assert made["benchmark"]["labels"] == {"pilot": "40"}
     early = await call(gateway, "GET", f"/{made['pilot']}/estimate", 409)
     assert early["detail"].endswith("an estimate takes 5.")
     gateway.world.start(made["benchmark"]["job_id"])
@@ -340,6 +345,7 @@ async def test_a_pilot_is_a_small_run_that_an_estimate_is_made_of(gateway: Runni
     assert gateway.world.asked[-1].concurrency == 3
     usual = await call(gateway, "POST", "/estimate", body=body)
     assert (usual["items"], usual["benchmark"]["limit"]) == (None, 30)
+    assert usual["benchmark"]["labels"] == {"pilot": "0"}
     several = await call(
         gateway, "POST", "/estimate", body={"dataset_id": body["dataset_id"], "model_ids": ["phi4-mini"]}
     )

@@ -191,8 +191,11 @@ async def test_a_dataset_is_deleted_once_and_not_while_a_run_uses_it(gateway: Ru
     used = await gateway.client.delete(f"/admin/datasets/{dataset_id}")
     assert (used.status_code, started["job_id"] in used.json()["detail"]) == (409, True)
     await gateway.client.post(f"/admin/benchmarks/{started['benchmark_id']}/cancel")
+    assert (await get(gateway, f"/datasets/{dataset_id}"))["finished_runs"] == 1
     gone = await gateway.client.delete(f"/admin/datasets/{dataset_id}")
-    assert (gone.status_code, gone.json()) == (200, {"message": f"Dataset {dataset_id} deleted"})
+    told = "1 finished run keeps its results and answers, but can no longer be scored again"
+    message = f"Dataset {dataset_id} deleted. {told}"
+    assert (gone.status_code, gone.json()) == (200, {"message": message, "finished_runs": 1})
     for answer in (
         await gateway.client.delete(f"/admin/datasets/{dataset_id}"),
         await gateway.client.get(f"/admin/datasets/{dataset_id}"),
@@ -231,9 +234,45 @@ async def test_a_split_of_the_hub_becomes_a_dataset(gateway: Running) -> None:
     assert silent.json()["detail"] == "No evaluator is live. Start one, then try again."
 
 
+async def test_a_repeated_request_id_makes_one_dataset(gateway: Running) -> None:
+    in_form = [await upload(gateway, data={"request_id": "once"}) for _ in range(2)]
+    raw = await gateway.client.post(
+        "/admin/datasets/upload",
+        params={"request_id": "once", "name": "batch_5k.jsonl"},
+        content=LINES,
+        headers={"Content-Type": "application/jsonl"},
+    )
+    assert raw.status_code == 200, raw.text
+    assert len({made["dataset_id"] for made in (*in_form, raw.json())}) == 1
+    other = await upload(gateway, 409, data={"request_id": "once"}, file=("batch_5k.jsonl", LINES * 2))
+    assert "has made dataset" in other["detail"]
+    assert (await upload(gateway))["dataset_id"] != in_form[0]["dataset_id"]
+    body = {"dataset": "openai/gsm8k", "split": "test", "template": "{{q}}", "request_id": "hub-once"}
+    answers = [await gateway.client.post("/admin/datasets/hub", json=body) for _ in range(2)]
+    assert len({answer.json()["dataset_id"] for answer in answers}) == 1
+    refused = await gateway.client.post("/admin/datasets/hub", json=body | {"limit": 7})
+    assert refused.status_code == 409
+    assert len(gateway.world.datasets) == 3
+
+
 async def test_what_is_below_admin_and_unknown_is_404_in_json(gateway: Running) -> None:
     for path in ("/admin/nope", "/admin/datasets/", "/admin/datasets/ds_x/nope", "/admin/benchmarks/run/"):
         answer = await gateway.client.get(path, headers={"Accept": "text/html"})
         assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
     assert (await gateway.client.get("/admin/datasets/upload")).status_code == 405
     assert json.loads((await gateway.client.get("/admin/benchmarks/bm_x")).content)["detail"]
+
+
+async def test_a_file_sent_again_with_its_key_is_one_file(gateway: Running) -> None:
+    async def send(key: str) -> str:
+        answer = await gateway.client.post(
+            "/v1/files",
+            data={"purpose": "batch"},
+            files={"file": ("batch.jsonl", LINES)},
+            headers={"Idempotency-Key": key} if key else {},
+        )
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["id"])
+
+    assert await send("try-1") == await send("try-1")
+    assert len({await send("try-2"), await send(""), await send("")}) == 3

@@ -34,6 +34,15 @@ async def test_an_item_tells_its_outcome_its_texts_and_its_figures(gateway: Runn
     assert (got["parameters"], got["cost_usd"], got["error"]) == (None, None, None)
 
 
+async def test_tokens_that_a_provider_does_not_tell_are_null(gateway: Running) -> None:
+    job = finished(gateway, "demo")
+    every = (await get(gateway, f"/results/{job.job_id}/items?limit=250"))["items"]
+    tokens = {(item["outcome"] == "infrastructure_error", item["output_tokens"] is None) for item in every}
+    assert tokens == {(True, True), (False, False)}
+    (first, *_) = [item for item in every if item["outcome"] == "infrastructure_error"]
+    assert (first["input_tokens"], first["reasoning_tokens"]) == (None, None)
+
+
 async def test_every_filter_reaches_the_results_service(gateway: Running) -> None:
     for name, value in [
         ("all", _LISTING.FILTER_UNSPECIFIED),

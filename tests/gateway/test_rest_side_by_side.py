@@ -28,7 +28,8 @@ async def test_rows_stand_beside_each_other_with_figures_of_each_run(gateway: Ru
     ids = f"{first.job_id},{jobs.benchmark_id(second.job_id)}"
     got = await get(gateway, f"/side-by-side?job_ids={ids}&limit=3&diffs=true&task=sst2&query=dog")
     assert [run["job"]["job_id"] for run in got["runs"]] == [first.job_id, second.job_id]
-    assert (got["runs"][0]["mean_score"], got["runs"][0]["cost_usd"]) == (0.5, None)
+    run = got["runs"][0]
+    assert (run["mean_score"], run["ci95"], run["cost_usd"]) == (0.5, [0.25, 0.75], None)
     assert [len(row["items"]) for row in got["rows"]] == [2, 2, 2]
     assert got["rows"][0]["diffs"][1] == [{"kind": "added", "text": "more "}]
     asked = gateway.world.asked[-1]

@@ -70,7 +70,7 @@ async def main(url: str, database: Path, work: str) -> None:
     async with keeping(url, database, Dying) as keeper:
         await keeper.cleared()
         if work == "upload":
-            dataset = await keeper.upload(lines(range(2500)))
+            dataset = await keeper.upload(lines(range(2500)), "crashing")
             die("after listing 1")
             raise AssertionError(f"{dataset.dataset_id} was stored without dying at {STEP}")
         await keeper.datasets.deletions.delete(work)

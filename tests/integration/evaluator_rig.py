@@ -115,11 +115,11 @@ class Rig:
         """Units that are not acknowledged."""
         return (await self.bus.js.stream_info(WORK)).state.messages
 
-    async def until_acknowledged(self, timeout_s: float = 30) -> float:
+    async def until_acknowledged(self, timeout_s: float = 90) -> float:
         """Waits until no unit is left; returns the seconds that took."""
         return await until(lambda: _is_zero(self.work_left()), timeout_s)
 
-    async def fault(self, timeout_s: float = 30) -> unit_pb2.Fault:
+    async def fault(self, timeout_s: float = 90) -> unit_pb2.Fault:
         await until(lambda: _any(self.stored(KIND_FAULT)), timeout_s)
         return (await self.stored(KIND_FAULT))[0].fault
 
@@ -131,7 +131,7 @@ class Rig:
         async def answers() -> list[Stored]:
             return [s for s in await self.stored(KIND_PLAN) if s.subject == f"results.{job_id}.plan"]
 
-        await until(lambda: _any(answers()), 30)
+        await until(lambda: _any(answers()), 90)
         return (await answers())[0].plan
 
     async def work(self, endpoint: str, ack_wait_s: float) -> JetStreamContext.PullSubscription:
@@ -142,7 +142,7 @@ class Rig:
         """A unit that waits to be delivered, taken without acknowledging; None when there is none."""
         subscription = await self.work(subject_part, 1)
         try:
-            return (await subscription.fetch(1, timeout=0.5))[0]
+            return (await subscription.fetch(1, timeout=10))[0]
         except nats.errors.TimeoutError:
             return None
 
@@ -201,7 +201,7 @@ async def _any(found: Awaitable[Sequence[object]]) -> bool:
     return bool(await found)
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 20, every_s: float = 0.02) -> float:
+async def until(condition: Callable[[], object], timeout_s: float = 60, every_s: float = 0.02) -> float:
     """Waits for an asynchronous or plain condition; returns the seconds that took."""
     started = time.monotonic()
     while True:

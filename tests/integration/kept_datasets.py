@@ -16,6 +16,7 @@ from services.results.database import Database
 from services.results.datasets import index
 from services.results.datasets.keeping import KeptDatasets
 from services.results.datasets.limits import UploadLimits
+from services.results.datasets.requests import Request
 from services.results.schema import open_file
 from touchstone.v1 import dataset_pb2
 
@@ -31,10 +32,11 @@ class Keeper:
     database: Database
     datasets: KeptDatasets
 
-    async def upload(self, content: bytes, **options: object) -> dataset_pb2.Dataset:
+    async def upload(self, content: bytes, request_id: str = "", **options: object) -> dataset_pb2.Dataset:
         asked = dataset_pb2.DatasetOptions(**({"name": "rows.jsonl", "owner": "ann"} | options))  # type: ignore[arg-type]
         async with self.datasets.uploads.place(asked.owner):
-            return await self.datasets.uploads.keep(asked, pieces(content))
+            wanted = Request(asked.owner, request_id)
+            return await self.datasets.uploads.keep(asked, pieces(content), request=wanted)
 
     async def messages(self) -> int:
         """Messages in the object store: none means that nothing is left of anything."""
@@ -50,7 +52,7 @@ class Keeper:
         return [row for shard in manifest.shards for row in (await self.store.get_shard(shard.digest)).rows]
 
     async def cleared(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.datasets.collector.collected()
 
 

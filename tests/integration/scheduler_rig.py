@@ -41,7 +41,7 @@ class Sealer(results_service_pb2_grpc.ResultsServiceServicer):
         return results_service_pb2.SealJobResponse()
 
 
-async def until(condition: Callable[[], object], within: float = 15) -> None:
+async def until(condition: Callable[[], object], within: float = 60) -> None:
     """Waits until it holds."""
     async with asyncio.timeout(within):
         # What is waited for happens elsewhere and sets no event here.
@@ -49,7 +49,7 @@ async def until(condition: Callable[[], object], within: float = 15) -> None:
             await asyncio.sleep(0.02)
 
 
-async def answered(ask: Callable[[], Awaitable[T]], good: Callable[[T], object], within: float = 15) -> T:
+async def answered(ask: Callable[[], Awaitable[T]], good: Callable[[T], object], within: float = 60) -> T:
     """Asks until the answer is good."""
     async with asyncio.timeout(within):
         while not good(found := await ask()):  # noqa: ASYNC110
@@ -110,17 +110,19 @@ class Harness:
         name = await self.connection.work_consumer(endpoint, 60)
         return await self.connection.js.pull_subscribe_bind(name, stream=bus.WORK)
 
-    async def units(self) -> list[unit_pb2.Unit]:
-        """Takes every unit on WORK, as an evaluator would; `finish` acknowledges."""
-        self.work = self.work or await self.subscribe("stub")
+    async def units(self, at_least: int = 1) -> list[unit_pb2.Unit]:
+        """Takes every unit on WORK, as an evaluator would, once so many have come; `finish` acknowledges."""
         taken: list[unit_pb2.Unit] = []
-        # NATS may be away in between.
-        with suppress(TimeoutError, nats.errors.Error, nats.js.errors.Error):
-            while True:
-                (message,) = await self.work.fetch(1, timeout=0.4)
-                unit = unit_pb2.Unit.FromString(message.data)
-                self.messages[unit.unit] = message
-                taken.append(unit)
+        async with asyncio.timeout(60):
+            while len(taken) < at_least:
+                # NATS may be away in between.
+                with suppress(nats.errors.Error, nats.js.errors.Error):
+                    self.work = self.work or await self.subscribe("stub")
+                    while True:
+                        (message,) = await self.work.fetch(1, timeout=0.4)
+                        unit = unit_pb2.Unit.FromString(message.data)
+                        self.messages[unit.unit] = message
+                        taken.append(unit)
         return taken
 
     async def finish(self, unit: unit_pb2.Unit) -> None:
@@ -129,7 +131,7 @@ class Harness:
 
     async def answer_plan(self, job_id: str, attempt: int = 1) -> None:
         sub = await self.subscribe(bus.PLAN_ENDPOINT)
-        (msg,) = await sub.fetch(1, timeout=10)
+        (msg,) = await sub.fetch(1, timeout=60)
         await self.connection.publish_plan(job_id, attempt, plan())
         await msg.ack_sync()
 
@@ -140,13 +142,13 @@ class Harness:
         )
         await self.connection.publish_items(batch, delivery=1, done=done)
 
-    async def wait(self, job_id: str, state: job_pb2.Job.State, within: float = 10) -> job_pb2.Job:
+    async def wait(self, job_id: str, state: job_pb2.Job.State, within: float = 60) -> job_pb2.Job:
         stub = self.stub()
         async with asyncio.timeout(within):
             while True:
                 try:
                     request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
-                    job = (await stub.GetJob(request, timeout=5)).job
+                    job = (await stub.GetJob(request, timeout=15)).job
                     if job.state == state:
                         return job
                 except grpc.aio.AioRpcError as error:

@@ -41,10 +41,10 @@ class Evaluators:
         )
         self.running: dict[str, asyncio.subprocess.Process] = {}
 
-    async def start(self, name: str) -> None:
+    async def start(self, name: str, ack_wait_s: int = 1) -> None:
         results = f"127.0.0.1:{self._harness.results_port}"
         self.running[name] = await start_process(
-            self._harness.nats, self._file, name, TOUCHSTONE_RESULTS=results, TOUCHSTONE_ACK_WAIT_S="1"
+            self._harness.nats, self._file, name, TOUCHSTONE_RESULTS=results, TOUCHSTONE_ACK_WAIT_S=str(ack_wait_s)
         )
 
     async def kill(self, name: str) -> None:
@@ -64,10 +64,10 @@ async def create(harness: Harness, budget: float, limit: int) -> str:
 
     async def ask() -> job_pb2.Job:
         request = scheduler_service_pb2.CreateJobRequest(spec=wanted, request_id="r1")
-        return (await harness.stub().CreateJob(request, timeout=5)).job
+        return (await harness.stub().CreateJob(request, timeout=30)).job
 
     request = scheduler_service_pb2.ListEndpointsRequest()
-    await answered(lambda: harness.stub().ListEndpoints(request, timeout=5), lambda found: found.endpoints, 30)
+    await answered(lambda: harness.stub().ListEndpoints(request, timeout=30), lambda found: found.endpoints, 90)
     return (await ask()).job_id
 
 
@@ -132,10 +132,11 @@ async def test_a_budget_that_is_large_enough_is_no_hindrance(harness: Harness, t
     behaviour = Behaviour(answer=lambda prompt: "one two three", latency_s=0.01)
     async with OpenAIServer(behaviour) as stub, harness.scheduler():
         evaluators = Evaluators(harness, stub, tmp_path)
-        await evaluators.start("e1")
+        # A unit that came again, as its heartbeat was late, would count as lost and be charged.
+        await evaluators.start("e1", ack_wait_s=30)
         try:
             job_id = await create(harness, 1.0, 40)
-            done = await answered(lambda: watch(harness, job_id), lambda job: job.state in FINISHED, 30)
+            done = await answered(lambda: watch(harness, job_id), lambda job: job.state in FINISHED, 90)
         finally:
             await evaluators.kill("e1")
     assert done.state == job_pb2.Job.STATE_COMPLETED, done.reason

@@ -87,7 +87,7 @@ async def test_a_deletion_that_was_begun_is_ended_at_the_next_start(
         stays = await keeper.upload(lines(range(1000)))
     await die(nats, database, goes.dataset_id, step)
     async with keeping(nats.url, database) as keeper:
-        for _ in range(200):
+        for _ in range(1200):
             if await keeper.listed() == {stays.dataset_id}:
                 break
             await asyncio.sleep(0.05)

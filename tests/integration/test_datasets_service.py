@@ -16,12 +16,15 @@ from grpc_status import rpc_status
 
 from deploy.local.ports import free_port
 from services import bus, rpc
+from services.bus import contract
 from services.errors import BadLinesError
-from services.results import visibility
+from services.results import duckdb_store, visibility
+from tests.integration.evaluator_rig import until
 from tests.integration.kept_datasets import Keeper, keeping, lines
 from tests.integration.test_results_service import Service
 from tests.nats_server import NatsServer
-from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc, suite_pb2, token_pb2
+from tests.unit.results.builders import event, job
+from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc, job_pb2, suite_pb2, token_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
 
@@ -56,11 +59,11 @@ class Caller:
         self.stub = DatasetServiceStub(channel)
         self.metadata = (("authorization", f"Bearer {user}"),)
 
-    async def upload(self, content: bytes, **options: object) -> dataset_pb2.Dataset:
+    async def upload(self, content: bytes, request_id: str = "", **options: object) -> dataset_pb2.Dataset:
         asked = dataset_pb2.DatasetOptions(**({"name": "rows.jsonl"} | options))  # type: ignore[arg-type]
 
         def requests() -> Iterator[pb.UploadDatasetRequest]:
-            yield pb.UploadDatasetRequest(options=asked, data=content[:10])
+            yield pb.UploadDatasetRequest(options=asked, data=content[:10], request_id=request_id)
             for start in range(10, len(content), PIECE):
                 yield pb.UploadDatasetRequest(data=content[start : start + PIECE])
 
@@ -77,8 +80,8 @@ class Caller:
         request = pb.ListDatasetsRequest(**filters)  # type: ignore[arg-type]
         return await self.stub.ListDatasets(request, metadata=self.metadata)
 
-    async def delete(self, dataset_id: str) -> None:
-        await self.stub.DeleteDataset(pb.DeleteDatasetRequest(dataset_id=dataset_id), metadata=self.metadata)
+    async def delete(self, dataset_id: str) -> pb.DeleteDatasetResponse:
+        return await self.stub.DeleteDataset(pb.DeleteDatasetRequest(dataset_id=dataset_id), metadata=self.metadata)
 
 
 @asynccontextmanager
@@ -117,6 +120,24 @@ async def test_a_dataset_is_uploaded_shown_and_deleted(nats: NatsServer, tmp_pat
         assert await code_of(ann.rows(dataset.dataset_id)) == grpc.StatusCode.NOT_FOUND
         assert await code_of(ann.delete(dataset.dataset_id)) == grpc.StatusCode.NOT_FOUND
         assert not (await ann.list()).datasets
+
+
+async def test_finished_jobs_are_counted_before_a_deletion_and_by_it(nats: NatsServer, tmp_path: Path) -> None:
+    async with serving(nats, tmp_path, visibility.OPEN) as (keeper, address), rpc.channel(address) as channel:
+        ann = Caller(channel, "ann")
+        dataset_id = (await ann.upload(lines(range(3)))).dataset_id
+        assert list((await ann.list()).finished_jobs) == [0]
+        events = []
+        # The last one has ended, which is not heard here yet: the scheduler's records have no live job.
+        for number, state in enumerate(("COMPLETED", "FAILED", "CANCELLED", "RUNNING")):
+            made = job(f"job-{number}", state=job_pb2.Job.State.Value(f"STATE_{state}"))
+            made.spec.dataset.dataset_id = dataset_id
+            events.append(event(f"{number:04d}", made))
+        await keeper.database.write(lambda connection: duckdb_store.store_events(connection, events))
+        got = await ann.get(dataset_id)
+        assert (got.live_jobs, got.finished_jobs) == (1, 3)
+        assert list((await ann.list()).finished_jobs) == [3]
+        assert (await ann.delete(dataset_id)).finished_jobs == 4
 
 
 async def test_long_rows_are_shown_cut_and_their_json_stays_json(nats: NatsServer, tmp_path: Path) -> None:
@@ -182,6 +203,17 @@ async def test_an_upload_of_nothing_is_refused(nats: NatsServer, tmp_path: Path)
         assert await code_of(users["ann"].upload(b"")) == grpc.StatusCode.INVALID_ARGUMENT
 
 
+async def test_a_repeated_upload_with_a_request_id_is_one_dataset(nats: NatsServer, tmp_path: Path) -> None:
+    async with callers(nats, tmp_path) as users:
+        ann, bob = users["ann"], users["bob"]
+        first = await ann.upload(lines(range(5)), "nightly")
+        assert await ann.upload(lines(range(5)), "nightly") == first
+        assert (await bob.upload(lines(range(5)), "nightly")).owner == "bob"
+        assert await code_of(ann.upload(lines(range(6)), "nightly")) == grpc.StatusCode.FAILED_PRECONDITION
+        assert await code_of(ann.upload(lines(range(5)), "a b")) == grpc.StatusCode.INVALID_ARGUMENT
+        assert (await ann.list(owner="ann")).total_size == 1
+
+
 async def test_others_may_not_delete_and_an_admin_may(nats: NatsServer, tmp_path: Path) -> None:
     async with callers(nats, tmp_path) as users:
         dataset = await users["ann"].upload(lines(range(5)), owner="bob")
@@ -204,7 +236,11 @@ async def test_closed_reads_show_a_user_only_the_users_own(nats: NatsServer, tmp
 async def test_a_split_of_the_hub_becomes_a_dataset_with_its_source(nats: NatsServer, tmp_path: Path) -> None:
     source = suite_pb2.DataSource(dataset="someone/facts", config="default", split="test", revision="abc123")
 
+    opened: list[str] = []
+
     async def open_split(request: pb.CreateHubDatasetRequest) -> bus.Split:
+        opened.append(request.source.dataset)
+
         async def rows() -> AsyncIterator[bytes]:
             for number in range(request.limit):
                 yield json.dumps({"question": f"Is {number} even?", "answer": number % 2 == 0}).encode() + b"\n"
@@ -222,9 +258,17 @@ async def test_a_split_of_the_hub_becomes_a_dataset_with_its_source(nats: NatsSe
         unavailable = ann.stub.CreateHubDataset(request, metadata=ann.metadata)
         assert await code_of(unavailable) == grpc.StatusCode.UNAVAILABLE
         splits = asyncio.create_task(bus.serve_splits(keeper.connection, open_split))
-        await asyncio.sleep(0.1)
+        await until(lambda: nats.hears(contract.SPLITS))
         dataset = (await ann.stub.CreateHubDataset(request, metadata=ann.metadata)).dataset
         rows = await keeper.rows(dataset.dataset_id)
+        request.request_id = "once"
+        first, again = [(await ann.stub.CreateHubDataset(request, metadata=ann.metadata)).dataset for _ in range(2)]
+        assert first == again
+        assert first.dataset_id != dataset.dataset_id
+        assert len(opened) == 2, "what is known is not read again"
+        request.limit = 4
+        other = ann.stub.CreateHubDataset(request, metadata=ann.metadata)
+        assert await code_of(other) == grpc.StatusCode.FAILED_PRECONDITION
         splits.cancel()
     assert (dataset.name, dataset.format) == ("someone/facts/default/test", dataset_pb2.Dataset.FORMAT_HUB)
     assert dataset.source == source

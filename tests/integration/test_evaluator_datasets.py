@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -131,9 +130,7 @@ async def test_a_job_that_cannot_run_is_told_when_it_is_planned(nats: NatsServer
             (spec(mode=suite_pb2.MODE_LOGLIKELIHOOD), "The rows of a dataset are answered in writing."),
             (spec(endpoint="baseline", model="random"), "The random baseline needs labels or a train split"),
         ):
-            began = time.monotonic()
             assert (await rig.plan(asked)).error.startswith(sentence)
-            assert time.monotonic() - began < 1
         assert stub.records == []
 
 
@@ -244,7 +241,7 @@ async def test_a_unit_with_a_budget_that_comes_again_goes_back_to_the_scheduler(
         unit = unit_pb2.Unit(job_id=job_id, attempt=1, unit=0, spec=paid(), task="rows", start=0, stop=2)
         place = await rig.work("stub", ack_wait_s=3.0)
         await rig.release(unit)
-        await (await place.fetch(1, timeout=2))[0].nak()
+        await (await place.fetch(1, timeout=20))[0].nak()
         async with running(nats, [stub_endpoint(stub.url, prices=PRICES)]):
             await until(lambda: _returned(rig))
             assert await rig.work_left() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 import pytest
 
@@ -10,6 +11,7 @@ from services.bus import KIND_ITEMS
 from tests.integration.evaluator_rig import (
     CATALOGUE,
     TASK,
+    Rig,
     open_rig,
     prompt_answers,
     running,
@@ -19,7 +21,7 @@ from tests.integration.evaluator_rig import (
 )
 from tests.nats_server import NatsServer
 from tests.servers.openai_server import OpenAIServer
-from tests.servers.stub import Behaviour, by_mapping
+from tests.servers.stub import Behaviour, Fault, by_mapping
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
 
 
@@ -75,19 +77,21 @@ async def test_calls_at_once_never_exceed_the_endpoints_concurrency_and_reach_it
 
 
 async def test_units_follow_each_other_without_a_gap(nats: NatsServer) -> None:
-    """400 items of 50 ms at 16 calls in units of 32: 1.25 s when slots never drain, 2.5 s with one unit at a time."""
-    behaviour = Behaviour(latency_s=0.05)
+    """While one call lasts, those of later units go on, and with them all slots but its own stay busy."""
     async with (
         open_rig(nats) as rig,
-        OpenAIServer(behaviour) as stub,
-        running(nats, [stub_endpoint(stub.url, concurrency=16)]),
+        OpenAIServer(Behaviour(faults=deque([Fault("hang")]))) as stub,
+        running(nats, [stub_endpoint(stub.url, concurrency=16)], settings(grace_s=0.0)),
     ):
-        CATALOGUE.selection(CATALOGUE.task("demo", TASK), 0, 0)
+
+        def answer(prompt: str) -> str:
+            if len(stub.records) > 3 * 32:
+                stub.behaviour.always = Fault("hang")  # In every slot, from now on.
+            return "no answer"
+
+        stub.behaviour.answer = answer
         await rig.release_items(await rig.job(), 400)
-        await rig.until_acknowledged()
-        took = stub.records[-1].at - stub.records[0].at + 0.05
-        assert len(stub.records) == 400
-        assert took < 1.9
+        await until(lambda: stub.behaviour.always and stub.in_flight == 16)
 
 
 async def test_two_evaluators_share_the_work(nats: NatsServer) -> None:
@@ -170,15 +174,23 @@ async def test_a_long_unit_is_not_delivered_twice(nats: NatsServer) -> None:
 async def test_results_arrive_while_a_unit_runs(nats: NatsServer) -> None:
     async with (
         open_rig(nats) as rig,
-        OpenAIServer(Behaviour(latency_s=0.4)) as stub,
-        running(nats, [stub_endpoint(stub.url, concurrency=1)]),
+        OpenAIServer() as stub,
+        running(nats, [stub_endpoint(stub.url, concurrency=1)], settings(grace_s=0.0)),
     ):
+
+        def answer(prompt: str) -> str:
+            if len(stub.records) == 3:
+                stub.behaviour.always = Fault("hang")  # From the fourth call on.
+            return "no answer"
+
+        stub.behaviour.answer = answer
         await rig.release_items(await rig.job(), 4)
-        await until(lambda: len(stub.records) == 3)
-        await asyncio.sleep(0.1)
-        assert len(await rig.items()) >= 1
+        await until(lambda: _has_items(rig, 3))
         assert await rig.work_left() == 1
-        await rig.until_acknowledged()
+
+
+async def _has_items(rig: Rig, count: int) -> bool:
+    return len(await rig.items()) == count
 
 
 async def test_calls_and_results_survive_a_restart_of_nats(nats: NatsServer) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from services import bus
+from services.bus import contract
 from services.errors import BadLinesError, InvalidRequestError, NotFoundError
 from services.evaluator.hub_datasets.splits import SplitReader
 from services.results.datasets import child
 from services.results.datasets.frames import Limits, Shard
+from tests.integration.evaluator_rig import until
 from tests.nats_server import NatsServer
 from touchstone.v1.dataset_pb2 import Dataset, DatasetOptions, DatasetRow, ShardRows
 from touchstone.v1.dataset_service_pb2 import CreateHubDatasetRequest
@@ -44,7 +46,7 @@ async def asking(nats: NatsServer, mirror: Path) -> AsyncIterator[bus.Bus]:
     asked = await bus.connect(nats.url, "results", timeout_s=10)
     evaluator = await bus.connect(nats.url, "evaluator", timeout_s=10)
     serving = asyncio.create_task(bus.serve_splits(evaluator, SplitReader(mirror).open))
-    await asyncio.sleep(0.05)
+    await until(lambda: nats.hears(contract.SPLITS))
     try:
         yield asked
     finally:

@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from services import bus
+from services.bus import contract
 from services.errors import InvalidRequestError, LimitReachedError, NotFoundError, TouchstoneError, UnavailableError
+from tests.integration.evaluator_rig import until
 from tests.nats_server import NatsServer
 from touchstone.v1 import suite_pb2
 from touchstone.v1.dataset_service_pb2 import CreateHubDatasetRequest
@@ -32,7 +34,7 @@ async def both(nats: NatsServer, open_split: bus.OpenSplit) -> AsyncIterator[bus
     asking = await bus.connect(nats.url, "results", timeout_s=10)
     serving = await bus.connect(nats.url, "evaluator", timeout_s=10)
     task = asyncio.create_task(bus.serve_splits(serving, open_split))
-    await asyncio.sleep(0.05)
+    await until(lambda: nats.hears(contract.SPLITS))
     yield asking
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -50,7 +52,7 @@ async def test_a_split_arrives_in_order_with_its_source(nats: NatsServer) -> Non
 async def test_without_an_evaluator_it_is_unavailable_at_once(nats: NatsServer) -> None:
     asking = await bus.connect(nats.url, "results", timeout_s=10)
     with pytest.raises(UnavailableError, match="No evaluator"):
-        async with asyncio.timeout(2), bus.read_split(asking, REQUEST):
+        async with asyncio.timeout(60), bus.read_split(asking, REQUEST):
             pass
     await asking.close()
 
@@ -96,7 +98,7 @@ async def test_the_evaluator_is_told_when_no_more_is_wanted(nats: NatsServer) ->
     async with both(nats, endless) as asking:
         async with bus.read_split(asking, REQUEST) as split:
             assert await anext(split.pieces) == b"more"
-        await asyncio.wait_for(ended.wait(), 2)
+        await asyncio.wait_for(ended.wait(), 30)
 
 
 async def test_a_third_at_once_is_told_to_come_back(nats: NatsServer) -> None:

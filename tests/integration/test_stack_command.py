@@ -14,8 +14,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from services.evaluator.catalogue import Catalogue
 from tests.certificates import Certificates, make
-from tests.stack import Stack, running, touchstone
+from tests.oracle import answers, inverted
+from tests.servers.openai_server import OpenAIServer
+from tests.servers.stub import Behaviour, by_mapping
+from tests.stack import Endpoint, Stack, running, touchstone, until
+from tests.stub_thread import stub_thread
 from touchstone.v1 import job_pb2
 from touchstone_client import AsyncClient, Client, NotAllowedError, NotFoundError, Settings, suite_spec
 
@@ -28,7 +33,7 @@ ITEMS = 1600
 
 @dataclass
 class World:
-    """`jobs` has one finished run of the demo suite for each bundled baseline."""
+    """`jobs` has one finished run of the demo suite for each bundled baseline, and of a model that is always wrong."""
 
     stack: Stack
     certificates: Certificates
@@ -68,16 +73,25 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("command")
     certificates = make(folder / "certificates")
     environment = {**certificates.server, "TOUCHSTONE_WEBHOOKS_PRIVATE": "1"}
-    stack = Stack(folder, [], auth="token", environment=environment)
+    demo = next(suite for suite in Catalogue().suites() if suite.suite == "demo")
+    known = answers(Catalogue(), "demo", [task.task for task in demo.tasks], inverted)
+    with stub_thread() as stubs:
+        server = stubs.start(OpenAIServer(Behaviour(answer=by_mapping(known))))
+        endpoint: Endpoint = {"name": "wrong", "kind": "openai", "base_url": server.url, "concurrency": 16}
+        stack = Stack(folder, [endpoint], auth="token", environment=environment)
+        yield from _world(stack, request, certificates)
+
+
+def _world(stack: Stack, request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[World]:
     with running(stack, request):
         alice, admin = stack.create_token("alice"), stack.create_token("root", "admin")
         made = World(stack, certificates, alice, admin, {})
-        for model in MODELS:
-            done = made.command(
-                "run", "--suite", "demo", "--provider", "baseline", "--model", model, "--project-id", "7"
-            )
+        for provider, model in (("wrong", "stub"), *(("baseline", model) for model in MODELS)):
+            done = made.command("run", "--suite", "demo", "--provider", provider, "--model", model, "--project-id", "7")
             assert done.returncode == 0, f"{done.stderr}\n{stack.tails()}"
             made.jobs[model] = done.stdout.splitlines()[0]
+        # Lists follow the jobs by a moment.
+        until(lambda: made.rest("/results", status="completed")["total"] == len(made.jobs))
         yield made
 
 
@@ -124,12 +138,35 @@ def test_lists_and_histories_have_every_run_with_its_score(world: World) -> None
 
 
 def test_the_leaderboard_is_that_of_rest(world: World) -> None:
-    rows = world.json("leaderboard", "--suite", "demo", "--metric", "accuracy")["entries"]
-    rest = world.rest("/leaderboard", suite="demo", metric="accuracy")["leaderboard"]
-    assert [(row["rank"], row["model"], row["score"]["mean"]) for row in rows] == [
-        (row["rank"], row["model"], row["score"]) for row in rest
-    ]
-    assert len(rows) == len(MODELS)
+    asked = {"suite": "demo", "metric": "accuracy"}
+    board = world.json("leaderboard", "--suite", "demo", "--metric", "accuracy")
+    rest = world.rest("/leaderboard", **asked)
+    rows = [(row["rank"], row["model"], row["score"]["mean"]) for row in board["entries"]]
+    assert rows == [(row["rank"], row["model"], row["score"]) for row in rest["leaderboard"]]
+    assert board["total_models"] == rest["total_models"] == 1, "baselines are the floor, whatever they score"
+    assert rows[0] == (1, "stub", 0.0)
+    assert {(rank, model) for rank, model, _ in rows[1:]} == {(None, model) for model in MODELS}
+
+
+def test_baselines_alone_are_ranked_and_their_places_come_with_the_first_answer_or_soon(world: World) -> None:
+    asked = {"suite": "demo", "metric": "accuracy", "endpoint": "baseline"}
+    until(lambda: not world.rest("/leaderboard", **asked)["places_pending"])
+    rest = world.rest("/leaderboard", **asked)
+    assert ([row["rank"] for row in rest["leaderboard"]], rest["total_models"]) == ([1, 2, 3], 3)
+    assert all(row["rank_range"] for row in rest["leaderboard"])
+
+
+def test_names_that_nobody_knows_are_refused_at_every_door(world: World) -> None:
+    for arguments in (["list"], ["history"], ["export", "jobs"], ["leaderboard"]):
+        made = world.command(*arguments, "--suite", "nope")
+        assert made.returncode == 2, made.stdout
+        assert "Invalid benchmark suite. Supported: glue, superglue, mmlu, medical, " in made.stderr
+    with world.stack.client(world.alice) as client:
+        for path in ("/results", "/history", "/export", "/overview", "/trends", "/leaderboard"):
+            answer = client.get(path, params={"suite": "nope"})
+            assert (answer.status_code, answer.json()["detail"] in made.stderr) == (400, True), path
+        answer = client.get("/leaderboard", params={"suite": "demo", "item_set": "zz"})
+    assert (answer.status_code, "No finished run of demo is on the items 'zz'" in answer.text) == (400, True)
 
 
 def test_a_score_can_be_recomputed_from_exported_items(world: World, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +100,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         right = stubs.start(OpenAIServer(Behaviour(answer=poor, models=("poor",))))
         stack = Stack(folder, [endpoint("left", left.url), endpoint("right", right.url)])
         with running(stack, request):
+            stack.know_models("left", "right")
             made = World(stack, folder, "", "", "", "")
             stored = made.upload(gzip.compress(lines()), "--scorer", "numeric", name="twice.jsonl.gz")
             assert stored.returncode == 0, stored.stderr + stack.tails()
@@ -269,7 +269,9 @@ async def test_the_awaited_client_keeps_runs_and_reads(world: World) -> None:
         assert states == [job_pb2.Job.STATE_COMPLETED] * 2
         pages = client.side_by_side([job.job_id for job in jobs], page_size=8)
         assert [len(page.rows) async for page in pages] == [8, 8, 4]
-        await client.delete_dataset(dataset.dataset_id)
+        told = await client.dataset(dataset.dataset_id)
+        assert told.live_jobs + told.finished_jobs == 2, "how a job ended is heard a moment later"
+        assert (await client.delete_dataset(dataset.dataset_id)).finished_jobs == 2
         assert [stored async for stored in client.items(jobs[0].job_id)]
 
 
@@ -283,10 +285,8 @@ def test_a_dataset_in_use_is_kept(world: World) -> None:
         client.delete_dataset(dataset.dataset_id)
 
 
-def test_a_large_file_is_kept_in_seconds(world: World) -> None:
-    """How many is measured elsewhere, on a machine that is not shared."""
-    started = time.monotonic()
+def test_a_large_file_is_kept_within_the_time_of_a_command(world: World) -> None:
+    """In how many seconds is measured elsewhere, on a machine that is not shared."""
     made = world.upload(lines(50_000), name="large.jsonl")
     assert made.returncode == 0, made.stderr
-    assert time.monotonic() - started < 30
     assert world.done("dataset", "delete", made.stdout.strip())

@@ -28,6 +28,9 @@ from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, schedul
 
 CANARY = "sk-canary-7f3a91c2d4"
 MODEL = "mistral:latest"
+CANCELLED_MODEL = "cancelled:latest"
+"""Of the job that is cancelled: its last calls may come while a later test counts its own."""
+WRONG_KEY = "sk-not-the-right-one"
 DOCUMENT_BODY = """{
   "project_id": 1,
   "suite": "glue",
@@ -62,11 +65,20 @@ class World:
 
     def sampled(self, server: OllamaServer | OpenAIServer, provider: str, params: Mapping[str, float]) -> list[Record]:
         """What the provider is asked by a short job with these parameters."""
-        seen = len(server.records)
+        seen = len(asked_of(server))
         job_id = self.stack.run(provider, MODEL, "glue", tasks=["sst2"], limit=3, params=params)
         self.stack.completed(job_id)
-        assert len(server.records) == seen + 3
-        return server.records[seen:]
+        assert len(asked_of(server)) == seen + 3
+        return asked_of(server)[seen:]
+
+
+def asked_of(server: OllamaServer | OpenAIServer) -> list[Record]:
+    """Its calls, without those of the jobs that ended early."""
+    return [record for record in server.records if record.body["model"] == MODEL and not has_wrong_key(record)]
+
+
+def has_wrong_key(record: Record) -> bool:
+    return WRONG_KEY in record.headers.get("Authorization", "")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +87,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     data_dir = write_mirror(folder / "data", dict.fromkeys(sorted({task.split("_")[0] for task in GLUE_METRICS}), 12))
     answer = by_mapping(answers(Catalogue(data_dir), "glue", list(GLUE_METRICS), right))
     with stub_thread() as stubs:
-        ollama = stubs.start(OllamaServer(Behaviour(answer, models=(MODEL,))))
+        ollama = stubs.start(OllamaServer(Behaviour(answer, models=(MODEL, CANCELLED_MODEL))))
         keyed = stubs.start(OpenAIServer(Behaviour(answer, models=(MODEL,), api_key=CANARY)))
         told = Fault("400", message=f"Cannot serve the request of {CANARY} now.")
         echoing = stubs.start(OpenAIServer(Behaviour(answer, models=(MODEL,), always=told)))
@@ -88,7 +100,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             {"name": "echoing", "base_url": echoing.url, "api_key_env": "CANARY_KEY", **openai},
             {"name": "nobody", "base_url": f"http://127.0.0.1:{free_port()}/v1", **openai},
         ]
-        keys = {"CANARY_KEY": CANARY, "WRONG_KEY": "sk-not-the-right-one"}
+        keys = {"CANARY_KEY": CANARY, "WRONG_KEY": WRONG_KEY}
         with running(Stack(folder, endpoints, data_dir, environment=keys), request) as stack:
             stack.completed(stack.run("ollama", MODEL, "glue"))
             yield World(stack, ollama, keyed)
@@ -121,7 +133,10 @@ def test_the_documents_run_request_works_as_written(world: World) -> None:
 
 
 def test_the_list_and_the_leaderboard_have_the_documents_fields(world: World) -> None:
-    listed = world.stack.get("/results", model_name=MODEL, suite="glue", status="completed", limit=1)
+    query: dict[str, str | int] = {"model_name": MODEL, "suite": "glue", "status": "completed", "limit": 1}
+    # The list follows the audit trail, some ten milliseconds behind.
+    until(lambda: world.stack.get("/results", **query)["total"])
+    listed = world.stack.get("/results", **query)
     assert listed["total"] >= len(listed["results"]) == 1
     row = listed["results"][0]
     assert (row["status"], row["model_name"], row["benchmark_suite"]) == ("completed", MODEL, "glue")
@@ -187,11 +202,10 @@ def test_a_wrong_field_is_named_and_starts_nothing(world: World, change: Mapping
 def test_cancel_answers_with_the_documents_text_and_refuses_a_finished_job(world: World) -> None:
     world.ollama.behaviour.latency_s = 0.5
     try:
-        job_id = world.stack.run("ollama", MODEL, "glue")
+        job_id = world.stack.run("ollama", CANCELLED_MODEL, "glue")
         world.stack.wait(job_id, states={job_pb2.Job.STATE_RUNNING})
         with world.stack.client() as client:
             first, second = client.post(f"/cancel/{job_id}"), client.post(f"/cancel/{job_id}")
-        until(lambda: world.ollama.in_flight == 0)  # Later tests count the calls of their own jobs.
     finally:
         world.ollama.behaviour.latency_s = 0
     assert (first.status_code, first.json()) == (200, {"message": f"Job {job_id} cancelled successfully"})
@@ -200,14 +214,18 @@ def test_cancel_answers_with_the_documents_text_and_refuses_a_finished_job(world
 
 
 def test_answers_on_a_kept_connection_come_at_once(world: World) -> None:
-    """Nagle's algorithm against delayed acknowledgements would cost 40 ms each."""
-    times = []
+    """Nagle's algorithm against delayed acknowledgements would cost 40 ms each, but for the first few."""
+    times: list[float] = []
     with httpx.Client(trust_env=False) as client:
-        for _ in range(20):
+
+        def one_came_at_once() -> bool:
             started = time.perf_counter()
             assert client.get(f"{world.stack.url}/healthz").status_code == 200
             times.append(time.perf_counter() - started)
-    assert sorted(times)[5] < 0.03
+            # A busy machine can only add time.
+            return len(times) > 20 and min(times[20:]) < 0.03
+
+        until(one_came_at_once, every_s=0)
 
 
 # -- sampling ------------------------------------------------------------------------------------------------------
@@ -294,9 +312,9 @@ def _prompt(result: item_result_pb2.ItemResult) -> str:
 # -- providers that fail -------------------------------------------------------------------------------------------
 
 
-def fails_unscored(world: World, job_id: str, timeout_s: float) -> str:
+def fails_unscored(world: World, job_id: str) -> str:
     """The reason of a job that must fail; nothing of it counts anywhere."""
-    job = world.stack.wait(job_id, timeout_s)
+    job = world.stack.wait(job_id)
     assert job.state == job_pb2.Job.STATE_FAILED
     body = world.stack.get(f"/results/{job_id}")
     assert body["status"] == "failed"
@@ -310,36 +328,36 @@ def fails_unscored(world: World, job_id: str, timeout_s: float) -> str:
 
 
 def test_a_job_on_a_refused_key_fails_with_that_reason(world: World) -> None:
-    asked = len(world.keyed.records)
-    reason = fails_unscored(world, world.stack.run("wrong-key", MODEL, "glue"), 20)
+    reason = fails_unscored(world, world.stack.run("wrong-key", MODEL, "glue"))
     assert "refused the key" in reason
     assert "WRONG_KEY" in reason, "the reason says what to set"
-    assert len(world.keyed.records) - asked <= 2 * 8, "a wrong key is not tried item by item"
+    asked = [record for record in world.keyed.records if has_wrong_key(record)]
+    assert 0 < len(asked) <= 2 * 8, "a wrong key is not tried item by item"
 
 
 def test_a_job_without_its_key_fails_with_the_documents_text_before_any_call(world: World) -> None:
-    asked = len(world.keyed.records)
-    reason = fails_unscored(world, world.stack.run("no-key", MODEL, "glue"), 20)
+    asked = len(asked_of(world.keyed))
+    reason = fails_unscored(world, world.stack.run("no-key", MODEL, "glue"))
     assert reason == "AI provider error: API key not configured for no-key"
-    assert len(world.keyed.records) == asked
+    assert len(asked_of(world.keyed)) == asked
 
 
 def test_a_job_on_a_model_that_is_not_there_fails_with_its_name(world: World) -> None:
-    job = world.stack.wait(world.stack.run("ollama", "mistral:70b", "glue"), 20)
+    job = world.stack.wait(world.stack.run("ollama", "mistral:70b", "glue"))
     assert job.state == job_pb2.Job.STATE_FAILED
     assert "mistral:70b" in job.reason
     assert MODEL in job.reason, "a near name is proposed"
 
 
 def test_a_job_whose_calls_are_refused_fails_with_the_providers_words(world: World) -> None:
-    reason = fails_unscored(world, world.stack.run("echoing", MODEL, "glue"), 30)
+    reason = fails_unscored(world, world.stack.run("echoing", MODEL, "glue"))
     assert "Cannot serve the request" in reason
 
 
 def test_failed_jobs_leave_the_leaderboard_as_it_was(world: World) -> None:
     for provider in ("wrong-key", "no-key"):
         before = world.stack.get("/leaderboard", suite="glue")
-        fails_unscored(world, world.stack.run(provider, MODEL, "glue"), 20)
+        fails_unscored(world, world.stack.run(provider, MODEL, "glue"))
         assert world.stack.get("/leaderboard", suite="glue") == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.tasks.base import Item
-from tests.stack import Stack, running, touchstone
+from tests.stack import Stack, running, touchstone, until
 from tests.unit.client.logs import archive, choices, generated, header, inspected, lm_eval
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
 
@@ -83,8 +84,10 @@ def test_a_log_of_the_first_rows_is_a_subset_of_just_these(stack: Stack, tmp_pat
 def test_a_log_of_other_rows_is_never_scored(stack: Stack, tmp_path: Path) -> None:
     file, _ = scored_log(tmp_path, items()[:40], shift=1)
     made = imported(stack, str(file), "--model", "shifted", code=1)
-    assert "40 of 40 items have no stored answer" in made["said"]
+    # It fails as soon as it is seen to be hopeless, which may be before the last of them.
+    assert re.search(r"\d+ of 40 items have no stored answer", made["said"])
     job_id = made["said"].splitlines()[1] if not made.get("job_id") else made["job_id"]
+    until(lambda: stack.settled(job_id.strip()))
     found = [item.result for item in stack.items(job_id.strip())]
     assert {item.outcome for item in found} == {item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR}
     assert all("row is another one" in item.error for item in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from openai.types import Batch
 
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour, Fault
-from tests.stack import Endpoint, Stack, running
+from tests.stack import Endpoint, Stack, running, until
 from tests.stub_thread import stub_thread
 
 pytestmark = pytest.mark.stack
@@ -63,6 +64,7 @@ def stack(
         for name, server in (("local", provider), ("second", second))
     ]
     with running(Stack(tmp_path_factory.mktemp("openai"), endpoints), request) as started:
+        started.know_models("local", "second")
         yield started
 
 
@@ -72,12 +74,16 @@ def client(stack: Stack) -> Iterator[openai.OpenAI]:
         yield made
 
 
-def ended(client: openai.OpenAI, batch_id: str, timeout_s: float = 60) -> Batch:
-    until = time.monotonic() + timeout_s
+def ended(client: openai.OpenAI, batch_id: str, timeout_s: float = 120) -> Batch:
+    deadline = time.monotonic() + timeout_s
     while (batch := client.batches.retrieve(batch_id)).status not in ("completed", "failed", "cancelled"):
-        assert time.monotonic() < until, batch
+        assert time.monotonic() < deadline, batch
         time.sleep(0.05)
     return batch
+
+
+def job_of(batch_id: str) -> str:
+    return str(uuid.UUID(batch_id.removeprefix("batch_")))
 
 
 def uploaded(client: openai.OpenAI, lines: list[dict[str, Any]], name: str = "batch.jsonl") -> str:
@@ -120,6 +126,8 @@ def test_a_batch_runs_as_the_clients_documentation_says(client: openai.OpenAI, t
     assert batch.error_file_id is None
     assert batch.request_counts is not None
     assert (batch.request_counts.total, batch.request_counts.completed, batch.request_counts.failed) == (150, 150, 0)
+    assert batch.usage is not None
+    assert batch.usage.total_tokens == batch.usage.input_tokens + batch.usage.output_tokens > 0
     assert batch.output_file_id is not None
     lines = [json.loads(one) for one in client.files.content(batch.output_file_id).text.splitlines()]
     assert [one["custom_id"] for one in lines] == [f"row-{n}" for n in range(150)]
@@ -161,14 +169,14 @@ def test_failed_requests_stand_in_the_error_file(client: openai.OpenAI) -> None:
     assert REFUSED not in answered
 
 
-def test_a_cancelled_batch_keeps_what_it_has(client: openai.OpenAI, provider: OpenAIServer) -> None:
+def test_a_cancelled_batch_keeps_what_it_has(client: openai.OpenAI, provider: OpenAIServer, stack: Stack) -> None:
     provider.behaviour.latency_s, before = 0.2, provider.behaviour.latency_s
     try:
         file = uploaded(client, [line(f"c-{n}", f"cancelled {n}") for n in range(500)])
         batch = client.batches.create(input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h")
-        until = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not ((counts := client.batches.retrieve(batch.id).request_counts) and counts.completed):
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             time.sleep(0.05)
         client.batches.cancel(batch.id)
         batch = ended(client, batch.id)
@@ -176,10 +184,12 @@ def test_a_cancelled_batch_keeps_what_it_has(client: openai.OpenAI, provider: Op
         provider.behaviour.latency_s = before
     assert batch.status == "cancelled"
     assert batch.output_file_id is not None
+    # What the scheduler has counted is stored a moment later.
+    until(lambda: stack.settled(job_of(batch.id)))
     assert 0 < len(client.files.content(batch.output_file_id).text.splitlines()) < 500
 
 
-def test_lists_page_by_the_last_id(client: openai.OpenAI) -> None:
+def test_lists_page_by_the_last_id(client: openai.OpenAI, stack: Stack) -> None:
     files = [uploaded(client, [line("a", f"page {n}")], f"page-{n}.jsonl") for n in range(3)]
     batches = [
         client.batches.create(input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h").id
@@ -187,6 +197,7 @@ def test_lists_page_by_the_last_id(client: openai.OpenAI) -> None:
     ]
     for batch in batches:
         ended(client, batch)
+        stack.heard(stack.job(job_of(batch)))
     listed = [batch.id for batch in client.batches.list(limit=2)]
     assert listed[:3] == batches[::-1]
     assert len(listed) == len(set(listed))

@@ -70,6 +70,7 @@ def module_world(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixtu
         stub = stubs.start(OpenAIBatchServer(Behaviour(models=(MODEL,), answer=lambda prompt: prompt.split()[-1])))
         local: Endpoint = {"name": "local", "kind": "openai", "base_url": stub.url, "concurrency": 8}
         with running(Stack(folder, [local], environment=environment), request) as stack:
+            stack.know_models("local")
             yield World(stack, stub, crashes)
 
 
@@ -94,7 +95,7 @@ def test_every_row_is_answered_once_by_one_batch(world: World, point: str) -> No
     if point:
         (world.crashes / point).touch()
     job_id = world.begin()
-    job = world.stack.wait(job_id, 90)
+    job = world.stack.wait(job_id)
     assert job.state == job_pb2.Job.STATE_COMPLETED, job.reason
     assert not list(world.crashes.iterdir()), "the evaluator was killed"
     assert (job.progress.items_done, job.progress.items_failed) == (ROWS, 0)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,10 @@ class World:
         return self.unscored(self.stack.run(provider, model, "glue", tasks=["sst2"]))
 
     def unscored(self, job_id: str) -> job_pb2.Job:
-        job = self.stack.wait(job_id, 30)
+        job = self.stack.wait(job_id)
         assert job.state == job_pb2.Job.STATE_FAILED, job.progress
         # The list follows the job by a moment.
-        until(lambda: (job_id, "failed") in {(r["job_id"], r["status"]) for r in self._listed()}, 5)
+        until(lambda: (job_id, "failed") in {(r["job_id"], r["status"]) for r in self._listed()})
         result = self.stack.get(f"/results/{job.job_id}")
         assert (result["status"], result["error"]) == ("failed", job.reason)
         assert (result["performance_data"], "score" in result) == ({}, False)
@@ -117,6 +117,15 @@ class World:
     def lies(self) -> Mapping[str, str]:
         """A job for each lie: they are in the queue together, as each waits for the endpoint to come to its senses."""
         return {lie: self.stack.run("lying", lie, "glue", tasks=["sst2"]) for lie in LIES}
+
+    def at_rest(self, job_id: str) -> bool:
+        """Whether nothing is asked of the failing server and the job's answers have arrived."""
+        return not self.failing.in_flight and self.stack.settled(job_id)
+
+    def answered(self, job_id: str) -> set[str]:
+        """The stored prompts whose answer counts."""
+        items = (item.result for item in self.stack.items(job_id))
+        return {result.prompt for result in items if result.outcome == item_result_pb2.OUTCOME_ANSWERED}
 
     def outcomes(self, job_id: str) -> Counter[item_result_pb2.Outcome]:
         return Counter(item.result.outcome for item in self.stack.items(job_id))
@@ -192,8 +201,11 @@ def test_up_to_the_share_of_failed_items_a_job_completes_incomplete_and_beyond_i
         refused = dict.fromkeys(list(world.known)[10::7][:failures], Fault("400", message="a strange character"))
         known: dict[str, str | Fault] = {**world.known, **refused}
         world.failing.behaviour.answer = known.__getitem__
-        job = world.stack.wait(world.stack.run("failing", MODEL, "glue", tasks=["sst2"]), 30)
-        bodies.append((job, world.stack.get(f"/results/{job.job_id}")))
+        job_id = world.stack.run("failing", MODEL, "glue", tasks=["sst2"])
+        world.stack.wait(job_id)
+        # One that fails before its last call has answers under way.
+        until(partial(world.at_rest, job_id))
+        bodies.append((world.stack.job(job_id), world.stack.get(f"/results/{job_id}")))
     (first, kept), (second, lost) = bodies
     assert (first.state, first.incomplete) == (job_pb2.Job.STATE_COMPLETED, True)
     assert kept["outcomes"]["infrastructure_error"] == {"items": 5, "share": 0.05}
@@ -203,13 +215,17 @@ def test_up_to_the_share_of_failed_items_a_job_completes_incomplete_and_beyond_i
 
     assert (second.state, lost["status"]) == (job_pb2.Job.STATE_FAILED, "failed")
     assert "more than 5%" in second.reason
-    outcomes = world.outcomes(second.job_id)
-    assert outcomes[INFRASTRUCTURE] == 6
+    assert world.outcomes(second.job_id)[INFRASTRUCTURE] == 6
+    kept = world.answered(second.job_id)
+    assert kept
     # What was answered is kept, and a retry asks for the rest alone.
     world.failing.behaviour.answer = by_mapping(world.known)
     asked = len(world.failing.records)
     request = scheduler_service_pb2.RetryJobRequest(job_id=second.job_id)
     world.stack.scheduler.RetryJob(request, timeout=10)
-    assert world.stack.wait(second.job_id, 30).state == job_pb2.Job.STATE_COMPLETED
-    assert len(world.failing.records) - asked == ROWS - outcomes[item_result_pb2.OUTCOME_ANSWERED]
+    assert world.stack.wait(second.job_id).state == job_pb2.Job.STATE_COMPLETED
+    again = Counter(f"user:\n{record.body['messages'][-1]['content']}" for record in world.failing.records[asked:])
+    assert not kept & again.keys()
+    assert set(again.values()) == {1}
+    assert len(world.answered(second.job_id)) == ROWS
     assert world.stack.get(f"/results/{second.job_id}")["performance_data"]["glue"]["sst2"]["accuracy"]["n"] == ROWS

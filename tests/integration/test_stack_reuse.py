@@ -90,7 +90,7 @@ class World:
     def killed(self) -> Killed:
         """Made once, on an endpoint that nobody serves afterwards."""
         self.calls(self.stub)
-        self.stub.behaviour.latency_s = 0.1
+        self.stub.behaviour.latency_s = 0.3
         mortal: Endpoint = {"name": "mortal", "kind": "openai", "base_url": self.stub.url, "concurrency": CALLS}
         with self.stack.evaluator("evaluator-mortal", [mortal]) as process:
             job_id = self.stack.run("mortal", "stub", "glue", tasks=["sst2"])
@@ -210,6 +210,17 @@ def test_answers_of_any_job_are_taken_where_the_digest_is_known(world: World) ->
         config = {"provider": "stub", "model": "stub"}
         refused = client.post("/run", json={"project_id": 1, "config": config, "reuse": {"any_job": True}})
     assert (refused.status_code, "does not tell which weights" in refused.json()["detail"]) == (400, True)
+    source = first["job_id"]
+    for mark, reason in (
+        (
+            {"mark": "invalidated", "reason": "wrong"},
+            f"its answers come from job {source}, which was invalidated: wrong",
+        ),
+        ({"mark": "valid"}, body["not_ranked_reason"]),
+    ):
+        with world.stack.client() as client:
+            assert client.post(f"/results/{source}/mark", json=mark).status_code == 200
+        assert world.stack.completed(again)["not_ranked_reason"] == reason
 
 
 def test_three_answers_an_item_have_seeds_of_their_own_and_are_averaged(world: World) -> None:

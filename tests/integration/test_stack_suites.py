@@ -16,6 +16,7 @@ from scipy import stats
 
 from services.evaluator.answers import scoring
 from services.evaluator.suites import shipped
+from services.evaluator.tasks.text import Regression
 from tests.recompute import Answers
 from tests.stack import running
 from tests.stub_thread import stub_thread
@@ -283,6 +284,8 @@ def test_counts_tokens_and_times_follow_from_the_stored_items(runs: SuiteRuns, s
         "input": sum(r.input_tokens for r in again.results),
         "output": sum(r.output_tokens for r in again.results),
         "reasoning": 0,
+        "input_untold": 0,
+        "output_untold": 0,
     }
     latencies = [r.latency_ms for r in again.results]
     assert body["latency_ms"] == pytest.approx({f"p{p}": float(np.percentile(latencies, p)) for p in (50, 95)})
@@ -322,7 +325,9 @@ def test_every_job_has_a_whole_receipt(runs: SuiteRuns) -> None:
             assert data["dataset"] == definition.source.dataset
             assert (data["config"], data["split"]) == (definition.source.config, definition.split)
             assert len(data["revision"]) == 64, "a mirror's file by its SHA-256"
-            assert (data["version"], data["scorer_version"]) == (definition.version, scoring.VERSION)
+            is_number = isinstance(definition, Regression) or getattr(definition, "kind", "") == "number"
+            scorer = scoring.NUMBER_VERSION if is_number else scoring.VERSION
+            assert (data["version"], data["scorer_version"]) == (definition.version, scorer)
             prompt_hashes.setdefault((suite, definition.task), set()).add(f"{mode} {data['prompt_hash']}")
     for hashes in prompt_hashes.values():
         assert all(hashed.split()[1] for hashed in hashes)

@@ -150,7 +150,7 @@ def _served(folder: Path) -> Iterator[str]:
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not _answers(f"http://127.0.0.1:{port}/v1/models"):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the model's server did not start:\n{(folder / 'server.log').read_text()[-2000:]}")

@@ -18,6 +18,7 @@ from tests.simulation.worlds import (
     NO_YES,
     THREE,
     ClassTask,
+    Unlike,
     by_cluster,
     cluster_answers,
     ratings,
@@ -67,6 +68,20 @@ def test_differences_of_f1_and_matthews_are_covered_in_94_to_96_percent() -> Non
     print("\nTables, A − B:", *(f"  {name}: {share:.3f}" for name, share in found.items()), sep="\n")
     print(f"  on average: {np.mean(list(found.values())):.3f}")
     assert LEAST <= np.mean(list(found.values())) <= MOST
+
+
+def test_differences_of_unlike_tables_are_covered_in_93_to_97_percent() -> None:
+    """One model says the same of nearly all items: the posterior of a rare label is far from normal."""
+    rng, hits = default_rng(99), []
+    for n, metric in product((277, 600), ("matthews_correlation", "macro_f1")):
+        for a, b in (((0.5, 0.64), (0.995, 0.995)), ((0.7, 0.82), (0.99, 0.99)), ((0.95, 0.4), (0.995, 0.97))):
+            world = Unlike(n, a, b)
+            truth = world.truth(metric)
+            for _ in range(120):
+                difference = task_differences([world.draw(rng, metric)], PAIR, TERMS)[0][metric][0]
+                hits.append(within(difference.low, truth, difference.high))
+    print(f"\nUnlike tables, A − B: {np.mean(hits):.3f}")
+    assert 0.93 <= np.mean(hits) <= 0.97
 
 
 def test_differences_of_correlations_are_covered_in_94_to_96_percent() -> None:

@@ -10,7 +10,9 @@ from scipy import stats
 from services.results.paired import binary
 from services.results.paired.difference import Terms
 from services.results.paired.suite_difference import suite_differences
-from tests.simulation.worlds import by_cluster, cluster_answers, right_and_wrong
+from services.results.paired.task_differences import task_differences
+from services.results.statistics import Floats
+from tests.simulation.worlds import Unlike, by_cluster, cluster_answers, right_and_wrong
 
 pytestmark = pytest.mark.simulation
 
@@ -89,3 +91,44 @@ def test_the_clustered_tests_power_is_that_of_theory() -> None:
     expected = float(stats.nct.sf(stats.t.ppf(0.975, 59), 59, 0.09 / np.std(values)))
     print(f"\nClustered, 60 of 8: power {claims / trials:.3f}, theory {expected:.3f}")
     assert abs(claims / trials - expected) <= WITHIN
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        Unlike(500, (0.5, 0.64), (0.995, 0.995)),
+        Unlike(500, (0.6, 0.5), (0.98, 0.93)),
+        Unlike(400, (0.9, 0.6), (0.97, 0.9)),
+    ],
+    ids=lambda world: f"{world.n}-{world.a}-{world.b}",
+)
+def test_the_power_of_matthews_correlation_is_that_of_theory_for_unlike_labels(world: Unlike) -> None:
+    """Theory: normal distributions of the difference, and of that after an exchange, by what items add to either."""
+    rng, trials, metric = default_rng(31), 1_000, "matthews_correlation"
+    drawn = (
+        task_differences([world.draw(rng, metric)], PAIR, Terms(resamples=200))[0][metric][0] for _ in range(trials)
+    )
+    found = sum((difference.p or 0.0) <= 0.05 for difference in drawn) / trials
+    chances = world.chances()
+    a, b, both = chances.sum(axis=2), chances.sum(axis=1), (chances.sum(axis=2) + chances.sum(axis=1)) / 2
+    own = _adds(a)[:, :, None] - _adds(b)[:, None, :]
+    exchanged = _adds(both)[:, :, None] - _adds(both)[:, None, :]
+    error, under = (np.sqrt((chances * each**2).sum() / world.n) for each in (own, exchanged))
+    least, gap = stats.norm.ppf(0.975) * under, world.truth(metric)
+    expected = float(stats.norm.sf((least - gap) / error) + stats.norm.cdf((-least - gap) / error))
+    print(f"\nUnlike labels, {world}: power {found:.3f}, theory {expected:.3f}")
+    assert abs(found - expected) <= 0.04
+
+
+def _adds(table: Floats) -> Floats:
+    """What an item of each label and answer adds to the correlation of a (labels, answers) table, over the mean."""
+    label, answer = (
+        (place - share[1]) / np.sqrt(share[0] * share[1])
+        for place, share in (
+            (np.array([[0.0], [1.0]]), table.sum(axis=1)),
+            (np.array([[0.0, 1.0]]), table.sum(axis=0)),
+        )
+    )
+    correlation = (table * label * answer).sum()
+    found: Floats = label * answer - correlation / 2 * (label**2 + answer**2)
+    return found

@@ -16,6 +16,7 @@ from tests.simulation.worlds import (
     NO_YES,
     THREE,
     ClassTask,
+    Unlike,
     alike,
     by_cluster,
     by_item,
@@ -28,8 +29,7 @@ from tests.simulation.worlds import (
 pytestmark = pytest.mark.simulation
 
 RUNS = 2_000
-TERMS = Terms(resamples=100)
-"""Draws make intervals, no p."""
+TERMS = Terms(resamples=200)
 PAIR = [(0, 1)]
 
 EASY, FAIR, HARD = alike((0.99, 0.97, 0.6)), alike((0.97, 0.85, 0.5)), alike((0.8, 0.6, 0.35))
@@ -114,6 +114,17 @@ def test_the_clustered_test_keeps_5_percent_where_a_naive_one_rejects_four_times
     print(f"\n{clusters} clusters of {size}: clustered {clustered / runs:.3f}, naive {naive / runs:.3f}")
     assert 0.03 * runs <= clustered <= _at_most(0.05, runs)
     assert naive > 3 * clustered
+
+
+@pytest.mark.parametrize("metric", ["matthews_correlation", "macro_f1"])
+def test_models_of_unlike_labels_keep_5_percent_where_it_is_drawn_which_is_which(metric: str) -> None:
+    """One says the same of nearly all items, the other of half of them."""
+    rng, runs = np.random.default_rng(995), 700
+    for world in (Unlike(400, (0.5, 0.64), (0.995, 0.995)), Unlike(277, (0.9, 0.3), (0.995, 0.98))):
+        tasks = (world.draw(rng, metric, exchanged=True) for _ in range(runs))
+        claims = sum(_p(task_differences([task], PAIR, TERMS)[0][metric][0]) <= 0.05 for task in tasks)
+        print(f"\nUnlike labels, {metric}, n = {world.n}: rejects {claims / runs:.3f} of true nulls")
+        assert 0.03 * runs <= claims <= _at_most(0.05, runs)
 
 
 @pytest.mark.parametrize(

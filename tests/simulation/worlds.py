@@ -93,6 +93,42 @@ class ClassTask:
         return values[0] - values[1]
 
 
+@dataclass(frozen=True)
+class Unlike:
+    """Two models that say yes with chances `a` and `b` (where that is right, where it is wrong), to a `base` of items
+    that are yes. Their labels may be as different as half of the items and nearly all of them."""
+
+    n: int
+    a: Sequence[float]
+    b: Sequence[float]
+    base: float = 0.69
+
+    def chances(self, *, exchanged: bool = False) -> Floats:
+        """(labels, answers of A, answers of B); `exchanged`: which model is which is drawn for every item."""
+        table = np.zeros((2, 2, 2))
+        for y, share in enumerate((1 - self.base, self.base)):
+            a, b = ((1 - each[1 - y], each[1 - y]) for each in (self.a, self.b))
+            table[y] = share * np.outer(a, b)
+        found: Floats = (table + table.transpose(0, 2, 1)) / 2 if exchanged else table
+        return found
+
+    def draw(self, rng: Generator, metric: str, *, exchanged: bool = False) -> TaskRows:
+        counts = rng.multinomial(self.n, self.chances(exchanged=exchanged).ravel())
+        occurring = np.flatnonzero(counts)
+        y, a, b = np.unravel_index(occurring, (2, 2, 2))
+        table = Table(metric, "yes", NO_YES, y.astype(np.int64), np.stack([a, b], axis=1).astype(np.int64))
+        return TaskRows("cola", counts[occurring].astype(float), {metric: table})
+
+    def truth(self, metric: str) -> float:
+        """A − B of a metric of infinitely many items."""
+        values = []
+        for axis in (2, 1):
+            table = np.ndenumerate(self.chances().sum(axis=axis))
+            cells = [Cell(NO_YES[y], NO_YES[p], p == y, float(share)) for (y, p), share in table]
+            values.append(statistics.table_metric(metric, "yes")(cells))
+        return values[0] - values[1]
+
+
 def alike(rates: Sequence[float]) -> Floats:
     """Two runs of one model."""
     return np.array([rates, rates])

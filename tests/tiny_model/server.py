@@ -17,7 +17,7 @@ from tests.tiny_model import prompts
 ENVIRONMENT = ROOT / ".venv-model"
 MODEL = "tiny-sentiment"
 TRAIN_TIMEOUT_S = 300
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
 
 
 def installed() -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import stack
+from deploy.local.demo import board_rows
 from deploy.local.launcher import say_where
 from deploy.local.ports import free_port, is_free
 from deploy.local.settings import LaunchError, Settings
@@ -164,6 +165,19 @@ def test_an_interval_spans_its_bounds_on_the_unit_scale() -> None:
     assert len(bar) == BAR_WIDTH
     assert (bar.index("├"), bar.index("●"), bar.index("┤")) == (16, 23, 31)
     assert bar[:16].strip() == ""
+
+
+def test_a_baseline_beside_a_model_has_a_dash_for_its_rank() -> None:
+    entries = [
+        {"rank": 1, "model": "m", "score": 0.5, "ci95": [0.4, 0.6]},
+        {"rank": None, "model": "majority", "score": 0.6, "ci95": [0.5, 0.7]},
+        {"rank": None, "model": "unscored", "score": None, "ci95": None},
+    ]
+    assert [row[:2] for row in board_rows({"leaderboard": entries})] == [
+        ("rank", "model"),
+        ("1", "m"),
+        ("–", "majority"),
+    ]
 
 
 def test_a_table_aligns_its_columns() -> None:

@@ -116,7 +116,7 @@ document.addEventListener("click", (event) => {
 }, true);
 
 document.addEventListener("focusin", (event) => {
-  if (event.target.id === "find") event.target.closest("#items").removeAttribute("data-live");
+  if (event.target.id === "find") event.target.closest("#items")?.removeAttribute("data-live");
 });
 
 document.addEventListener("change", (event) => {
@@ -157,10 +157,11 @@ function judge(number, event) {
   const opened = [...document.querySelectorAll("tr.item.open")];
   const row = opened.find((one) => one.classList.contains("at")) || opened.at(-1);
   const form = row ? row.nextElementSibling?.querySelector("form.judge") : document.querySelector(".alone form.judge");
-  if (!form?.querySelector("button")) return;
+  const button = form?.querySelector(["[value=golden]", "[value=fix]", "[value=wrong]"][number - 1]);
+  if (!button) return;
   event.preventDefault();
-  if (number === 2) form.querySelector("textarea").focus();
-  else form.querySelector(number === 1 ? "[value=golden]" : "[value=wrong]").click();
+  if (number === 2) form.querySelector("[name=corrected_answer]").focus();
+  else button.click();
 }
 
 function focusOn(id, event) {

@@ -33,6 +33,8 @@ async function columnsOf(file) {
 }
 
 async function show() {
+  // What was wrong with another file says nothing of this one.
+  document.getElementById("refused").hidden = true;
   const file = field.files[0];
   document.getElementById("chosen").textContent = file ? file.name : "Choose a file";
   document.getElementById("chosen-note").textContent = file ? size(file.size) : "or drop it here";

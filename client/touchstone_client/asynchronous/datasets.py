@@ -17,13 +17,19 @@ class Datasets(Jobs, Installation):
     """Rows of the users' own to ask models."""
 
     async def upload_dataset(
-        self, source: Source, *, sent: Callable[[int], object] | None = None, **options: Unpack[DatasetOptions]
+        self,
+        source: Source,
+        *,
+        sent: Callable[[int], object] | None = None,
+        request_id: str = "",
+        **options: Unpack[DatasetOptions],
     ) -> dataset_pb2.Dataset:
-        """Keeps a file's rows, all or none; it is read as it is sent. `sent` is told the bytes so far.
+        """Keeps a file's rows, all or none; it is read as it is sent. `sent` is told the bytes so far. The same rows
+        with the same request id again give the dataset that they made.
 
         InvalidError for a file that may not be: its `lines` say which ones and why.
         """
-        with uploading.messages(source, options, sent) as made:
+        with uploading.messages(source, options, sent, request_id) as made:
             stored = await self._send(
                 made,
                 dataset_service_pb2.UploadDatasetRequest,
@@ -45,8 +51,10 @@ class Datasets(Jobs, Installation):
         scoring: scoring_pb2.Scoring | None = None,
         project_id: int = 0,
         custom_id_field: str = "",
+        request_id: str = "",
     ) -> dataset_pb2.Dataset:
-        """Keeps a split of a Hub dataset as an upload does; `limit` is the first so many rows, 0 means all."""
+        """Keeps a split of a Hub dataset as an upload does; `limit` is the first so many rows, 0 means all. The same
+        request id again gives the dataset that it made."""
         options: DatasetOptions = {
             "name": name,
             "template": template,
@@ -56,11 +64,11 @@ class Datasets(Jobs, Installation):
         if scoring is not None:
             options["scoring"] = scoring
         source = suite_pb2.DataSource(dataset=dataset, config=config, split=split, revision=revision)
-        request = requests.create_hub_dataset(source, options, limit)
+        request = requests.create_hub_dataset(source, options, limit, request_id)
         return (await self._ask(request, dataset_service_pb2.CreateHubDatasetResponse, requests.HUB_S)).dataset
 
     async def dataset(self, dataset_id: str) -> dataset_service_pb2.GetDatasetResponse:
-        """A dataset, and how many unfinished jobs use it."""
+        """A dataset, and how many unfinished and finished jobs are over it."""
         request = dataset_service_pb2.GetDatasetRequest(dataset_id=dataset_id)
         return await self._ask(request, dataset_service_pb2.GetDatasetResponse)
 
@@ -82,10 +90,11 @@ class Datasets(Jobs, Installation):
             for found in page.rows:
                 yield found
 
-    async def delete_dataset(self, dataset_id: str) -> None:
-        """Removes the rows; results of jobs over them stay. StateError while a job uses them."""
+    async def delete_dataset(self, dataset_id: str) -> dataset_service_pb2.DeleteDatasetResponse:
+        """Removes the rows. Finished jobs over them, counted in the answer, keep results and answers, and cannot be
+        scored again. StateError while a job uses them."""
         request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
-        await self._ask(request, dataset_service_pb2.DeleteDatasetResponse)
+        return await self._ask(request, dataset_service_pb2.DeleteDatasetResponse)
 
     async def run_dataset(
         self,
@@ -109,15 +118,10 @@ class Datasets(Jobs, Installation):
         request_id: str = "",
     ) -> list[job_pb2.Job]:
         """Queues a job for each model, given as `model`, where one endpoint has it, or as `model@endpoint`; the rest as
-        in `dataset_spec`.
-
-        Nothing is queued unless every model has its endpoint. Where a job is refused, those before it are queued: the
-        same request id again gives these and tries the rest.
+        in `dataset_spec`. All or none; the same request id again gives the same jobs.
         """
-        targets = await self.targets(models, endpoint)
-        jobs = []
-        for target in targets:
-            spec = dataset_spec(
+        specs = [
+            dataset_spec(
                 dataset_id,
                 endpoint=target.endpoint,
                 model=target.model,
@@ -135,5 +139,6 @@ class Datasets(Jobs, Installation):
                 budget_usd=budget_usd,
                 provider_batch=provider_batch,
             )
-            jobs.append(await self.run(spec, requests.run_id(request_id, target, len(targets) == 1)))
-        return jobs
+            for target in await self.targets(models, endpoint)
+        ]
+        return await self.run_all(specs, request_id)

@@ -49,14 +49,15 @@ class Installation(Calls):
 
     async def targets(self, models: Iterable[str], endpoint: str = "") -> list[Target]:
         """Models with their endpoints, of words such as `model` and `model@endpoint`; `endpoint` is for those that say
-        none. NotFoundError for a model that no endpoint lists, InvalidError for one that several do."""
+        none. NotFoundError for a model that no endpoint lists, InvalidError for one that several do and for
+        one that is named twice."""
         endpoints = [known async for known in self.endpoints()]
         wanted = [targets.said(word, endpoint, endpoints) for word in models]
         listing: dict[str, set[str]] = {}
         if not all(target.endpoint for target in wanted):
             for e in endpoints:
                 listing[e.endpoint] = {known.model async for known in self.models(e.endpoint)}
-        return [target if target.endpoint else targets.found(target.model, listing) for target in wanted]
+        return targets.placed(wanted, listing)
 
     async def suites(self) -> AsyncIterator[suite_pb2.Suite]:
         """Suites that some evaluator can read."""

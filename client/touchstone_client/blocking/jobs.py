@@ -22,6 +22,10 @@ class Jobs(Calls):
         """Queues a job. The same request id again gives the job it made; without one, each call makes a job."""
         return self._ask(requests.create_job(spec, request_id), scheduler_service_pb2.CreateJobResponse).job
 
+    def run_all(self, specs: Iterable[job_pb2.JobSpec], request_id: str = "") -> list[job_pb2.Job]:
+        """Queues up to 100 jobs, all or none: where one is refused, nothing is queued. Request ids as of `run`."""
+        return [*self._ask(requests.create_jobs(specs, request_id), scheduler_service_pb2.CreateJobsResponse).jobs]
+
     def job(self, job_id: str) -> job_pb2.Job:
         """A job of any age: the scheduler knows live ones and those of the last day, results the older ones."""
         try:
@@ -44,6 +48,11 @@ class Jobs(Calls):
         request = requests.list_jobs(requests.recent(days, filters), with_scores=True)
         for page in self._pages(request, results_service_pb2.ResultsServiceListJobsResponse):
             yield from map(ScoredJob, page.jobs, page.scores)
+
+    def count_jobs(self, days: int = 0, **filters: Unpack[JobFilters]) -> int:
+        """How many jobs `history` has."""
+        request = requests.list_jobs(requests.recent(days, filters), page_size=1)
+        return self._ask(request, results_service_pb2.ResultsServiceListJobsResponse).total_size
 
     def watch(self, job_id: str, timeout_s: float | None = None) -> Iterator[job_pb2.Job]:
         """The job now and after each change, until it is finished. A scheduler's restart is waited for.

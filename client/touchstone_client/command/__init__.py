@@ -34,7 +34,7 @@ from touchstone_client.command import (
     token,
     webhooks,
 )
-from touchstone_client.command.arguments import Parser
+from touchstone_client.command.arguments import Parser, of_system
 from touchstone_client.command.exits import INTERRUPTED, PIPE_CLOSED, REFUSED, UNREACHABLE
 from touchstone_client.command.flags import refusal
 from touchstone_client.errors import RefusedError, ServiceError, UnreachableError
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UnreachableError, ServiceError) as error:
         return _said(error.message, UNREACHABLE)
     except OSError as error:
-        return _closed() if isinstance(error, BrokenPipeError) else _said(str(error), REFUSED)
+        return _closed() if isinstance(error, BrokenPipeError) else _said(of_system(error), REFUSED)
     except KeyboardInterrupt:
         return _said("interrupted.", INTERRUPTED)
     return code

@@ -9,7 +9,7 @@ import grpc
 
 from touchstone.v1 import results_service_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_job, leaf, text_or_file
+from touchstone_client.command.arguments import add_job, leaf, text_or_file, whole
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.tasks import task_of
@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--answer", type=text_or_file, default="", metavar="TEXT", help=words)
     parser.add_argument("--note", default="", metavar="TEXT")
     parser.add_argument("--task", default="", help="needed where the job has several")
-    parser.add_argument("--repeat", type=int, default=0, metavar="N", help="which of several answers")
+    parser.add_argument("--repeat", type=whole, default=0, metavar="N", help="which of several answers")
     parser.add_argument("--by", choices=_WAYS, default="", help="what ITEM is, where it could be both")
 
 

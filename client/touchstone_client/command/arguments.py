@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +12,8 @@ from touchstone_client.command.exits import REFUSED
 from touchstone_client.command.output import FORMATS
 
 Do = Callable[[argparse.Namespace], int]
+_MOST_USAGE = 4
+"""Lines of a verb's arguments that are shown above what is wrong with them."""
 JOB = "a job's id, its beginning or end, or last for the newest"
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
 """As shtab.FILE, which is read only where completion is asked for."""
@@ -24,8 +25,11 @@ class Parser(argparse.ArgumentParser):
     refused = REFUSED
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(self.refused, f"{self.prog}: error: {message}\n")
+        usage = self.format_usage()
+        if usage.count("\n") > _MOST_USAGE:
+            # What is wrong would stand under two dozen lines of what there is.
+            usage = f"usage: {self.prog} [arguments]; {self.prog} --help lists them\n"
+        self.exit(self.refused, f"{usage}{self.prog}: error: {message}\n")
 
 
 def leaf(commands: Any, name: str, words: str, do: Do, description: str = "") -> Parser:
@@ -54,6 +58,11 @@ def add_job(parser: argparse.ArgumentParser, words: str = JOB) -> None:
     parser.add_argument("job", metavar="JOB", help=words)
 
 
+def of_system(error: OSError) -> str:
+    """Which file and why, without the system's number."""
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+
+
 def of_files(action: argparse.Action) -> argparse.Action:
     """Shells complete it with files."""
     vars(action)["complete"] = _FILES
@@ -76,8 +85,17 @@ def names(text: str) -> list[str]:
 
 def count(text: str) -> int:
     """1 or more: a limit of 0 would mean all, which nobody asks for by writing a 0."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("it must be a whole number from 1; leave it out for all")
+    return _from(1, text)
+
+
+def whole(text: str) -> int:
+    """0 or more."""
+    return _from(0, text)
+
+
+def _from(low: int, text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) < low:
+        raise argparse.ArgumentTypeError(f"it must be a whole number from {low}")
     return int(text)
 
 
@@ -100,7 +118,7 @@ def text_or_file(text: str) -> str:
     try:
         return Path(text[1:]).read_text(encoding="utf-8")
     except OSError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(of_system(error)) from None
     except UnicodeDecodeError:
         raise argparse.ArgumentTypeError(f"{text[1:]} is not UTF-8 text") from None
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, group, leaf
+from touchstone_client.command.arguments import add_format, group, leaf, whole
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, when
 from touchstone_client.command.output import Column, Report, Table, show
@@ -29,7 +29,9 @@ def add(commands: Any) -> None:
     parser = leaf(verbs, "list", "list configurations, newest run first", _list)
     parser.add_argument("--model", default="", help="exact model id")
     parser.add_argument("--named", action="store_true", help="only those with a name or an alias")
-    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only those with a run of this project")
+    parser.add_argument(
+        "--project-id", type=whole, default=0, metavar="N", help="only those with a run of this project"
+    )
     add_format(parser)
     parser = leaf(verbs, "name", "give a configuration a name or an alias", _name)
     parser.add_argument("configuration", help="its hash, as `list` shows it")

@@ -11,10 +11,10 @@ from typing import Any
 from touchstone.v1 import dataset_pb2
 from touchstone_client.client import Client
 from touchstone_client.command import dataset_upload, scoring
-from touchstone_client.command.arguments import add_format, add_limit, group, leaf
+from touchstone_client.command.arguments import add_format, add_limit, group, leaf, whole
 from touchstone_client.command.documents import document, word
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import excerpt, moment, size, text, when
+from touchstone_client.command.figures import counted, excerpt, moment, size, text, when
 from touchstone_client.command.output import Column, Report, Table, show
 
 _COLUMNS = (
@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
     parser = leaf(verbs, "list", "list datasets, newest first", _list)
     parser.add_argument("--query", default="", metavar="TEXT", help="text that the name contains")
     parser.add_argument("--owner", default="", metavar="USER")
-    parser.add_argument("--project-id", type=int, default=0, metavar="N")
+    parser.add_argument("--project-id", type=whole, default=0, metavar="N")
     add_limit(parser, 50, "datasets")
     add_format(parser)
     parser = leaf(verbs, "show", "show what is known of a dataset", _show)
@@ -57,7 +57,8 @@ def add(commands: Any) -> None:
     _add_dataset(parser)
     add_limit(parser, 20, "rows")
     add_format(parser)
-    parser = leaf(verbs, "delete", "remove a dataset; results of runs over it stay", _delete)
+    more = " Finished runs over it, which `dataset show` counts, keep results and answers; none can be scored again."
+    parser = leaf(verbs, "delete", "remove a dataset", _delete, f"Removes a dataset.{more}")
     _add_dataset(parser)
 
 
@@ -69,7 +70,10 @@ def _list(options: argparse.Namespace) -> int:
     with Client() as client:
         found = client.datasets(options.query, owner=options.owner, project_id=options.project_id)
         rows = [_row(dataset) for dataset in islice(found, options.limit)]
-    notes = [] if rows else ["No dataset is here. Upload one: touchstone dataset upload FILE"]
+    notes = []
+    if not rows:
+        narrowed = options.query or options.owner or options.project_id
+        notes = ["No dataset fits." if narrowed else "No dataset is here. Upload one: touchstone dataset upload FILE"]
     show(Report([Table(_COLUMNS, rows)], notes=notes), options.format)
     return DONE
 
@@ -118,11 +122,12 @@ def _show(options: argparse.Namespace) -> int:
         "uploaded": when(moment(dataset.uploaded_at)),
         "digest": dataset.digest,
         "jobs now": text(found.live_jobs),
+        "jobs finished": text(found.finished_jobs),
     }
     columns = (Column("field", "field"), Column("value", "value", fold=True, whole=True))
     table = Table(columns, [(name, value) for name, value in facts.items() if value])
     flat = Table(_COLUMNS, [_row(dataset)])
-    known = {**document(dataset), "live_jobs": found.live_jobs}
+    known = {**document(dataset), "live_jobs": found.live_jobs, "finished_jobs": found.finished_jobs}
     show(Report([table], document=known, csv=flat), options.format)
     return DONE
 
@@ -160,6 +165,15 @@ def _json(value: Any) -> str:
 
 def _delete(options: argparse.Namespace) -> int:
     with Client() as client:
-        client.delete_dataset(options.dataset)
-    print(f"{options.dataset} is removed; results of runs over it stay.")
+        finished = client.delete_dataset(options.dataset).finished_jobs
+    print(f"{options.dataset} is removed.{_what_stays(finished)}")
     return DONE
+
+
+def _what_stays(finished: int) -> str:
+    if not finished:
+        return ""
+    keep = "keeps its" if finished == 1 else "keep their"
+    return (
+        f" {counted(finished, 'finished run')} over it {keep} results and answers, but can no longer be scored again."
+    )

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from touchstone.v1 import dataset_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, count, leaf, of_files, text_or_file
+from touchstone_client.command.arguments import add_format, count, leaf, of_files, text_or_file, whole
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE, REFUSED
 from touchstone_client.command.figures import counted, size
@@ -64,7 +64,9 @@ def _add_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--name", default="", help=f"what the dataset is called (default: {name})")
     words = "column with the rows' own ids (default: custom_id where there is one)"
     parser.add_argument("--custom-id-field", default="", metavar="FIELD", help=words)
-    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="a number to group datasets by")
+    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="a number to group datasets by")
+    words = "repeated with the same id within a day, the command keeps one dataset"
+    parser.add_argument("--request-id", default="", metavar="ID", help=words)
     add_scoring(parser, "exact_match")
     add_format(parser)
 
@@ -78,7 +80,7 @@ def _upload(options: argparse.Namespace) -> int:
     with Client() as client:
         try:
             with _progress(total) as sent:
-                dataset = client.upload_dataset(source, sent=sent, **wanted)
+                dataset = client.upload_dataset(source, sent=sent, request_id=options.request_id, **wanted)
         except InvalidError as error:
             if not error.lines:
                 raise
@@ -95,6 +97,7 @@ def _hub(options: argparse.Namespace) -> int:
             split=options.split,
             revision=options.revision,
             limit=options.limit,
+            request_id=options.request_id,
             **wanted,
         )
     return _kept(dataset, options.format)

@@ -19,9 +19,17 @@ def document(message: Message) -> dict[str, Any]:
     }
 
 
+def told(message: Any, name: str) -> int | None:
+    """A count of tokens; None where no provider tells it."""
+    count: int = getattr(message, name)
+    return None if not count and getattr(message, name.replace("_tokens", "_untold"), False) else count
+
+
 def _value(message: Message, field: Any) -> Any:
     value = getattr(message, field.name)
     inner = field.message_type
+    if inner is None and field.name in ("input_tokens", "output_tokens"):
+        return told(message, field.name)
     if inner is not None and inner.GetOptions().map_entry:
         return dict(value)
     return [_one(part, field) for part in value] if field.is_repeated else _one(value, field)

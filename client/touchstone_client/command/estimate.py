@@ -15,7 +15,6 @@ from touchstone_client.command.exits import DONE, FAILED
 from touchstone_client.command.figures import counted, dollars, time_left, time_range, whole
 from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
-from touchstone_client.command.queueing import queue_all
 from touchstone_client.command.scores import optional
 from touchstone_client.command.watching_several import code_of, ends, interrupted
 from touchstone_client.command.work import add_work, check, specs_of
@@ -73,7 +72,7 @@ def add(commands: Any) -> None:
 def _estimate(options: argparse.Namespace) -> int:
     check(options)
     with Client() as client:
-        pilots = queue_all(client, [(_pilot(spec, options), "") for _, spec in specs_of(client, options)])
+        pilots = client.run_all(_pilot(spec, options) for spec in specs_of(client, options))
         for job in pilots:
             print(f"pilot: job {job.job_id}", file=sys.stderr)
         try:
@@ -94,7 +93,7 @@ def _pilot(spec: job_pb2.JobSpec, options: argparse.Namespace) -> job_pb2.JobSpe
     made.CopyFrom(spec)
     work = made.dataset if made.WhichOneof("work") == "dataset" else made.suite
     work.limit = min(options.pilot, options.limit or options.pilot)
-    made.labels[PILOT] = "1"
+    made.labels[PILOT] = str(options.limit)
     made.provider_batch = False
     return made
 

@@ -115,7 +115,9 @@ def rate(value: float) -> str:
 
 
 def time_left(seconds: float) -> str:
-    """A guess in one unit: 40 s, 22 min, 1.6 h."""
+    """A guess in one unit: under 0.1 s, 1.2 s, 40 s, 22 min, 1.6 h."""
+    if seconds < 0.05:
+        return "under 0.1 s"
     scale = _scale(seconds)
     return f"{_in_unit(seconds, scale)} {scale[0]}"
 
@@ -129,7 +131,7 @@ def time_range(seconds: float, low: float, high: float) -> str:
 
 def _scale(seconds: float) -> tuple[str, int, int]:
     if round(seconds) < 60:
-        return "s", 1, 0
+        return "s", 1, 1 if seconds < 9.95 else 0
     return ("min", 60, 0) if seconds < 5400 else ("h", 3600, 1)
 
 

@@ -32,7 +32,7 @@ _FLAGS = {
 }
 _PATH = r"(?:(?:spec|config|params|reuse|items|sampling|suite|dataset|scoring|options|conditions|source)\.)+"
 _TWO_WORDS = [field for field in _FLAGS if "_" in field]
-_FIELD = re.compile(rf"(?<![\w.-])(?:{_PATH}({'|'.join(_FLAGS)})|({'|'.join(_TWO_WORDS)}))(?![\w-])(?! in every row)")
+_FIELD = re.compile(rf"(?<![\w.\"-])(?:{_PATH}({'|'.join(_FLAGS)})|({'|'.join(_TWO_WORDS)}))(?![\w-])(?! in every row)")
 """A field where it cannot be a word of the language: with its path, or of several words. What a row holds is none."""
 
 

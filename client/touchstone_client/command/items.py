@@ -9,9 +9,9 @@ from typing import Any
 
 from touchstone.v1 import item_result_pb2, results_service_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, add_job, add_limit, leaf
+from touchstone_client.command.arguments import add_format, add_job, add_limit, leaf, whole
 from touchstone_client.command.conditions import add_conditions, conditions
-from touchstone_client.command.documents import document, word
+from touchstone_client.command.documents import document, told, word
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import excerpt, score, text
 from touchstone_client.command.job_ids import job_of
@@ -47,8 +47,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--baseline", default="", metavar="JOB", help="a job to compare with")
     add_conditions(parser)
     words = "one item with whole texts; needs --task where the job has several"
-    parser.add_argument("--item", type=int, metavar="N", help=words)
-    parser.add_argument("--repeat", type=int, default=0, metavar="N", help="with --item: which answer")
+    parser.add_argument("--item", type=whole, metavar="N", help=words)
+    parser.add_argument("--repeat", type=whole, default=0, metavar="N", help="with --item: which answer")
     add_limit(parser, 50, "items")
     add_format(parser)
 
@@ -65,7 +65,7 @@ def _items(options: argparse.Namespace) -> int:
         if options.baseline:
             filters["baseline_job_id"] = job_of(client, options.baseline)
         rows = [_row(stored) for stored in islice(client.items(job_id, **filters), options.limit)]
-    show(Report([Table(_COLUMNS, rows)]), options.format)
+    show(Report([Table(_COLUMNS, rows)], notes=[] if rows else ["No item fits."]), options.format)
     return DONE
 
 
@@ -86,7 +86,7 @@ def _row(stored: results_service_pb2.StoredItem) -> Sequence[Any]:
         result.reference,
         result.response,
         result.latency_ms,
-        result.output_tokens,
+        told(result, "output_tokens"),
         result.error,
     )
 

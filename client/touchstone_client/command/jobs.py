@@ -9,14 +9,14 @@ from typing import Any
 
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, add_limit, count, leaf
+from touchstone_client.command.arguments import add_format, add_limit, count, leaf, whole
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import counted, excerpt, moment, score, span, when
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.errors import ClientError
 from touchstone_client.requests import JobFilters, ScoredJob
-from touchstone_client.specs import PILOT, STATES, mode_of, status, suite_of, work_of
+from touchstone_client.specs import PILOT, STATES, items_of, mode_of, status, subset_of, suite_of, work_of
 
 _COLUMNS = (
     Column("job_id", "job"),
@@ -37,6 +37,8 @@ _COLUMNS = (
     Column("ci95_high", ""),
     Column("accuracy", "accuracy", score, right=True, extra=True),
     Column("items", "items", right=True, extra=True),
+    Column("published_items", ""),
+    Column("subset", ""),
     Column("labels", ""),
     Column("owner", "owner", extra=True),
     Column("project_id", "project", lambda number: str(number or ""), extra=True),
@@ -64,7 +66,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", help="exact model id")
     parser.add_argument("--suite", default="")
     parser.add_argument("--owner", default="", metavar="USER")
-    parser.add_argument("--project-id", type=int, default=0, metavar="N")
+    parser.add_argument("--project-id", type=whole, default=0, metavar="N")
 
 
 def _filters(options: argparse.Namespace) -> JobFilters:
@@ -86,12 +88,15 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _history(options: argparse.Namespace) -> int:
+    filters = _filters(options)
     with Client() as client:
-        table = _table(client, islice(client.history(options.days, **_filters(options)), options.limit))
-    note = f"{counted(len(table.rows), 'run')}. Last {options.days} days"
+        table = _table(client, islice(client.history(options.days, **filters), options.limit))
+        shown = len(table.rows)
+        total = shown if shown < options.limit else client.count_jobs(options.days, **filters)
+    note = f"{counted(total, 'run')}{f', the newest {shown:,} here' if shown < total else ''}. Last {options.days} days"
     document = {
         "history": table.records(),
-        "total_runs": len(table.rows),
+        "total_runs": total,
         "date_range": f"Last {options.days} days",
     }
     show(Report([table], notes=[note], document=document), options.format)
@@ -112,10 +117,11 @@ def _tasks(client: Client) -> dict[str, int]:
         return {}
 
 
-def _part(spec: job_pb2.JobSpec, tasks: Mapping[str, int]) -> str:
-    """2 of 9 tasks, limit 40, pilot; empty for whole suites and datasets."""
+def _part(job: job_pb2.Job, tasks: Mapping[str, int]) -> str:
+    """2 of 9 tasks, limit 40, subset, 80 of 9,815 items, pilot; empty for whole suites and datasets."""
+    spec = job.spec
     part = f"limit {spec.dataset.limit}" if spec.dataset.limit else _part_of_suite(spec.suite, tasks)
-    return ", ".join(filter(None, (part, "pilot" if PILOT in spec.labels else "")))
+    return ", ".join(filter(None, (part, subset_of(job), "pilot" if PILOT in spec.labels else "")))
 
 
 def _part_of_suite(work: job_pb2.SuiteWork, tasks: Mapping[str, int]) -> str:
@@ -140,7 +146,7 @@ def _row(scored: ScoredJob, tasks: Mapping[str, int]) -> Sequence[Any]:
         job.spec.dataset.name,
         mode_of(job),
         work.shots,
-        _part(job.spec, tasks),
+        _part(job, tasks),
         list(work.tasks),
         (job.spec.dataset.limit or work.limit) or None,
         optional(whole, "mean") if whole else None,
@@ -148,7 +154,9 @@ def _row(scored: ScoredJob, tasks: Mapping[str, int]) -> Sequence[Any]:
         low,
         high,
         optional(averages["accuracy"], "mean") if "accuracy" in averages else None,
-        job.progress.items_total,
+        items_of(job) or job.progress.items_total,
+        job.published_items or None,
+        job.subset,
         dict(job.spec.labels),
         job.owner,
         job.spec.project_id,

@@ -9,7 +9,7 @@ from typing import Any
 
 from touchstone.v1 import metric_pb2, results_service_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, add_limit, leaf
+from touchstone_client.command.arguments import add_format, add_limit, leaf, whole
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import counted, moment, places, score, signed, span, when
@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--metric", default="", help="a metric, or score (default: accuracy where there is one)")
     parser.add_argument("--mode", choices=[*MODES], default="generate")
     parser.add_argument("--endpoint", "--provider", default="", help="only this endpoint's models")
-    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only this project's runs")
+    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only this project's runs")
     parser.add_argument("--item-set", default="", metavar="HASH", help="the items to rank on (default: whole runs)")
     add_limit(parser, 10, "ranked rows")
     add_format(parser)
@@ -73,7 +73,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
         for column in _COLUMNS
     ]
     table = Table(columns, [_row(entry) for entry in board.entries])
-    show(Report([table], notes=_notes(board), document=_document(board)), options.format)
+    show(Report([table], notes=_notes(board, options.suite), document=_document(board)), options.format)
     return DONE
 
 
@@ -129,10 +129,12 @@ def _document(board: results_service_pb2.GetLeaderboardResponse) -> dict[str, An
     return made
 
 
-def _notes(board: results_service_pb2.GetLeaderboardResponse) -> list[str]:
+def _notes(board: results_service_pb2.GetLeaderboardResponse, suite: str) -> list[str]:
     if not board.entries:
-        return ["No run has finished here yet. Start one: touchstone run"]
+        return [f"No finished run of {suite} fits. Start one: touchstone run --suite {suite} --model MODEL"]
     notes = [f"{counted(board.total_models, 'configuration')} ranked on {counted(board.items, 'item')}."]
     if board.subset:
         notes.append(f"Subset: {board.items:,} of {counted(board.published_items, 'item')}.")
+    if board.places_pending:
+        notes.append("Which places the data leave open is being worked out; ask again in a moment.")
     return notes

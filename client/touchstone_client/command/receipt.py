@@ -111,6 +111,7 @@ def facts(job: job_pb2.Job) -> dict[str, Any]:
 
 def _task(plan: job_pb2.TaskPlan) -> Iterator[tuple[str, Any]]:
     yield "items", plan.items
+    yield "rows ask for", ", ".join(plan.row_parameters)
     yield "prompt", plan.prompt_hash
     yield "version", plan.version
     yield "scorer", plan.scorer_version

@@ -18,7 +18,7 @@ from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.command.watching import watch
 from touchstone_client.command.watching_several import code_of, ends, interrupted
-from touchstone_client.specs import status, work_of
+from touchstone_client.specs import status, subset_of, work_of
 
 _TASKS = (
     Column("task", "task"),
@@ -82,7 +82,7 @@ def report(job: job_pb2.Job) -> Report:
         "job": job.job_id,
         "status": status(job),
         "model": f"{job.spec.model} at {job.spec.endpoint}",
-        "suite": work_of(job.spec),
+        "suite": ", ".join(filter(None, (work_of(job.spec), subset_of(job)))),
         "step": progress.current_step,
         "why": job.reason,
         "queue": f"place {progress.queue_position}" if progress.queue_position else "",

@@ -8,18 +8,18 @@ from typing import Any
 
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import leaf
-from touchstone_client.command.queueing import queue_all
 from touchstone_client.command.watching import add_watch, bare, follow
 from touchstone_client.command.watching_several import follow_several
 from touchstone_client.command.work import add_work, check, specs_of
-from touchstone_client.requests import run_id
 
 
 def add(commands: Any) -> None:
     words = "evaluate models on a suite or a dataset"
     parser = leaf(commands, "run", words, _run, "Queues a job a model, follows them to their end and prints scores.")
     add_work(parser)
-    parser.add_argument("--request-id", default="", metavar="ID", help="repeated runs with the same id make one job")
+    parser.add_argument(
+        "--request-id", default="", metavar="ID", help="repeated with the same id, the command queues nothing twice"
+    )
     parser.add_argument("--webhook-url", default="", metavar="URL", help="told when the job is finished")
     add_watch(parser)
 
@@ -28,11 +28,10 @@ def _run(options: argparse.Namespace) -> int:
     check(options)
     with Client() as client:
         specs = specs_of(client, options)
-        for _, spec in specs:
+        for spec in specs:
             spec.webhook_url = options.webhook_url
-        alone = len(specs) == 1
-        jobs = queue_all(client, [(spec, run_id(options.request_id, target, alone)) for target, spec in specs])
-        if alone:
+        jobs = client.run_all(specs, options.request_id)
+        if len(jobs) == 1:
             return follow(client, jobs[0], options)
         for job in jobs:
             print(job.job_id, file=sys.stdout if bare(options) else sys.stderr, flush=True)

@@ -7,7 +7,7 @@ import argparse
 from touchstone.v1 import job_pb2
 from touchstone_client import targets
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import count, json_object, names
+from touchstone_client.command.arguments import count, json_object, names, whole
 from touchstone_client.specs import MODES, PRIORITIES, sampling_parameters, suite_spec
 from touchstone_client.targets import Target
 
@@ -30,8 +30,8 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     add("--tasks", type=names, default=[], metavar="A,B", help="only these tasks, separated by commas")
     add("--limit", type=count, default=0, metavar="N", help="most items a task; without it, all")
     add("--mode", choices=[*MODES], default="", help="how answers are obtained (default: generate)")
-    add("--shots", type=int, default=0, metavar="K", help="few-shot examples in a prompt")
-    add("--repeats", type=int, default=0, metavar="K", help="answers per item")
+    add("--shots", type=whole, default=0, metavar="K", help="few-shot examples in a prompt")
+    add("--repeats", type=whole, default=0, metavar="K", help="answers per item")
     add("--sample-seed", type=int, default=0, metavar="N", help="of the sample that --limit takes")
     add("--temperature", "--ollama-temperature", type=float, metavar="T", help="0–2")
     add("--top-p", "--ollama-top-p", type=float, metavar="P", help="0–1")
@@ -44,7 +44,7 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     add("--stream", action="store_true", help="measure the time to the first token")
     add("--reuse", action="store_true", help="take the answers that any job has had to the very same requests")
     add("--priority", choices=[*PRIORITIES], default="", help="place in the queue")
-    add("--project-id", type=int, default=0, metavar="N", help="a number to group jobs by")
+    add("--project-id", type=whole, default=0, metavar="N", help="a number to group jobs by")
     add("--time-limit", type=count, default=0, metavar="SECONDS", help="most seconds that the job may run")
 
 

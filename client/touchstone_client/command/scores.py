@@ -15,7 +15,7 @@ from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scoring import words
 from touchstone_client.errors import ClientError
-from touchstone_client.specs import status, work_of
+from touchstone_client.specs import status, subset_of, work_of
 
 _COLUMNS = (
     Column("task", "task"),
@@ -76,11 +76,17 @@ def _outcomes(result: metric_pb2.JobResult) -> dict[str, str]:
 def taken(result: metric_pb2.JobResult) -> dict[str, str]:
     """Tokens and money."""
     known = {
-        "tokens in": f"{result.input_tokens:,}" if result.input_tokens else "",
-        "tokens out": f"{result.output_tokens:,}" if result.output_tokens else "",
+        "tokens in": _tokens(result.input_tokens, result.input_untold),
+        "tokens out": _tokens(result.output_tokens, result.output_untold),
         "cost": dollars(result.cost_usd) if result.HasField("cost_usd") else "",
     }
     return {name: words for name, words in known.items() if words}
+
+
+def _tokens(counted: int, untold: int) -> str:
+    if not counted:
+        return ""
+    return f"{counted:,}" + (f", without {untold:,} answers that do not tell theirs" if untold else "")
 
 
 def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
@@ -89,7 +95,7 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "job": job.job_id,
         "status": status(job) + (", incomplete" if job.incomplete else ""),
         "model": f"{job.spec.model} at {job.spec.endpoint}",
-        "suite": work_of(job.spec) + (", subset" if job.subset else ""),
+        "suite": ", ".join(filter(None, (work_of(job.spec), subset_of(job)))),
         "scored by": words(job.spec.dataset.scoring) if job.spec.HasField("dataset") else "",
         "created": moment(job.created_at),
         "finished": moment(job.finished_at),

@@ -11,9 +11,9 @@ from touchstone.v1 import results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import JOB, add_format, count, leaf
 from touchstone_client.command.conditions import add_conditions, conditions
-from touchstone_client.command.documents import document
+from touchstone_client.command.documents import document, told
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import MISSING, counted, dollars, excerpt, score, whole
+from touchstone_client.command.figures import MISSING, counted, dollars, excerpt, score, span, whole
 from touchstone_client.command.items import outcome_of, verdict_of
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.labels import labels
@@ -34,6 +34,7 @@ _RUNS = (
     Column("status", "status", extra=True),
     Column("rows", "rows", right=True),
     Column("mean_score", "score", score, right=True),
+    Column("interval", "95 % interval", lambda pair: span(*pair), right=True, data=False),
     Column("only_right", "only right", right=True),
     Column("only_wrong", "only wrong", right=True),
     Column("mean_latency_ms", "ms", whole, right=True),
@@ -128,11 +129,12 @@ def _run(run: results_service_pb2.SideBySideRun, called: Mapping[str, str]) -> S
         status(run.job),
         run.rows,
         optional(run, "mean_score"),
+        (optional(run, "score_ci95_low"), optional(run, "score_ci95_high")),
         run.only_right,
         run.only_wrong,
         run.mean_latency_ms,
-        run.input_tokens,
-        run.output_tokens,
+        told(run, "input_tokens"),
+        told(run, "output_tokens"),
         optional(run, "cost_usd"),
     )
 
@@ -159,7 +161,7 @@ def _with_diff(row: Row, called: Mapping[str, str]) -> Table:
                 name,
                 _right(stored),
                 result.latency_ms if there else None,
-                result.output_tokens if there else None,
+                told(result, "output_tokens") if there else None,
                 cell,
             )
         )
@@ -201,8 +203,8 @@ def _lines(row: Row, runs: Sequence[results_service_pb2.SideBySideRun]) -> list[
             stored.result.reference,
             stored.result.response,
             stored.result.latency_ms,
-            stored.result.input_tokens,
-            stored.result.output_tokens,
+            told(stored.result, "input_tokens"),
+            told(stored.result, "output_tokens"),
             optional(stored.result, "cost_usd"),
             verdict_of(stored),
         )

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, group, leaf
+from touchstone_client.command.arguments import add_format, group, leaf, whole
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, when
 from touchstone_client.command.output import Column, Report, Table, show
@@ -35,13 +35,13 @@ _DEAD = (
 def add(commands: Any) -> None:
     verbs = group(commands, "webhooks", "tell URLs when jobs finish")
     parser = leaf(verbs, "list", "list your webhooks", _list)
-    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only those for this project's jobs")
+    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only those for this project's jobs")
     add_format(parser)
     parser = leaf(verbs, "create", "add a URL; prints its id, then the secret that signs the calls, once", _create)
     parser.add_argument("url")
     words = "may be repeated; without it, all"
     parser.add_argument("--event", choices=EVENTS, action="append", default=[], help=words)
-    parser.add_argument("--project-id", type=int, default=0, metavar="N", help="only jobs of this project")
+    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only jobs of this project")
     parser = leaf(verbs, "delete", "end a webhook", _delete)
     parser.add_argument("webhook", help="a webhook's id")
     add_format(leaf(verbs, "dead", "list calls that were given up", _dead))
@@ -55,7 +55,7 @@ def _list(options: argparse.Namespace) -> int:
             (w.webhook_id, w.url, list(w.events), w.project_id, w.owner, moment(w.created_at))
             for w in client.webhooks(options.project_id)
         ]
-    show(Report([Table(_COLUMNS, rows)]), options.format)
+    show(Report([Table(_COLUMNS, rows)], notes=[] if rows else ["No webhook of yours is here."]), options.format)
     return DONE
 
 
@@ -80,7 +80,7 @@ def _dead(options: argparse.Namespace) -> int:
             (d.delivery_id, d.url, d.event, d.job_id, d.tries, d.problem, moment(d.last_try_at))
             for d in client.dead_deliveries()
         ]
-    show(Report([Table(_DEAD, rows)]), options.format)
+    show(Report([Table(_DEAD, rows)], notes=[] if rows else ["No call was given up."]), options.format)
     return DONE
 
 

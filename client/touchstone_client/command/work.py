@@ -43,34 +43,31 @@ def check(options: argparse.Namespace) -> None:
         options.parser.error("--provider-batch and what says how answers are scored are for datasets only")
 
 
-def specs_of(client: Client, options: argparse.Namespace) -> list[tuple[Target, job_pb2.JobSpec]]:
+def specs_of(client: Client, options: argparse.Namespace) -> list[job_pb2.JobSpec]:
     """A spec for each model. Raises what `Client.targets` raises."""
     targets = client.targets(options.models, options.endpoint)
     if options.suite:
-        return [(target, _suite(options, target)) for target in targets]
+        return [_suite(options, target) for target in targets]
     scoring = None
     if given(options):
         scoring = scoring_of(options, client.dataset(options.dataset).dataset.scoring)
     return [
-        (
-            target,
-            dataset_spec(
-                options.dataset,
-                endpoint=target.endpoint,
-                model=target.model,
-                limit=options.limit,
-                seed=options.sample_seed,
-                scoring=scoring,
-                stream=options.stream,
-                sampling=parameters_of(options),
-                priority=options.priority,
-                project_id=options.project_id,
-                time_limit_s=options.time_limit,
-                any_job=options.reuse,
-                labels=dict(options.labels),
-                budget_usd=options.budget_usd,
-                provider_batch=options.provider_batch,
-            ),
+        dataset_spec(
+            options.dataset,
+            endpoint=target.endpoint,
+            model=target.model,
+            limit=options.limit,
+            seed=options.sample_seed,
+            scoring=scoring,
+            stream=options.stream,
+            sampling=parameters_of(options),
+            priority=options.priority,
+            project_id=options.project_id,
+            time_limit_s=options.time_limit,
+            any_job=options.reuse,
+            labels=dict(options.labels),
+            budget_usd=options.budget_usd,
+            provider_batch=options.provider_batch,
         )
         for target in targets
     ]

@@ -11,10 +11,12 @@ from services.evaluator.answers.scoring import Extraction
 
 # LaTeX writes 1{,}234 or 1\,234.
 THOUSANDS = r"(?:,|\{,\}|\\,|[\u00a0\u2009\u202f])\d{3}"
-_NUMBER = rf"[-+−]?[$€£]?\s{{0,2}}(?:\d{{1,3}}(?:{THOUSANDS}){{1,8}}|\d{{1,24}})(?:\.\d{{1,24}})?"
+_WHOLE = rf"(?:\d{{1,3}}(?:{THOUSANDS}){{1,8}}|\d{{1,24}})"
+_NUMBER = rf"[-+−]?[$€£]?\s{{0,2}}(?:{_WHOLE}(?:\.\d{{1,24}})?|\.\d{{1,24}})"
 # What goes on as a range, a calculation, a time or a mixed number is not one number: "9 * 2 = 18", "2 1/2".
 _BLANKS = r"[ \t\u00a0\u2009\u202f]{0,3}"
-_GOES_ON = rf"(?:{_BLANKS}(?:[-–—+−*×·/^=~]|\\times|\\cdot|or\b|and\b|to\b|x\b){_BLANKS}[-+−$]?\d|:\d|[ \u00a0]\d)"
+_SIGN = r"(?:[-–—+−*×·/^=~]|\\times|\\cdot|or\b|and\b|to\b|x\b)"
+_GOES_ON = rf"(?:{_BLANKS}{_SIGN}{_BLANKS}[-+−$]?\.?\d|:\d|[ \u00a0]\.?\d)"
 _VALUE = re.compile(rf"(?P<value>{_NUMBER})(?!(?:[\d,.]|\{{,\}}|\\,)*\d|[eE][-+]?\d)(?P<more>{_GOES_ON})?")
 _LATEX = re.compile(
     r"(?:\$|\\\(|\\\[)?\s{0,3}\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\{(?P<said>[^\n]{0,2000})\}\s{0,3}(?:\$|\\\)|\\\])?"
@@ -25,7 +27,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "<": ">"}
 
 
 class FinalNumberExtractor:
-    """Finds the number after the last “answer: …”: "1,234.50", "$18", "18 apples". A comma parts thousands."""
+    """Finds the number after the last “answer: …”: "1,234.50", "$18", ".5", "18 apples". A comma parts thousands."""
 
     def __init__(self, captions: Sequence[str] = ()) -> None:
         self._anchored = scoring.anchored(rf"(?={_NUMBER})")
@@ -39,7 +41,8 @@ class FinalNumberExtractor:
             return _read(part, match.end(), scoring.BY_MARKER, cut and part is parts[-1])
         if any(scoring.ANY_MARKER.search(part) for part in parts):
             return Extraction("", scoring.NO_LABEL)
-        whole = parts[0].strip(" \n*`$.")
+        # A full stop may end the number; before it, it is the decimal point.
+        whole = parts[0].lstrip(" \n*`$").rstrip(" \n*`$.")
         if len(whole) <= 40 and _VALUE.fullmatch(whole):
             return _read(whole, 0, scoring.WHOLE_RESPONSE, cut)
         return Extraction("", scoring.NO_MARKER)

@@ -23,6 +23,8 @@ from services.evaluator.tasks.base import Response, Scored
 from touchstone.v1 import item_result_pb2
 
 VERSION = "2"
+NUMBER_VERSION = "3"
+"""Of the tasks whose answer is a number: since 3, ".5" is a half."""
 
 BY_MARKER = "last match of “answer: …”"
 WHOLE_RESPONSE = "whole response is the answer"
@@ -61,9 +63,9 @@ _WRAPPING = " \t\r\n\f\v\0\u00a0*_`\"'“”‘’«»<>()[]{}$#"
 _STRIPPED = _WRAPPING + ".,;:!?…-–—"
 _WORDS = re.compile(r"[\s_-]+|(?<=[A-Za-z])(?=\d)")
 
-_DECIMAL = r"[-+−]?\d{1,9}(?:[.,]\d{1,9})?"
+_DECIMAL = r"[-+−]?(?:\d{1,9}(?:[.,]\d{1,9})?|\.\d{1,9})"
 _OF_MOST = r"(?:\s{0,3}(?:/|out of|of)\s{0,3}(?P<most>\d{1,3}(?:\.0)?))?"
-_SECOND_NUMBER = r"(?P<more>\s{0,3}(?:[-–—/~,;]|to\b|or\b|and\b)\s{0,3}\d)?"
+_SECOND_NUMBER = r"(?P<more>\s{0,3}(?:[-–—/~,;]|to\b|or\b|and\b)\s{0,3}\.?\d)?"
 _VALUE = re.compile(rf"(?P<value>{_DECIMAL})(?![\d%]|[.,]\d){_OF_MOST}{_SECOND_NUMBER}", _FLAGS)
 
 
@@ -108,7 +110,8 @@ class LabelExtractor:
 
 
 class NumberExtractor:
-    """Finds a number within `low`–`high`. "4.5", "4,5" (a decimal comma), "4.5/5" and "4.5 out of 5" are all 4.5."""
+    """Finds a number within `low`–`high`. "4.5", "4,5" (a decimal comma), "4.5/5" and "4.5 out of 5" are all 4.5; ".5"
+    is a half."""
 
     def __init__(self, low: float, high: float, captions: Sequence[str] = ()) -> None:
         self._low, self._high = low, high

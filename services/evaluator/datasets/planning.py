@@ -24,6 +24,7 @@ from touchstone.v1.dataset_pb2 import DatasetRow
 
 _MOST_SAMPLINGS = 10_000
 """Different ones that are remembered as looked at."""
+_MOST_NAMES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
         unit_size=unit_size,
         prompt_hash=PROMPT_HASH,
         repeats=1,
+        row_parameters=sorted(looked.names)[:_MOST_NAMES],
     )
     if caller is not None and caller.most_cost is not None:
         reserve(spec, planned, looked.most_usd)
@@ -82,12 +84,15 @@ class _Looked:
         self._takes_stop: dict[bytes, bool] = {}
         self.with_reference = 0
         self.most_usd = 0.0
+        self.names: set[str] = set()
+        """Of parameters that rows ask for themselves."""
         self.sizes: list[int] = []
         """Bytes of the rows as lines of a batch, where they go through one."""
 
     def at(self, numbered: list[tuple[int, DatasetRow]]) -> None:
         for number, row in numbered:
             self.with_reference += bool(self._task.answers(number, row))
+            self.names.update(rows.asked_names(row))
             if self._caller is not None:
                 self._ask(self._caller, number, row)
 

@@ -55,6 +55,16 @@ def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
     return merged
 
 
+def asked_names(row: DatasetRow) -> Iterator[str]:
+    """Parameters that the row asks for itself."""
+    for field, _ in row.sampling.ListFields():
+        if field.name != "extra":
+            yield field.name
+    yield from row.sampling.extra.fields
+    if row.stop:
+        yield "stop"
+
+
 def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampling | None) -> Item:
     """The row as an item; `answers` and `sampling` as above."""
     return Item(

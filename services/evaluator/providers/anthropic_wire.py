@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from services.evaluator.providers.usage import told
 from services.evaluator.tasks.base import Message, Response
 from touchstone.v1 import endpoint_pb2
 
 VERSION = "2023-06-01"
+_CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 OPTIONS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_tokens": "max_tokens"}
 DEFAULT_MAX_TOKENS = 8192
 """The API wants a limit. Room for a long chain of thought, and what a call without streaming finishes in minutes."""
@@ -54,15 +56,14 @@ def response(body: dict[str, Any]) -> Response | None:
         return None
     usage = body.get("usage")
     details = usage.get("output_tokens_details") if isinstance(usage, dict) else None
+    fresh = told(usage, "input_tokens")
     return Response(
         text="".join(_text(block, "text") for block in blocks if block.get("type") == "text"),
         reasoning="".join(_text(block, "thinking") for block in blocks if block.get("type") == "thinking"),
         finish_reason=stop,
         # Tokens read from a cache or written to it are counted apart.
-        input_tokens=sum(
-            _count(usage, key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        ),
-        output_tokens=_count(usage, "output_tokens"),
+        input_tokens=None if fresh is None else fresh + sum(_count(usage, key) for key in _CACHED),
+        output_tokens=told(usage, "output_tokens"),
         reasoning_tokens=_count(details, "thinking_tokens"),
         served_model=_text(body, "model"),
         refused=stop == "refusal",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from services.evaluator.providers.base import ProviderError
+from services.evaluator.providers.usage import told
 from services.evaluator.tasks.base import Message, Response
 
 OPTIONS = {
@@ -92,9 +93,9 @@ def response(body: dict[str, Any]) -> Response | None:
         text="".join(_text(part, "text") for part in parts if not part.get("thought")),
         reasoning="".join(_text(part, "text") for part in parts if part.get("thought")),
         finish_reason=finish,
-        input_tokens=count(usage, "promptTokenCount"),
-        # Thoughts are counted apart and paid as output.
-        output_tokens=count(usage, "candidatesTokenCount") + thoughts,
+        input_tokens=told(usage, "promptTokenCount"),
+        # Thoughts are counted apart and paid as output. A count of 0 is left out.
+        output_tokens=count(usage, "candidatesTokenCount") + thoughts if usage else None,
         reasoning_tokens=thoughts,
         served_model=_text(body, "modelVersion"),
         # "OTHER" without a word is how a filter without a name ends.

@@ -13,6 +13,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, openai_wire
 from services.evaluator.providers.openai_wire import Wire, count, inner, text
 from services.evaluator.providers.transport import Reply
+from services.evaluator.providers.usage import told
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -58,9 +59,10 @@ def efforts(entry: dict[str, Any]) -> tuple[str, ...] | None:
     return tuple(value for value in taken if isinstance(value, str)) if isinstance(taken, list) else ()
 
 
-def output_tokens(usage: Any, generated: str, read: str) -> int:
+def output_tokens(usage: Any, generated: str, read: str) -> int | None:
     """With the reasoning tokens, which the chat API's own count leaves out: its total has them."""
-    return max(count(usage, generated), count(usage, "total_tokens") - count(usage, read))
+    alone = told(usage, generated)
+    return None if alone is None else max(alone, count(usage, "total_tokens") - count(usage, read))
 
 
 def billed_usd(usage: Any) -> float | None:
@@ -124,7 +126,7 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
             for part in (*_parts(item, "summary"), *_parts(item, "content"))
         ),
         finish_reason=finish,
-        input_tokens=count(usage, "input_tokens"),
+        input_tokens=told(usage, "input_tokens"),
         output_tokens=output_tokens(usage, "output_tokens", "input_tokens"),
         latency_ms=reply.latency_ms,
         served_model=text(body.get("model")),

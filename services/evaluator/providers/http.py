@@ -19,6 +19,7 @@ from services.evaluator.providers.jsonpath import JsonPath, NotFoundThereError
 from services.evaluator.providers.recorded import recorded
 from services.evaluator.providers.sampling import extra
 from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.providers.usage import whole
 from services.evaluator.tasks.base import Item, Response
 from touchstone.v1 import endpoint_pb2
 
@@ -171,6 +172,5 @@ def _text(path: JsonPath | None, body: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _count(path: JsonPath | None, body: Any) -> int:
-    value = path.first(body) if path is not None else None
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else 0
+def _count(path: JsonPath | None, body: Any) -> int | None:
+    return whole(path.first(body)) if path is not None else None

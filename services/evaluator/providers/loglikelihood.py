@@ -20,6 +20,7 @@ from services.evaluator.providers.loglikelihood_proof import echoing, prove
 from services.evaluator.providers.recorded import recorded
 from services.evaluator.providers.sampling import extra
 from services.evaluator.providers.transport import Transport
+from services.evaluator.providers.usage import told
 from services.evaluator.tasks.base import Continuation, Response
 
 _WRITTEN = ("model", "prompt", "echo", "logprobs", "max_tokens", "temperature", "stream", "n")
@@ -59,8 +60,8 @@ class LogLikelihoods:
         return Response(
             "",
             finish_reason="stop",
-            input_tokens=openai_wire.count(usage, "prompt_tokens"),
-            output_tokens=openai_wire.count(usage, "completion_tokens"),
+            input_tokens=told(usage, "prompt_tokens"),
+            output_tokens=told(usage, "completion_tokens"),
             latency_ms=reply.latency_ms,
             served_model=openai_wire.text(reply.body.get("model")),
             continuations=tuple(

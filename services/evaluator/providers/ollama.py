@@ -123,7 +123,7 @@ class OllamaProvider:
         if response is None:
             raise failures.lacking(endpoint, "a message")
         window = window or await self._loaded_window(model)
-        return replace(response, input_truncated=0 < window - 1 <= response.input_tokens)
+        return replace(response, input_truncated=0 < window - 1 <= (response.input_tokens or 0))
 
     def _shown(self, listed: endpoint_pb2.Model, loaded: list[dict[str, Any]]) -> endpoint_pb2.Model:
         model = endpoint_pb2.Model()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from services.evaluator.providers import model_size
+from services.evaluator.providers.usage import told
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -68,12 +69,14 @@ def response(body: dict[str, Any]) -> Response | None:
     message = body.get("message")
     if not isinstance(message, dict) or not body.get("done", True):
         return None
+    read = told(body, "prompt_eval_count")
     return Response(
         text=text(message, "content"),
         reasoning=text(message, "thinking"),
         finish_reason=text(body, "done_reason"),
-        input_tokens=count(body, "prompt_eval_count"),
-        output_tokens=count(body, "eval_count"),
+        input_tokens=read,
+        # A count of 0 is left out.
+        output_tokens=told(body, "eval_count") if read is None else count(body, "eval_count"),
         served_model=text(body, "model"),
     )
 

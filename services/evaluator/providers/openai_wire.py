@@ -9,6 +9,7 @@ from typing import Any
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, model_size
 from services.evaluator.providers.transport import Reply
+from services.evaluator.providers.usage import told
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -38,8 +39,8 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         text=text(message.get("content")) or text(refusal),
         reasoning=_reasoning(message),
         finish_reason=finish,
-        input_tokens=count(usage, "prompt_tokens"),
-        output_tokens=count(usage, "completion_tokens"),
+        input_tokens=told(usage, "prompt_tokens"),
+        output_tokens=told(usage, "completion_tokens"),
         latency_ms=reply.latency_ms,
         served_model=text(body.get("model")),
         refused=finish == "content_filter" or bool(refusal),

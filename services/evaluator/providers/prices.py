@@ -9,15 +9,15 @@ from touchstone.v1 import endpoint_pb2
 def cost_usd(
     endpoint: Endpoint,
     model: str,
-    input_tokens: int,
-    output_tokens: int,
+    input_tokens: int | None,
+    output_tokens: int | None,
     listed: endpoint_pb2.Model | None = None,
     billed: float | None = None,
 ) -> float | None:
     """US dollars: at the configured prices, of the model before the endpoint; else what the provider says that it
     billed; else at its listed prices. None where no price or no count is known. Cached input counts in full.
     """
-    if not input_tokens and not output_tokens:
+    if not input_tokens or output_tokens is None:
         return billed
     entry = endpoint.entry(model)
     prices = (entry.prices if entry is not None else None) or endpoint.prices

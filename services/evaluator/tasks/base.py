@@ -68,7 +68,8 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back for an item. Token counts are the provider's, 0 when it does not tell; times in ms.
+    """What came back for an item. Token counts are the provider's, None when it does not tell; times in
+    ms.
 
     `refused` and `input_truncated` are facts of the provider's answer, not of its text. `continuations` has one entry
     per choice, in their order, in log-likelihood mode. `parameters` is what the request carried beside the prompt, as
@@ -79,8 +80,8 @@ class Response:
     text: str
     reasoning: str = ""
     finish_reason: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     latency_ms: float = 0.0
     served_model: str = ""
     refused: bool = False

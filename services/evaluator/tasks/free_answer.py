@@ -54,6 +54,8 @@ class FreeAnswerTask(SplitTask):
     def __init__(self, definition: FreeAnswer, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
         super().__init__(definition, reader, mode, shots)
         self._is_number = definition.kind == "number"
+        if self._is_number:
+            self.scorer_version = scoring.NUMBER_VERSION
         self._judged = definition.judge
         self._candidates = definition.candidates
         self._continuation = definition.continuation

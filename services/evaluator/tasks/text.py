@@ -100,6 +100,8 @@ class ClassificationTask(SplitTask):
 class RegressionTask(SplitTask):
     """Implements `Task` for `Regression`. An unanswered item counts with the mean of the train split."""
 
+    scorer_version = scoring.NUMBER_VERSION
+
     def __init__(self, definition: Regression, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
         super().__init__(definition, reader, mode, shots)
         low, high = definition.scale

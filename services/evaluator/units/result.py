@@ -43,8 +43,11 @@ def answered(
     result.prediction = _cut("prediction", scored.prediction, _ERROR_BYTES, notes)
     result.extraction = scored.extraction
     result.latency_ms = response.latency_ms
-    result.input_tokens = min(response.input_tokens, _MOST_TOKENS)
-    result.output_tokens = min(response.output_tokens, _MOST_TOKENS)
+    # A prompt has tokens: a server that says 0 does not count them.
+    result.input_untold = not response.input_tokens
+    result.output_untold = response.output_tokens is None or not (response.output_tokens or response.input_tokens)
+    result.input_tokens = min(response.input_tokens or 0, _MOST_TOKENS)
+    result.output_tokens = min(response.output_tokens or 0, _MOST_TOKENS)
     result.finish_reason = _cut("finish reason", response.finish_reason, _NAME_BYTES, notes)
     result.served_model = _cut("model's name", response.served_model, _NAME_BYTES, notes)
     result.continuations.extend(
@@ -69,6 +72,7 @@ def reused(
     """The result of an item whose answer was stored before, by the present scorer. No call was made."""
     result = answered(task, item, position, repeat, _response(stored), 0, stored.identity)
     result.reused = True
+    result.source_job = stored.source_job
     # What was cut when it was stored stays cut.
     result.error = result.error or stored.error
     return result
@@ -103,8 +107,8 @@ def _response(stored: item_result_pb2.ItemResult) -> Response:
         text=stored.response,
         reasoning=stored.reasoning,
         finish_reason=stored.finish_reason,
-        input_tokens=stored.input_tokens,
-        output_tokens=stored.output_tokens,
+        input_tokens=None if stored.input_untold else stored.input_tokens,
+        output_tokens=None if stored.output_untold else stored.output_tokens,
         latency_ms=stored.latency_ms,
         served_model=stored.served_model,
         # The provider said so itself: no scorer reads these two from a text.
@@ -125,6 +129,7 @@ def failed(
     result = _base(task, item, position, repeat, calls)
     result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
     result.outcome = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
+    result.input_untold = result.output_untold = True
     result.error = _cut("error", message, _ERROR_BYTES, [])
     return result
 

@@ -52,7 +52,7 @@ async def export_job(call: Call) -> Response:
 
 
 async def export_jobs(call: Call) -> Response:
-    """Jobs, or their metrics, as a file; the filters are those of the list."""
+    """Jobs, or their metrics, as a file; the filters are those of the list. 400 for an unknown suite."""
     kind = call.query["kind"]
     request = results_service_pb2.ExportRequest(kind=KINDS[kind], jobs=listing(call))
     return await _file(call, request, kind, call.query["format"] or "csv")

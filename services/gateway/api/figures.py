@@ -77,6 +77,11 @@ def parsed(written: str) -> Any:
         return written
 
 
+def tokens(counted: int, untold: int) -> int | None:
+    """None where there are answers and none of them tells its tokens."""
+    return None if untold and not counted else counted
+
+
 def outcome_name(outcome: item_result_pb2.Outcome) -> str:
     """As in `outcomes`, e.g. "output_truncated"."""
     return item_result_pb2.Outcome.Name(outcome).removeprefix("OUTCOME_").lower()
@@ -133,6 +138,7 @@ def data(plan: job_pb2.TaskPlan) -> dict[str, Any]:
         "prompt_hash": plan.prompt_hash,
         "items": plan.items,
         "published_items": plan.published_items or None,
+        "row_parameters": list(plan.row_parameters),
     }
 
 
@@ -147,6 +153,7 @@ DATA = shape(
         "prompt_hash": STRING,
         "items": COUNT,
         "published_items": null(COUNT),
+        "row_parameters": about(array(STRING), "Parameters that rows of a dataset ask for beside the receipt's."),
     },
     name="TaskData",
 )
@@ -181,7 +188,15 @@ MEASURED: dict[str, Schema] = {
     "reused": shape({"items": COUNT, "share": SHARE}),
     "served_models": array(STRING),
     "cost_usd": about(null(NUMBER), "Of answers that this job paid for; null where a price is not known."),
-    "tokens": shape({"input": COUNT, "output": COUNT, "reasoning": COUNT}),
+    "tokens": shape(
+        {
+            "input": about(null(COUNT), "Of answers that tell it; null where none does."),
+            "output": about(null(COUNT), "Of answers that tell it; null where none does."),
+            "reasoning": COUNT,
+            "input_untold": about(COUNT, "Answers whose provider does not tell how many tokens it read."),
+            "output_untold": about(COUNT, "Answers whose provider does not tell how many it generated."),
+        }
+    ),
     "latency_ms": _QUANTILES,
     "ttft_ms": about(null(_QUANTILES), "Time to the first token; null where answers were not streamed."),
     "mark": about(null(enum("invalidated", "superseded")), "Why the run is out of rankings, if somebody took it out."),
@@ -213,9 +228,11 @@ def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
         "served_models": list(result.served_models),
         "cost_usd": result.cost_usd if result.HasField("cost_usd") else None,
         "tokens": {
-            "input": result.input_tokens,
-            "output": result.output_tokens,
+            "input": tokens(result.input_tokens, result.input_untold),
+            "output": tokens(result.output_tokens, result.output_untold),
             "reasoning": result.reasoning_tokens,
+            "input_untold": result.input_untold,
+            "output_untold": result.output_untold,
         },
         "latency_ms": {"p50": result.latency_p50_ms, "p95": result.latency_p95_ms},
         "ttft_ms": {"p50": result.ttft_p50_ms, "p95": result.ttft_p95_ms} if streamed else None,

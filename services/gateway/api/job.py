@@ -38,7 +38,7 @@ PROGRESS = shape(
         "items_failed": about(COUNT, "Calls that failed after all retries; a retry runs them again."),
         "current_step": STRING,
         "items_per_second": NUMBER,
-        "tokens_per_second": NUMBER,
+        "tokens_per_second": about(null(NUMBER), "Of answers that tell their tokens; null where none does."),
         "eta_seconds": null(NUMBER),
         "eta_low_seconds": about(null(NUMBER), "Of the 95 % interval of the ETA."),
         "eta_high_seconds": null(NUMBER),
@@ -61,6 +61,13 @@ STATE: dict[str, Schema] = {
     "version": about(STRING, "Changes with the job's state and progress; `since` of a waiting read takes it."),
 }
 """What changes while a job lives."""
+
+_SIZE: dict[str, Schema] = {
+    "subset": about(BOOLEAN, "Fewer items than the published suite."),
+    "items": about(null(COUNT), "Items that the job was planned to run; null before that."),
+    "published_items": about(null(COUNT), "Items of the whole published suite; null where that is not known."),
+}
+"""How much of a suite a job runs."""
 
 JOB = shape(
     STATE
@@ -88,7 +95,7 @@ JOB = shape(
             null(shape({"dataset_id": STRING, "name": STRING, "limit": null(COUNT)})), "Of a run over a dataset."
         ),
         "partial": about(BOOLEAN, "Metrics of a job that did not complete: only tasks that it finished."),
-        "subset": about(BOOLEAN, "Fewer items than the published suite."),
+        **_SIZE,
         "item_set": STRING,
         "baseline": BOOLEAN,
         **figures.ASKED,
@@ -114,7 +121,7 @@ ROW: dict[str, Schema] = {
     "mode": figures.MODE,
     "incomplete": BOOLEAN,
     "baseline": BOOLEAN,
-    "subset": BOOLEAN,
+    **_SIZE,
     "owner": STRING,
     "project_id": COUNT,
 }
@@ -148,7 +155,7 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
         "budget_usd": job.spec.budget_usd or None,
         "dataset": _dataset(job.spec.dataset) if job.spec.HasField("dataset") else None,
         "partial": bool(performance) and not completed,
-        "subset": job.subset,
+        **_size(job),
         "item_set": job.item_set,
         "baseline": job.baseline,
         **figures.asked(job.spec),
@@ -167,6 +174,15 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
         if "score" in body:
             body["score"]["not_ranked_reason"] = result.not_ranked_reason
     return body
+
+
+def _size(job: job_pb2.Job) -> dict[str, Any]:
+    """How much of a suite the job runs."""
+    return {
+        "subset": job.subset,
+        "items": jobs.items_of(job) or None,
+        "published_items": job.published_items or None,
+    }
 
 
 def _dataset(work: job_pb2.DatasetWork) -> dict[str, Any]:
@@ -218,7 +234,7 @@ def progress_body(job: job_pb2.Job) -> dict[str, Any]:
         "items_failed": progress.items_failed,
         "current_step": progress.current_step,
         "items_per_second": progress.items_per_second,
-        "tokens_per_second": progress.tokens_per_second,
+        "tokens_per_second": tokens_a_second(progress),
         "eta_seconds": progress.eta_s if progress.HasField("eta_s") else None,
         "eta_low_seconds": progress.eta_low_s if progress.HasField("eta_low_s") else None,
         "eta_high_seconds": progress.eta_high_s if progress.HasField("eta_high_s") else None,
@@ -227,6 +243,13 @@ def progress_body(job: job_pb2.Job) -> dict[str, Any]:
         "elapsed_seconds": progress.elapsed_s,
         "time_limit_seconds": progress.time_limit_s,
     }
+
+
+def tokens_a_second(progress: job_pb2.Progress, digits: int | None = None) -> float | None:
+    """None where there are answers and none of them tells its tokens."""
+    if progress.output_untold and not progress.output_tokens:
+        return None
+    return progress.tokens_per_second if digits is None else round(progress.tokens_per_second, digits)
 
 
 def percent(job: job_pb2.Job) -> int:
@@ -253,7 +276,7 @@ def row(job: job_pb2.Job) -> dict[str, Any]:
         "mode": figures.mode_name(job.spec.mode),
         "incomplete": job.incomplete,
         "baseline": job.baseline,
-        "subset": job.subset,
+        **_size(job),
         "owner": job.owner,
         "project_id": job.spec.project_id,
     }

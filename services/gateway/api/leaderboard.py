@@ -38,7 +38,8 @@ _USUAL = "accuracy"
 
 
 async def leaderboard(call: Call) -> JSONResponse:
-    """Baselines are ranked after the models, runs without a score stand apart. 400 for an unknown suite or metric."""
+    """Baselines follow the models and rank only where they are alone, runs without a rank stand apart. 400 for an
+    unknown suite, metric or item set."""
     query = call.query
     suite, most = query["suite"], query["limit"]
     metric = query["metric"] or (SUITE_SCORE if jobs.is_dataset(suite) else _USUAL)
@@ -69,17 +70,10 @@ async def leaderboard(call: Call) -> JSONResponse:
     unranked: list[metric_pb2.LeaderboardEntry] = []
     for entry in answer.entries:
         (unranked if entry.not_ranked_reason else ranked).append(entry)
-    last = max((entry.rank for entry in ranked), default=0)
-    rows = []
-    for entry in ranked:
-        if not entry.rank:
-            last += 1
-        rows.append({"rank": entry.rank or last, **_row(entry)})
-    floors = sum(not entry.rank for entry in ranked)
     return JSONResponse(
         {
-            "leaderboard": rows[:most],
-            "total_models": answer.total_models + floors,
+            "leaderboard": [{"rank": entry.rank or None, **_row(entry)} for entry in ranked[:most]],
+            "total_models": answer.total_models,
             "last_updated": jobs.iso(answer.last_updated),
             "suite": suite,
             "metric": metric,
@@ -90,7 +84,10 @@ async def leaderboard(call: Call) -> JSONResponse:
             "published_items": answer.published_items or None,
             "item_sets": [_item_set(one) for one in answer.item_sets],
             "metrics": list(answer.metrics),
-            "not_ranked": [{**_row(entry), "reason": entry.not_ranked_reason} for entry in unranked],
+            "places_pending": answer.places_pending,
+            "not_ranked": [
+                {**_row(entry), "reason": entry.not_ranked_reason, "mark": entry.mark or None} for entry in unranked
+            ],
         }
     )
 
@@ -162,14 +159,19 @@ def _item_set(one: results_service_pb2.ItemSet) -> dict[str, Any]:
 
 
 _ROW: dict[str, Schema] = {
-    "rank": about({"type": "integer", "minimum": 1}, "1..n without gaps."),
+    "rank": about(
+        null({"type": "integer", "minimum": 1}),
+        "1..n without gaps; null for baselines, which follow the models and rank only where no model does.",
+    ),
     "model": STRING,
     "score": about(null(NUMBER), "Mean of the metric over the tasks that have it; metric=score is the suite's score."),
     "provider": STRING,
     "benchmark_count": about(COUNT, "Completed runs of this configuration on the suite."),
     "ci95": null(pair(NUMBER)),
     "bounds": pair(NUMBER),
-    "rank_range": about(null(pair(COUNT)), "Places that the data leave open."),
+    "rank_range": about(
+        null(pair(COUNT)), "Places that the data leave open; null without a rank, alone, or while `places_pending`."
+    ),
     "trend": about(
         null(
             shape(
@@ -197,7 +199,10 @@ _ROW: dict[str, Schema] = {
     "completed_at": null(TIME),
     "receipt": figures.RECEIPT,
 }
-_UNRANKED = {name: schema for name, schema in _ROW.items() if name != "rank"} | {"reason": STRING}
+_UNRANKED = {name: schema for name, schema in _ROW.items() if name != "rank"} | {
+    "reason": STRING,
+    "mark": about(null(enum("invalidated")), "Where somebody took the run itself out of rankings."),
+}
 _ITEM_SET = {
     "item_set": STRING,
     "items": COUNT,
@@ -217,7 +222,9 @@ BOARD = Endpoint(
     answer=shape(
         {
             "leaderboard": array(shape(_ROW, name="LeaderboardRow", optional=("bounds",))),
-            "total_models": about(COUNT, "Ranked rows before the limit."),
+            "total_models": about(
+                COUNT, "Ranked configurations before the limit; baselines count only where they rank."
+            ),
             "last_updated": null(TIME),
             "suite": STRING,
             "metric": STRING,
@@ -228,6 +235,9 @@ BOARD = Endpoint(
             "published_items": null(COUNT),
             "item_sets": about(array(shape(_ITEM_SET, name="ItemSet")), "Item sets that have complete runs."),
             "metrics": about(array(STRING), "Metrics that could be asked for."),
+            "places_pending": about(
+                BOOLEAN, "Every `rank_range` is null as they are still being computed; ask again in a moment."
+            ),
             "not_ranked": array(shape(_UNRANKED, name="UnrankedRow", optional=("bounds",))),
         },
         name="Leaderboard",

@@ -20,14 +20,15 @@ from touchstone.v1 import results_service_pb2
 
 
 async def overview(call: Call) -> JSONResponse:
-    """What the Overview page's cards say. 400 for an unknown suite."""
+    """Figures over all jobs. 400 for an unknown suite, or a metric that the suite does not have."""
     query = call.query
     request = results_service_pb2.GetOverviewRequest(
         suite=query["suite"], days=query["days"], project_id=query["project_id"], metric=query["metric"]
     )
     found = await call.ask(call.ctx.backend.results.GetOverview, request)
-    if not found.total_jobs:
-        await call.ctx.catalogue.require_suite(request.suite)
+    if not found.means and request.suite:
+        # Of all suites some metric of a dataset may be meant.
+        await require_known(call.ctx.catalogue, request.suite, request.metric)
     return JSONResponse(
         {
             "mean": found.mean if found.HasField("mean") else None,

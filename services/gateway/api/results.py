@@ -54,8 +54,6 @@ async def _pages(
         if left <= 0 or not answer.jobs or not answer.next_page_token:
             break
         request.page_token = answer.next_page_token
-    if not found.total_size:
-        await call.ctx.catalogue.require_suite(request.suite)
     return found
 
 

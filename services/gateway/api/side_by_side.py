@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.gateway import jobs
+from services.gateway.api import figures
 from services.gateway.api.checks import JOB_ID, boolean, one_of, text
 from services.gateway.api.conditions import CONDITIONS, conditions_of
 from services.gateway.api.endpoint import Call, Endpoint
@@ -12,7 +13,7 @@ from services.gateway.api.items import ITEM, item_body
 from services.gateway.api.job import JOB_ROW, row
 from services.gateway.api.query import PAGE_TOKEN, Parameter, limit
 from services.gateway.api.results import TOKEN
-from services.gateway.api.schema import BOOLEAN, COUNT, NUMBER, STRING, about, array, enum, null, shape
+from services.gateway.api.schema import BOOLEAN, COUNT, NUMBER, STRING, about, array, enum, null, pair, shape
 from services.gateway.responses import FieldErrors, JSONResponse
 from touchstone.v1 import results_service_pb2
 
@@ -78,11 +79,14 @@ def _run(run: results_service_pb2.SideBySideRun) -> dict[str, Any]:
         "job": row(run.job),
         "rows": run.rows,
         "mean_score": run.mean_score if run.HasField("mean_score") else None,
+        "ci95": [run.score_ci95_low, run.score_ci95_high] if run.HasField("score_ci95_low") else None,
         "only_right": run.only_right,
         "only_wrong": run.only_wrong,
         "mean_latency_ms": run.mean_latency_ms,
-        "input_tokens": run.input_tokens,
-        "output_tokens": run.output_tokens,
+        "input_tokens": figures.tokens(run.input_tokens, run.input_untold),
+        "output_tokens": figures.tokens(run.output_tokens, run.output_untold),
+        "input_untold": run.input_untold,
+        "output_untold": run.output_untold,
         "cost_usd": run.cost_usd if run.HasField("cost_usd") else None,
     }
 
@@ -106,11 +110,14 @@ _RUN = {
     "job": JOB_ROW,
     "rows": about(COUNT, "Rows that all of the runs have."),
     "mean_score": about(null(NUMBER), "Over those; null where nothing is scored."),
+    "ci95": about(null(pair(NUMBER)), "95 % interval of `mean_score`."),
     "only_right": COUNT,
     "only_wrong": COUNT,
     "mean_latency_ms": NUMBER,
-    "input_tokens": COUNT,
-    "output_tokens": COUNT,
+    "input_tokens": about(null(COUNT), "Of answers that tell it; null where none does."),
+    "output_tokens": null(COUNT),
+    "input_untold": about(COUNT, "Answers whose provider does not tell how many tokens it read."),
+    "output_untold": COUNT,
     "cost_usd": null(NUMBER),
 }
 _WORDS = shape({"kind": enum(*_PARTS.values()), "text": STRING}, name="DiffPart")

@@ -78,9 +78,7 @@ async def create(call: Call) -> JSONResponse:
         priority=PRIORITIES[call.body.get("priority", "normal")],
         labels={objects.LABEL: "1", **call.body.get("metadata", {})},
     )
-    # The clients send the same key with each of their own tries.
-    key = call.request.headers.get("idempotency-key", "")
-    queued = scheduler_service_pb2.CreateJobRequest(request_id=_request_id(key), spec=spec)
+    queued = scheduler_service_pb2.CreateJobRequest(request_id=request_id(call) or uuid.uuid4().hex, spec=spec)
     try:
         job = (await call.ask(backend.scheduler.CreateJob, queued)).job
     except InvalidRequestError as error:
@@ -90,7 +88,7 @@ async def create(call: Call) -> JSONResponse:
 
 
 async def retrieve(call: Call) -> JSONResponse:
-    return JSONResponse(objects.batch(await _found(call)))
+    return JSONResponse(await _batch(call, await _found(call)))
 
 
 async def cancel(call: Call) -> JSONResponse:
@@ -102,12 +100,14 @@ async def cancel(call: Call) -> JSONResponse:
         job = (await call.ask(backend.scheduler.CancelJob, request)).job
     except ConflictError:
         job = await _found(call)
-    return JSONResponse(objects.batch(job))
+    return JSONResponse(await _batch(call, job))
 
 
 async def list_batches(call: Call) -> JSONResponse:
-    found = [objects.batch(job) for job in await all_batches(call)]
-    return JSONResponse(listing.page(found, call.query["after"], call.query["limit"]))
+    found = {objects.batch_id(job): job for job in await all_batches(call)}
+    page = listing.page([objects.batch(job) for job in found.values()], call.query["after"], call.query["limit"])
+    page["data"] = await asyncio.gather(*(_batch(call, found[one["id"]]) for one in page["data"]))
+    return JSONResponse(page)
 
 
 async def all_batches(call: Call) -> list[job_pb2.Job]:
@@ -118,6 +118,12 @@ async def all_batches(call: Call) -> list[job_pb2.Job]:
     for place, job in zip(live, fresh, strict=True):
         found[place] = job
     return found
+
+
+async def _batch(call: Call, job: job_pb2.Job) -> objects.Json:
+    """With its usage once it is over."""
+    result = await jobs.result_of(call.ctx.backend, job.job_id, call.caller) if jobs.is_finished(job) else None
+    return objects.batch(job, result)
 
 
 async def _found(call: Call) -> job_pb2.Job:
@@ -138,8 +144,10 @@ async def _job_pages(call: Call) -> AsyncIterator[Sequence[job_pb2.Job]]:
         request.page_token = answer.next_page_token
 
 
-def _request_id(key: str) -> str:
-    return uuid.uuid5(uuid.NAMESPACE_URL, key).hex if key else uuid.uuid4().hex
+def request_id(call: Call) -> str:
+    """Of the key that clients send with each of their own tries; empty without one."""
+    key = call.request.headers.get("idempotency-key", "")
+    return uuid.uuid5(uuid.NAMESPACE_URL, key).hex if key else ""
 
 
 _LIST = (

@@ -17,7 +17,7 @@ from services.gateway.api.checks import integer, one_of, text
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.query import Parameter
 from services.gateway.openai import listing, objects
-from services.gateway.openai.batches import all_batches
+from services.gateway.openai.batches import all_batches, request_id
 from services.gateway.openai.lines import batch_line
 from services.gateway.responses import JSONResponse
 from services.gateway.uploads import form, names
@@ -54,7 +54,7 @@ async def create(call: Call) -> JSONResponse:
             name=names.clean(sent.file_name or "", "batch.jsonl"), format=dataset_pb2.Dataset.FORMAT_BATCH, is_file=True
         )
         try:
-            stored = await store(call.ctx.backend, call.caller, options, sent.file())
+            stored = await store(call.ctx.backend, call.caller, options, sent.file(), request_id(call))
         except InvalidRequestError as error:
             # The service names fields of its own message, which the API's users never see.
             error.field = "file"

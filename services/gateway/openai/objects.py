@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import NotFoundError
 from services.gateway import jobs
-from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2
 
 Json = dict[str, Any]
 
@@ -122,8 +122,8 @@ def is_batch(job: job_pb2.Job) -> bool:
     return LABEL in job.spec.labels
 
 
-def batch(job: job_pb2.Job) -> Json:
-    """A job over a file as a batch object."""
+def batch(job: job_pb2.Job, result: metric_pb2.JobResult | None = None) -> Json:
+    """A job over a file as a batch object; `result` of one that is over."""
     made = made_kinds(job)
     metadata = {key: value for key, value in job.spec.labels.items() if key != LABEL}
     ended = _ENDED.get(job.state, "")
@@ -153,7 +153,22 @@ def batch(job: job_pb2.Job) -> Json:
             "completed": job.progress.items_done - job.progress.items_failed,
             "failed": job.progress.items_failed,
         },
+        "usage": _usage(result) if result is not None else None,
         "metadata": metadata or None,
+    }
+
+
+def _usage(result: metric_pb2.JobResult) -> Json | None:
+    """Tokens of the answers that tell them; None where none does."""
+    counted = result.input_tokens + result.output_tokens
+    if not counted:
+        return None
+    return {
+        "input_tokens": result.input_tokens,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": result.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": result.reasoning_tokens},
+        "total_tokens": counted,
     }
 
 

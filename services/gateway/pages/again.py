@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import uuid
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from services.errors import InvalidRequestError
 from services.gateway import context, jobs
 from services.gateway.api.again import RERUN, copy_of
-from services.gateway.pages.job import go_to
+from services.gateway.pages.datasets.scoring_form import ScoringForm
+from services.gateway.pages.job import dataset_of, go_to
 from services.gateway.pages.run import queue_once
+from services.gateway.pages.shell import fragment
 from services.gateway.parameters import INT32_MAX
 from touchstone.v1 import job_pb2
 
 
 async def rescore(request: Request) -> Response:
-    """Scores the stored answers with the present scorer, without a call, as a new job."""
-    return await _start(request, copy_of(await _source(request), []))
+    """Scores the stored answers without a call, as a new job: with the present scorer, rows also with another or with
+    other options. 422 with a sentence under each wrong field."""
+    source = await _source(request)
+    spec = copy_of(source, [])
+    if spec.HasField("dataset"):
+        form = ScoringForm.read(await request.form())
+        asked = form.scoring()
+        if form.errors and "hx-request" in request.headers:
+            form.own = ScoringForm.of(spec.dataset.scoring).own
+            dataset = await dataset_of(context.of(request), source, context.identity(request))
+            columns = dataset.metadata_fields if dataset else []
+            values = {"job": source, "scoring": form, "columns": columns, "new_id": uuid.uuid4().hex}
+            return fragment(request, "jobs/_rescore.html", values, 422)
+        if form.errors:
+            raise InvalidRequestError(" ".join(form.errors.values()), next(iter(form.errors)))
+        if asked is not None:
+            spec.dataset.ClearField("scorer")
+            spec.dataset.scoring.CopyFrom(asked)
+    return await _start(request, spec)
 
 
 async def rerun(request: Request) -> Response:
@@ -42,5 +63,5 @@ async def _source(request: Request) -> job_pb2.Job:
 
 async def _start(request: Request, spec: job_pb2.JobSpec) -> Response:
     form = await request.form()
-    job = await queue_once(request, str(form.get("request_id", "")), spec)
+    (job,) = await queue_once(request, str(form.get("request_id", "")), [spec])
     return go_to(request, f"/jobs/{job.job_id}")

@@ -17,7 +17,7 @@ from services.gateway.auth import Caller
 from services.gateway.context import Context
 from services.gateway.feed import Feed, following
 from services.gateway.pages.items import FILTERS, listing
-from services.gateway.pages.job import REGIONS, view
+from services.gateway.pages.job import REGIONS, dataset_of, view
 from services.gateway.pages.shell import Shell
 from touchstone.v1 import job_pb2, metric_pb2
 
@@ -69,7 +69,8 @@ async def _messages(ctx: Context, feed: Feed, caller: Caller, pause: float) -> A
             with contextlib.suppress(TouchstoneError):
                 result = await jobs.result_of(ctx.backend, feed.job.job_id, caller.identity)
         stale = feed.seen.strftime("%H:%M:%S") if feed.silent else ""
-        values = view(feed.job, result, caller.identity, stale, await ctx.catalogue.trouble(feed.job))
+        dataset = await dataset_of(ctx, feed.job, caller.identity)
+        values = view(feed.job, result, caller.identity, dataset, stale, await ctx.catalogue.trouble(feed.job))
         parts = {
             name: ctx.templates.get_template(template).render(shell=shell, **values)
             for name, template in REGIONS.items()

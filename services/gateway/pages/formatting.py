@@ -127,7 +127,9 @@ def rough(seconds: float) -> str:
 
 
 def time_left(seconds: float) -> str:
-    """A guess in one unit: 40 s, 22 min, 1.6 h."""
+    """A guess in one unit: under 0.1 s, 1.2 s, 40 s, 22 min, 1.6 h."""
+    if seconds < 0.05:
+        return "under 0.1 s"
     scale = _scale(seconds)
     return f"{_in_unit(seconds, scale)} {scale[0]}"
 
@@ -142,7 +144,7 @@ def time_range(seconds: float, low: float, high: float) -> str:
 def _scale(seconds: float) -> tuple[str, int, int]:
     """Unit, its seconds, and decimals that a guess of this size deserves."""
     if round(seconds) < 60:
-        return "s", 1, 0
+        return "s", 1, 1 if seconds < 9.95 else 0
     return ("min", 60, 0) if seconds < 5400 else ("h", 3600, 1)
 
 
@@ -152,12 +154,12 @@ def _in_unit(seconds: float, scale: tuple[str, int, int]) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """0.9 s, 30.0 s; below a tenth of a second 12 ms; < 1 ms."""
+    """1.2 s, 30.0 s; below a second 120 ms; < 1 ms."""
     if value <= 0:
         return MISSING
     if value < 1:
         return "< 1 ms"
-    return f"{value:.0f} ms" if value < 95 else f"{value / 1000:.1f} s"
+    return f"{value:.0f} ms" if value < 999.5 else f"{value / 1000:.1f} s"
 
 
 def clock(stamp: Timestamp) -> str:

@@ -84,6 +84,12 @@ class Listing:
         return urlencode({name: value for name, value in chosen.items() if value and (name, value) != ("items", "all")})
 
     @property
+    def cleared(self) -> str:
+        """The page without conditions."""
+        query = self.address(**dict.fromkeys(self.conditions, ""))
+        return f"/jobs/{self.job_id}" + (f"?{query}" if query else "") + "#items"
+
+    @property
     def referenced(self) -> bool:
         """Whether some row here has a reference; suites' items always have."""
         return not self.of_rows or any(row.result.reference for row in self.rows)

@@ -11,16 +11,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from services import rpc
-from services.errors import TouchstoneError
+from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context, jobs, palette
 from services.gateway.api.job import percent, total_seconds
 from services.gateway.charts import Axis
-from services.gateway.pages import receipt
+from services.gateway.context import Context
+from services.gateway.pages import formatting, receipt
+from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.pages.items import Listing
 from services.gateway.pages.items import load as load_items
 from services.gateway.pages.shell import render
 from services.gateway.pages.work import heading
-from touchstone.v1 import job_pb2, metric_pb2, scheduler_service_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, metric_pb2, scheduler_service_pb2
 
 REFRESH = (("", "Live"), ("1", "1 s"), ("5", "5 s"), ("30", "30 s"), ("60", "60 s"))
 REGIONS = {
@@ -32,6 +34,7 @@ REGIONS = {
     "job-tasks": "jobs/_tasks.html",
     "job-receipt": "jobs/_receipt.html",
     "job-actions": "jobs/_actions.html",
+    "job-sheets": "jobs/_sheets.html",
 }
 """Root element's id, and the template that draws it. Always whole states."""
 
@@ -81,13 +84,25 @@ class Heading:
     average: metric_pb2.Metric | None
 
 
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """What a live job's score may become. `why` says why the items done have none."""
+
+    name: str
+    metric: metric_pb2.Metric | None
+    unit: str = ""
+    why: str = ""
+
+
 async def job_page(request: Request) -> Response:
     """The whole page. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result, listing, slot = await asyncio.gather(_result(request, job), load_items(request, job), _slot(request, job))
+    result, listing, slot, dataset = await asyncio.gather(
+        _result(request, job), load_items(request, job), _slot(request, job), dataset_of(ctx, job, caller)
+    )
     refresh = request.query_params.get("refresh", "")
-    values = view(job, result, caller, trouble=await ctx.catalogue.trouble(job)) | {
+    values = view(job, result, caller, dataset, trouble=await ctx.catalogue.trouble(job)) | {
         "listing": listing if isinstance(listing, Listing) else None,
         "items_problem": listing if isinstance(listing, str) else "",
         "refresh": refresh if refresh in dict(REFRESH) else "",
@@ -98,10 +113,16 @@ async def job_page(request: Request) -> Response:
 
 
 def view(
-    job: job_pb2.Job, result: metric_pb2.JobResult, caller: rpc.Identity, stale: str = "", trouble: str = ""
+    job: job_pb2.Job,
+    result: metric_pb2.JobResult,
+    caller: rpc.Identity,
+    dataset: dataset_pb2.Dataset | None,
+    stale: str = "",
+    trouble: str = "",
 ) -> dict[str, Any]:
-    """What the regions draw. `stale` is the time of the figures while the scheduler does not answer; `trouble` what
-    keeps the endpoint from answering."""
+    """What the regions draw. `dataset` as `dataset_of` tells it; `stale` is the time of the figures while the scheduler
+    does not answer; `trouble` what keeps the endpoint from answering."""
+    deleted = job.spec.HasField("dataset") and dataset is None
     return {
         "job": job,
         "result": result,
@@ -118,6 +139,11 @@ def view(
         "trouble": trouble,
         "suite_title": heading(job),
         "outcomes": result.outcomes,
+        "so_far": _so_far(job, result),
+        "deleted": deleted,
+        "can_retry": jobs.can_retry(job) and not deleted,
+        "scoring": ScoringForm.of(job.spec.dataset.scoring) if job.spec.HasField("dataset") else None,
+        "columns": dataset.metadata_fields if dataset else [],
         "again": _choices(result.outcomes),
         "new_id": uuid.uuid4().hex,
         "stored": _stored(result.outcomes),
@@ -131,6 +157,20 @@ async def _result(request: Request, job: job_pb2.Job) -> metric_pb2.JobResult:
         return await jobs.result_of(ctx.backend, job.job_id, context.identity(request))
     except TouchstoneError:
         return metric_pb2.JobResult(job_id=job.job_id)
+
+
+async def dataset_of(ctx: Context, job: job_pb2.Job, caller: rpc.Identity) -> dataset_pb2.Dataset | None:
+    """A finished run's dataset; None when it was deleted. An empty one where there is none to know of: of other work,
+    of a live run, and while the results service is silent."""
+    if not job.spec.HasField("dataset") or not jobs.is_finished(job):
+        return dataset_pb2.Dataset()
+    call = dataset_service_pb2.GetDatasetRequest(dataset_id=job.spec.dataset.dataset_id)
+    try:
+        return (await ctx.backend.ask(ctx.backend.datasets.GetDataset, call, caller)).dataset
+    except NotFoundError:
+        return None
+    except TouchstoneError:
+        return dataset_pb2.Dataset()
 
 
 async def _slot(request: Request, job: job_pb2.Job) -> int | None:
@@ -156,6 +196,17 @@ def _lines(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[TaskLine]:
         title = plan.title or plan.task
         lines.append(TaskLine(plan.task, title, done, answers, running, found, plan.category, plan.beside))
     return lines
+
+
+def _so_far(job: job_pb2.Job, result: metric_pb2.JobResult) -> SoFar:
+    """A suite's accuracy over all items; of rows the scorer's own metric, which becomes the score."""
+    if not job.spec.HasField("dataset"):
+        return SoFar("Accuracy", result.accuracy_so_far if result.HasField("accuracy_so_far") else None, " %")
+    metric = next((spec.metric for plan in job.plan for spec in plan.metrics), "score")
+    name = formatting.METRIC_NAMES.get(metric, metric)
+    score = result.suite_score if result.HasField("suite_score") else None
+    why = "" if score else next((one.undefined_reason for task in result.tasks for one in task.metrics), "")
+    return SoFar(name[0].upper() + name[1:], score, why=why)
 
 
 def _choices(outcomes: metric_pb2.OutcomeCounts) -> list[Choice]:

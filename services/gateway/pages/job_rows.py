@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from services.gateway.jobs import is_rescore
 from services.gateway.pages import formatting
+from services.gateway.pages.datasets.about import scorer_name
 from services.gateway.pages.figures import Figure, figure
 from touchstone.v1 import job_pb2, results_service_pb2
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """`why` says why a completed run does not rank; empty while it ranks, or may still."""
+    """`why` says why a completed run does not rank; empty while it ranks, or may still. `unscored`: no row of it has a
+    reference, so that there is nothing to rank."""
 
     job: job_pb2.Job
     score: Figure
     accuracy: Figure
     asked: tuple[str, ...]
     why: str
+    unscored: bool
 
 
 def job_rows(found: Iterable[job_pb2.Job], scores: Iterable[results_service_pb2.JobScores]) -> list[JobRow]:
@@ -28,19 +32,30 @@ def job_rows(found: Iterable[job_pb2.Job], scores: Iterable[results_service_pb2.
 
 
 def asked(spec: job_pb2.JobSpec) -> tuple[str, ...]:
-    """The mode, and what of shots and repeats is not the default: "generate", "5-shot", "3 answers"."""
+    """What tells runs of a model over the same data apart: "generate", "5-shot", "choice", "scored again"."""
     shots, repeats = spec.suite.shots, spec.suite.repeats
-    words = formatting.mode(spec.mode), f"{shots}-shot" if shots else "", f"{repeats} answers" if repeats > 1 else ""
+    words = (
+        formatting.mode(spec.mode),
+        f"{shots}-shot" if shots else "",
+        f"{repeats} answers" if repeats > 1 else "",
+        scorer_name(spec.dataset.scoring.scorer) if spec.HasField("dataset") else "",
+        "scored again" if is_rescore(spec) else "",
+    )
     return tuple(filter(None, words))
 
 
 def _row(job: job_pb2.Job, scores: results_service_pb2.JobScores) -> JobRow:
     averages = {average.metric: average for average in scores.averages}
     ranks = not (scores.not_ranked_reason or job.incomplete)
+    why = scores.not_ranked_reason if job.state == job_pb2.Job.STATE_COMPLETED else ""
+    score = averages.get("score")
     return JobRow(
         job=job,
-        score=figure(averages.get("score"), ranks=ranks),
-        accuracy=figure(averages.get("accuracy"), ranks=ranks),
+        score=figure(score, ranks=ranks),
+        # Over rows the score is the mean of the scorer's own metric: an accuracy would only repeat it.
+        accuracy=Figure() if job.spec.HasField("dataset") else figure(averages.get("accuracy"), ranks=ranks),
         asked=asked(job.spec),
-        why=scores.not_ranked_reason if job.state == job_pb2.Job.STATE_COMPLETED else "",
+        why=why,
+        # Not "4 items have no answer": that the score itself is undefined is all that keeps it from a rank.
+        unscored=bool(why) and score is not None and score.undefined_reason == why,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -106,6 +107,7 @@ async def leaderboard(request: Request) -> Response:
         "modes": _modes(known, view.mode),
         "tops": TOPS,
         "board": board,
+        "incomplete": 0 if board.entries or problem else (await _runs(request, view.suite, size=1)).total_size,
         "problem": problem,
         "hidden_baselines": len(hidden),
         "hidden_unranked": 0 if view.unranked else len(unranked),
@@ -187,11 +189,27 @@ async def _dataset_name(request: Request, suite: str) -> str:
 
 
 async def _newest_suite(request: Request) -> str:
-    """The suite of the newest completed job: what someone who just ran something wants to see."""
-    ctx, caller = context.of(request), context.identity(request)
-    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=20, states=[job_pb2.Job.STATE_COMPLETED])
-    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
-    return next((job.spec.suite.suite for job in answer.jobs if job.spec.HasField("suite")), "")
+    """The suite of the newest completed job: what someone who just ran something wants to see. Jobs with every answer
+    go first, as no board lists the others."""
+    found = [job for job in (await _runs(request, size=20)).jobs if job.spec.HasField("suite")]
+    if not found:
+        # The newest ones may all be of datasets.
+        try:
+            suites = await context.of(request).catalogue.suites()
+        except TouchstoneError:
+            suites = []
+        answers = await asyncio.gather(*(_runs(request, suite.suite, size=1) for suite in suites))
+        found = sorted((job for one in answers for job in one.jobs), key=lambda job: -job.created_at.ToNanoseconds())
+    return next((job.spec.suite.suite for job in sorted(found, key=lambda job: job.incomplete)), "")
+
+
+async def _runs(request: Request, suite: str = "", *, size: int) -> results_service_pb2.ResultsServiceListJobsResponse:
+    """The newest completed jobs, with how many there are in all."""
+    ctx = context.of(request)
+    call = results_service_pb2.ResultsServiceListJobsRequest(
+        suite=suite, page_size=size, states=[job_pb2.Job.STATE_COMPLETED]
+    )
+    return await ctx.backend.ask(ctx.backend.results.ListJobs, call, context.identity(request))
 
 
 def _change(entry: metric_pb2.LeaderboardEntry) -> float | None:
@@ -202,7 +220,9 @@ def _change(entry: metric_pb2.LeaderboardEntry) -> float | None:
 
 
 def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
-    """Why a run has no rank, in a tag: its state, or the share of answers that is missing, cut or unread."""
+    """Why a run has no rank, in a tag: its mark, its state, or the share of answers that is missing, cut or unread."""
+    if entry.mark:
+        return entry.mark
     if entry.state in (job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED):
         return jobs.STATUS[entry.state]
     total = sum(task.items_planned or task.items for task in entry.tasks)
@@ -214,6 +234,8 @@ def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
         return "bounded"
     if errors or stored < total:
         return "incomplete"
+    if not (cut or unparsed):
+        return "does not count"
     return f"{100 * cut / total:.1f} % cut" if cut >= unparsed else f"{100 * unparsed / total:.1f} % unparsed"
 
 

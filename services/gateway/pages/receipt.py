@@ -29,7 +29,7 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Template", {"endpoint": "the endpoint's own", "none": "none"}.get(receipt.template, ""), ""),
         ("Mode", formatting.mode(spec.mode) + _asked(spec, answers), ""),
         ("Asked with", sampling_words(spec.sampling), ""),
-        ("Sent", receipt.parameters, ""),
+        ("Sent", _sent(job), ""),
         ("Seed", str(spec.suite.seed) if spec.suite.limit or spec.suite.shots else "", ""),
         ("Sample seed", str(spec.dataset.seed) if spec.dataset.limit else "", ""),
         ("Budget", f"${formatting.dollars(spec.budget_usd)}" if spec.budget_usd else "", ""),
@@ -59,6 +59,12 @@ def sampling_words(sampling: job_pb2.Sampling) -> str:
     words += [f"{name} {getattr(sampling, field):g}" for field, name in names.items() if sampling.HasField(field)]
     words += [f"{name} set" for name in sampling.extra]
     return ", ".join(words) or "no parameters set"
+
+
+def _sent(job: job_pb2.Job) -> str:
+    names = [name for plan in job.plan for name in plan.row_parameters]
+    own = f"what rows ask for: {', '.join(names)}" if names else ""
+    return ", and ".join(filter(None, (job.receipt.parameters, own)))
 
 
 def _version(word: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from services.errors import TouchstoneError
+from services.errors import TouchstoneError, UnavailableError
 from services.gateway import context, estimate, palette
 from services.gateway.api.job import PRIORITIES
 from services.gateway.pages.job import go_to
@@ -61,10 +62,11 @@ async def start(request: Request) -> Response:
     if values["suite"] is not None and values["suite"].open and not form.open_task:
         form.errors["open_task"] = "Name a task."
     if not form.errors:
-        await _create(request, form, values["suite"], chosen)
-        if not form.failure:
-            one = form.started[0].job_id if len(form.started) == 1 else ""
-            return go_to(request, f"/jobs/{one}" if one else "/jobs")
+        try:
+            made = await queue_once(request, form.request_id, form.specs(chosen, values["suite"]))
+            return go_to(request, f"/jobs/{made[0].job_id}" if len(made) == 1 else "/jobs")
+        except TouchstoneError as error:
+            form.failure = refusal(error)
     if "hx-request" in request.headers:
         return fragment(request, "run/_form.html", values, 422)
     return await render(request, "run/index.html", "run", values, 422)
@@ -73,9 +75,9 @@ async def start(request: Request) -> Response:
 async def baselines(request: Request) -> Response:
     """Starts every bundled baseline on the demo suite: what an empty leaderboard offers."""
     ctx = context.of(request)
-    sent = await request.form()
-    form = Form.read(sent)
+    form = Form.read(await request.form())
     await ctx.catalogue.suite("demo")
+    specs = []
     for endpoint in await ctx.catalogue.endpoints():
         if endpoint.baseline:
             for model in await ctx.catalogue.models(endpoint.endpoint):
@@ -86,7 +88,9 @@ async def baselines(request: Request) -> Response:
                     priority=job_pb2.PRIORITY_HIGH,
                     suite=job_pb2.SuiteWork(suite="demo"),
                 )
-                form.started.append(await queue_once(request, form.request_id, spec))
+                specs.append(spec)
+    if specs:
+        await queue_once(request, form.request_id, specs)
     return go_to(request, "/jobs")
 
 
@@ -217,19 +221,15 @@ def _check(form: Form, values: dict[str, Any]) -> Checked:
     return checked
 
 
-async def _create(request: Request, form: Form, suite: suite_pb2.Suite, checked: Checked) -> None:
-    """Queues the jobs in order; `form.failure` says what stopped it and what was started until then."""
-    for spec in form.specs(checked, suite):
-        try:
-            form.started.append(await queue_once(request, form.request_id, spec))
-        except TouchstoneError as error:
-            form.failure = error.message
-            return
-
-
-async def queue_once(request: Request, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
-    """One job per form and spec: sending the form again makes no second one, changing it does."""
+async def queue_once(request: Request, request_id: str, specs: Iterable[job_pb2.JobSpec]) -> Sequence[job_pb2.Job]:
+    """A job for each spec, all or none, in order: sending the form again makes no second ones, changing it does."""
     ctx = context.of(request)
-    digest = hashlib.sha256(request_id.encode() + spec.SerializeToString(deterministic=True)).hexdigest()
-    call = scheduler_service_pb2.CreateJobRequest(request_id=digest[:40], spec=spec)
-    return (await ctx.backend.ask(ctx.backend.scheduler.CreateJob, call, context.identity(request))).job
+    call = scheduler_service_pb2.CreateJobsRequest(specs=specs)
+    digest = hashlib.sha256(request_id.encode() + call.SerializeToString(deterministic=True)).hexdigest()
+    call.request_id = digest[:40]
+    return (await ctx.backend.ask(ctx.backend.scheduler.CreateJobs, call, context.identity(request))).jobs
+
+
+def refusal(error: TouchstoneError) -> str:
+    """What a form says whose jobs were not queued. After a silence nobody knows."""
+    return error.message if isinstance(error, UnavailableError) else f"{error.message} Nothing was started."

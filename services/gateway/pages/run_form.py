@@ -38,7 +38,6 @@ class Form:
     request_id: str
     errors: dict[str, str] = field(default_factory=dict)
     failure: str = ""
-    started: list[job_pb2.Job] = field(default_factory=list)
 
     @classmethod
     def read(cls, sent: QueryParams | FormData) -> Form:

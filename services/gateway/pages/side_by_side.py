@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from services.errors import InvalidRequestError
 from services.gateway import context, jobs, palette
 from services.gateway.api.side_by_side import FILTERS, LEAST_JOBS, MOST_JOBS, TIMEOUT_S
+from services.gateway.pages import conditions
 from services.gateway.pages.items import Row, row_of
 from services.gateway.pages.shell import fragment, is_fragment, render
 from services.gateway.pages.work import dataset_of, work_of
@@ -33,15 +34,23 @@ class View:
     only: str
     query: str
     diff: bool
+    conditions: dict[str, str]
 
     def address(self, **changes: str) -> str:
         """The page with some choices changed; a filter brings its own letter, or none."""
         asked = {"filter": self.filter, "only": self.only, "q": self.query, "diff": "" if self.diff else "0"}
+        asked |= self.conditions
         if "filter" in changes:
             asked["only"] = ""
         asked |= changes
         kept = {n: v for n, v in asked.items() if v and (n, v) != ("filter", "all")}
         return f"/side-by-side?jobs={','.join(self.job_ids)}" + (f"&{urlencode(kept)}" if kept else "")
+
+    @property
+    def cleared(self) -> str:
+        """The page without conditions."""
+        kept = {"filter": self.filter, "only": self.only}
+        return self.address(**kept, **dict.fromkeys(self.conditions, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,7 @@ async def side_by_side(request: Request) -> Response:
         filter=FILTERS[view.filter],
         only_job_id=view.job_ids[LETTERS.index(view.only)] if view.only else "",
         query=view.query,
+        conditions=conditions.conditions_of(view.conditions),
         page_size=PAGE_SIZE,
         page_token=request.query_params.get("after", ""),
         with_diffs=view.diff,
@@ -79,6 +89,7 @@ async def side_by_side(request: Request) -> Response:
         "title": work_of(one),
         "dataset_id": dataset_of(one),
         "rows": [(row, _cells(row)) for row in found.rows],
+        "fields": conditions.fields_of(stored.result.metadata for row in found.rows for stored in row.items),
         "tasks_differ": len({row.task for row in found.rows}) > 1,
         "counts": _counts(found),
         "more": view.address(filter=view.filter, only=view.only, after=found.next_page_token)
@@ -88,7 +99,10 @@ async def side_by_side(request: Request) -> Response:
     if is_fragment(request) and call.page_token:
         return fragment(request, "side_by_side/_rows.html", values)
     if is_fragment(request):
-        return fragment(request, "side_by_side/_view.html", values)
+        part = fragment(request, "side_by_side/_view.html", values)
+        # The form's own address would name every empty field.
+        part.headers["HX-Push-Url"] = view.address(filter=view.filter, only=view.only)
+        return part
     return await render(request, "side_by_side/index.html", "datasets", values)
 
 
@@ -108,7 +122,7 @@ def _view(request: Request) -> View:
     if (chosen in _OF_ONE) != bool(only):
         chosen, only = ("all" if chosen in _OF_ONE else chosen), ""
     diff = "1" in query.getlist("diff") or "diff" not in query
-    return View(job_ids, chosen, only, query.get("q", "").strip()[:200], diff)
+    return View(job_ids, chosen, only, query.get("q", "").strip()[:200], diff, conditions.read(query))
 
 
 def _counts(found: results_service_pb2.ListSideBySideResponse) -> list[tuple[str, str, int]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from services.gateway import charts, jobs
+from services.gateway.api.datasets.body import what_stays
+from services.gateway.api.datasets.scoring import SCORERS
 from services.gateway.api.job import total_seconds
 from services.gateway.pages import conditions, formatting
 from services.gateway.pages.datasets.about import scorer_name, scoring_words
@@ -49,11 +51,13 @@ def environment() -> Environment:
         status_of=lambda job: jobs.STATUS[job.state],
         work_of=work_of,
         dataset_of=dataset_of,
+        scorers=SCORERS,
         scorer_name=scorer_name,
         scoring_words=scoring_words,
+        what_stays=what_stays,
         verdict_choices=conditions.VERDICT_CHOICES,
         is_finished=jobs.is_finished,
-        can_retry=jobs.can_retry,
+        is_rescore=jobs.is_rescore,
         total_seconds=total_seconds,
         item_address=item_address,
     )

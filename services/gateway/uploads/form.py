@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ FILE = "file"
 """The part that is the file."""
 MOST_FIELD_BYTES = 128 * 1024
 MOST_FIELDS = 32
+MOST_HEADER_BYTES = 16 * 1024
+"""Of a part's header, such as the one with the file's name, which is cut where it is kept."""
 _CUT = "The form ends before its last boundary. Send it again, whole."
 _PLAIN = ("", "7bit", "8bit", "binary")
 
@@ -59,14 +62,16 @@ class Form:
                 {
                     "on_part_begin": self._headers.clear,
                     "on_header_begin": self._header_begins,
-                    "on_header_field": lambda data, start, end: self._header[0].extend(data[start:end]),
-                    "on_header_value": lambda data, start, end: self._header[1].extend(data[start:end]),
+                    "on_header_field": lambda data, start, end: self._header_goes_on(0, data[start:end]),
+                    "on_header_value": lambda data, start, end: self._header_goes_on(1, data[start:end]),
                     "on_header_end": self._header_ends,
                     "on_headers_finished": lambda: self._events.append(_Part(dict(self._headers))),
                     "on_part_data": lambda data, start, end: self._events.append(data[start:end]),
                     "on_part_end": lambda: self._events.append(_PART_END),
                     "on_end": lambda: self._events.append(_END),
                 },
+                # They are bounded as they go on, in words that tell of it.
+                max_header_size=sys.maxsize,
             )
         except FormParserError as error:
             raise InvalidRequestError("The boundary in Content-Type is longer than a boundary may be.") from error
@@ -135,6 +140,13 @@ class Form:
     def _header_begins(self) -> None:
         self._header[0].clear()
         self._header[1].clear()
+
+    def _header_goes_on(self, place: int, data: bytes) -> None:
+        self._header[place].extend(data)
+        if len(self._header[place]) > MOST_HEADER_BYTES:
+            raise InvalidRequestError(
+                f"A header of the form has more than {MOST_HEADER_BYTES:,} bytes. Give the file a shorter name."
+            )
 
     def _header_ends(self) -> None:
         self._headers[self._header[0].decode("latin-1").lower()] = bytes(self._header[1])

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from services.errors import TouchstoneError
 from services.results.comparison import common_items, common_scores, comparability, findings, order, runs
@@ -25,9 +29,22 @@ _KEPT = 256
 _WAITING = 16
 """Boards that wait for theirs; more are asked for again when they are next looked at."""
 
+_MOMENT_S = 1.0
+
+T = TypeVar("T")
 Places = Mapping[str, tuple[int, int]]
 """Lowest and highest place by job."""
+PlacesOf = Callable[[str, Sequence[str]], Places | None]
+"""Of a metric and the ranked runs, best first; None while they are computed."""
 _Board = tuple[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A board whose places are asked for; `over` is set once that is done with."""
+
+    asked_at: float = field(default_factory=time.monotonic)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def tested(rows: SharedRows, metric: str, ranked: Sequence[int], every: Sequence[Pair], terms: Terms) -> list[Finding]:
@@ -65,31 +82,61 @@ def of_board(connection: Connection, metric: str, job_ids: Sequence[str]) -> dic
 
 
 class BoardPlaces:
-    """Places of boards, computed once for each set of runs and metric: beside the requests, which do not wait for it.
+    """Places of boards, computed once for each set of runs and metric, beside the requests: a read waits a moment for
+    them, and comes without them where that is too short.
 
-    The first `most` runs of a board are tested against each other. `of` may be called from any thread, `catch_up` from
-    the event loop's.
+    The first `most` runs of a board are tested against each other. `moment_s` counts from the first read that asks for
+    a board's places, so that later ones of a slow board do not wait again.
     """
 
-    def __init__(self, database: Database, most: int = MOST) -> None:
+    def __init__(self, database: Database, most: int = MOST, moment_s: float = _MOMENT_S) -> None:
         self._database = database
         self._most = most
+        self._moment_s = moment_s
         self._known: OrderedDict[_Board, Places] = OrderedDict()
-        self._wanted: OrderedDict[_Board, None] = OrderedDict()
+        self._wanted: OrderedDict[_Board, _Wish] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
 
-    def of(self, metric: str, job_ids: Sequence[str]) -> Places:
-        """Of the ranked runs, best first; none until they are known."""
+    async def shown(self, read: Callable[[PlacesOf], Awaitable[T]]) -> T:
+        """What `read` makes of the places that are known, once more if those that it lacks come within a moment. It may
+        ask for one board's places, from any thread."""
+        lacked: list[_Board] = []
+
+        def of(metric: str, job_ids: Sequence[str]) -> Places | None:
+            found = self._of(metric, job_ids)
+            if found is None:
+                lacked.append((metric, tuple(job_ids[: self._most])))
+            return found
+
+        try:
+            answer = await read(of)
+        finally:
+            self._catch_up()
+        return await read(self._of) if lacked and await self._soon(lacked[-1]) else answer
+
+    def _of(self, metric: str, job_ids: Sequence[str]) -> Places | None:
+        """Of the ranked runs, best first; None until they are known."""
         board = metric, tuple(job_ids[: self._most])
+        if len(board[1]) < 2:
+            return {}
         known = self._known.get(board)
         if known is None:
-            if len(board[1]) > 1 and len(self._wanted) < _WAITING:
-                self._wanted[board] = None
-            return {}
+            if board not in self._wanted and len(self._wanted) < _WAITING:
+                self._wanted[board] = _Wish()
+            return None
         # Nothing is known of how the last contenders and those behind them compare.
         return {job: (low, len(job_ids) if high == self._most else high) for job, (low, high) in known.items()}
 
-    def catch_up(self) -> None:
+    async def _soon(self, board: _Board) -> bool:
+        """Whether the board's places are known within the moment."""
+        wish = self._wanted.get(board)
+        if wish is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wish.asked_at + self._moment_s - time.monotonic()):
+                    await wish.over.wait()
+        return board in self._known
+
+    def _catch_up(self) -> None:
         """Starts to compute what was asked for and is not known, unless that is under way."""
         if self._wanted and (self._work is None or self._work.done()):
             self._work = asyncio.get_running_loop().create_task(self._compute())
@@ -107,7 +154,7 @@ class BoardPlaces:
                 self._known[board] = {}
                 log.exception("places on a board of %s cannot be computed", board[0])
             finally:
-                del self._wanted[board]
+                self._wanted.pop(board).over.set()
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
 

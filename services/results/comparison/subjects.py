@@ -65,8 +65,8 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
     for subject in subjects:
         job_id = subject
         if subject not in jobs:
-            job_id = found[subject].job_id
-            notes += filter(None, [found[subject].passed_over(subject)])
+            job_id = found[subject].candidate.job_id
+            notes += found[subject].notes(subject)
         meant.setdefault(job_id, []).append(subject)
     if len(meant) < 2:
         raise InvalidRequestError(

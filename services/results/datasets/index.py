@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from services.errors import NotFoundError
 from services.results import paging
 from services.results.database import Connection, first_row
+from services.results.datasets import requests
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """How many jobs are over a dataset, as far as the audit trail tells."""
+
+    live: int = 0
+    finished: int = 0
+
 
 _WHERE = """
     deleted_at IS NULL
@@ -48,6 +59,7 @@ def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: date
     )
     digests = list(dict.fromkeys(bytes.fromhex(shard.digest) for shard in manifest.shards))
     connection.execute("INSERT INTO dataset_shards SELECT $id, unnest($digests::BLOB[])", where | {"digests": digests})
+    requests.note(connection, manifest, now)
 
 
 def mark_deleted(connection: Connection, dataset_id: str, now: datetime) -> None:
@@ -71,14 +83,15 @@ def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHIN
     return dataset_pb2.Dataset.FromString(row[0])
 
 
-def live_jobs(connection: Connection, dataset_id: str) -> int:
-    """Jobs over it that are not finished, as far as the audit trail tells."""
-    row = first_row(
-        connection,
-        "SELECT count(*) FROM jobs WHERE suite = $id AND state < $finished",
-        {"id": dataset_id, "finished": int(job_pb2.Job.STATE_COMPLETED)},
-    )
-    return int(row[0]) if row else 0
+def jobs_over(connection: Connection, dataset_ids: Collection[str]) -> list[Jobs]:
+    """For each dataset, in order."""
+    found = connection.execute(
+        "SELECT suite, count(*) FILTER (state < $finished), count(*) FILTER (state >= $finished) "
+        "FROM jobs WHERE suite IN (SELECT unnest($ids::VARCHAR[])) GROUP BY suite",
+        {"ids": list(dataset_ids), "finished": int(job_pb2.Job.STATE_COMPLETED)},
+    ).fetchall()
+    counted = {suite: Jobs(live, finished) for suite, live, finished in found}
+    return [counted.get(dataset_id, Jobs()) for dataset_id in dataset_ids]
 
 
 def list_datasets(
@@ -109,7 +122,13 @@ def list_datasets(
     ).fetchall()
     found = [dataset_pb2.Dataset.FromString(row) for (row,) in rows]
     page, token = paging.fill_page(found, size, filter_, _key)
-    return pb.ListDatasetsResponse(datasets=page, next_page_token=token, total_size=total[0] if total else 0)
+    jobs = jobs_over(connection, [dataset.dataset_id for dataset in page])
+    return pb.ListDatasetsResponse(
+        datasets=page,
+        next_page_token=token,
+        total_size=total[0] if total else 0,
+        finished_jobs=[one.finished for one in jobs],
+    )
 
 
 def _key(dataset: dataset_pb2.Dataset) -> paging.Key:

@@ -15,6 +15,7 @@ from services.results.database import Connection, Database
 from services.results.datasets import index, names, preview
 from services.results.datasets.collecting import Collector
 from services.results.datasets.deleting import Deletions
+from services.results.datasets.requests import Request, fingerprint
 from services.results.datasets.uploading import Uploads
 from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc
 from touchstone.v1 import dataset_service_pb2 as pb
@@ -49,9 +50,11 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         first = await anext(request_iterator, None)
         if first is None:
             raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
+        rpc.check_request_id(first.request_id)
         asked = names.checked(first.options, rpc.identity())
+        wanted = Request(asked.owner, first.request_id)
         async with self._uploads.place(asked.owner):
-            dataset = await self._uploads.keep(asked, _pieces(first, request_iterator))
+            dataset = await self._uploads.keep(asked, _pieces(first, request_iterator), request=wanted)
         return pb.UploadDatasetResponse(dataset=dataset)
 
     async def CreateHubDataset(self, request: pb.CreateHubDatasetRequest, context: Any) -> pb.CreateHubDatasetResponse:
@@ -59,19 +62,23 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             raise InvalidRequestError("Name the Hub dataset and its split.", "source")
         if request.limit < 0:
             raise InvalidRequestError("limit is a number of rows, or 0 for all.", "limit")
+        rpc.check_request_id(request.request_id)
         asked = names.checked_hub(request.options, request.source, rpc.identity())
-        async with self._uploads.place(asked.owner), read_split(self._bus, request) as split:
-            dataset = await self._uploads.keep(asked, split.pieces, split.source)
+        # The Hub may have other rows by now: what is asked for is what was said, and nothing is read again.
+        wanted = Request(asked.owner, request.request_id, fingerprint(asked, request.source, str(request.limit)))
+        dataset = await self._uploads.made_by(wanted)
+        if dataset is None:
+            async with self._uploads.place(asked.owner), read_split(self._bus, request) as split:
+                dataset = await self._uploads.keep(asked, split.pieces, split.source, wanted)
         return pb.CreateHubDatasetResponse(dataset=dataset)
 
     async def GetDataset(self, request: pb.GetDatasetRequest, context: Any) -> pb.GetDatasetResponse:
         visible = visibility.of_caller(self._reads)
 
         def ask(connection: Connection) -> pb.GetDatasetResponse:
-            return pb.GetDatasetResponse(
-                dataset=index.get(connection, request.dataset_id, visible),
-                live_jobs=index.live_jobs(connection, request.dataset_id),
-            )
+            dataset = index.get(connection, request.dataset_id, visible)
+            (jobs,) = index.jobs_over(connection, [request.dataset_id])
+            return pb.GetDatasetResponse(dataset=dataset, live_jobs=jobs.live, finished_jobs=jobs.finished)
 
         return await self._database.read(ask)
 
@@ -91,11 +98,13 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
                 f"Dataset {dataset.dataset_id} belongs to {dataset.owner}. Its owner or an admin may delete it."
             )
         await self._deletions.delete(dataset.dataset_id)
+        (jobs,) = await self._database.read(lambda c: index.jobs_over(c, [dataset.dataset_id]))
         # It is deleted; so that its room is free for who deleted it for that, its shards are waited for, but not long.
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLEARED_S):
                 await self._collector.collected()
-        return pb.DeleteDatasetResponse()
+        # No job was live: one that is so here has ended a moment ago.
+        return pb.DeleteDatasetResponse(finished_jobs=jobs.live + jobs.finished)
 
     async def _visible(self, dataset_id: str) -> dataset_pb2.Dataset:
         """Raises NotFoundError for a dataset that is not for the caller to see."""

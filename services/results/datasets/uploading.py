@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -16,15 +17,18 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.bus import Datasets
 from services.errors import DeadlineError
 from services.results.database import Database
-from services.results.datasets import child, index
+from services.results.datasets import child, index, requests
 from services.results.datasets.collecting import Collector
 from services.results.datasets.frames import Shard
 from services.results.datasets.holding import Holding, Upload
 from services.results.datasets.limits import UploadLimits
 from services.results.datasets.places import Places
+from services.results.datasets.requests import Request, fingerprint
 from touchstone.v1 import dataset_pb2, suite_pb2
 
 log = logging.getLogger(__name__)
+
+NO_REQUEST = Request()
 
 
 class Uploads:
@@ -39,6 +43,7 @@ class Uploads:
         self._collector = collector
         self._limits = limits
         self._places = Places(limits.at_once, limits.wait_s)
+        self._listing = asyncio.Lock()
 
     def place(self, owner: str) -> AbstractAsyncContextManager[None]:
         """One of the places for uploads. Raises LimitReachedError as `Places.of`."""
@@ -49,11 +54,15 @@ class Uploads:
         asked: dataset_pb2.DatasetOptions,
         pieces: AsyncIterator[bytes],
         source: suite_pb2.DataSource | None = None,
+        request: Request = NO_REQUEST,
     ) -> dataset_pb2.Dataset:
         """Reads and stores a file, whole or not at all; `asked` has a checked name and an owner. Call it in a `place`.
 
-        Raises what `child.read` raises, DeadlineError when it takes too long as a whole, LimitReachedError when the
-        store is full, UnavailableError without NATS.
+        What `request` has made before is given instead. One that does not say what it asks for asks for the options and
+        the rows: the file is read to know them.
+
+        Raises ConflictError for a request that has made another dataset, what `child.read` raises, DeadlineError when
+        it takes too long as a whole, LimitReachedError when the store is full, UnavailableError without NATS.
         """
         began = time.monotonic()
         dataset_id = f"ds_{uuid.uuid4().hex}"
@@ -62,10 +71,16 @@ class Uploads:
             with self._holding.upload() as held:
                 manifest = await self._in_time(self._stored(asked, pieces, held))
                 _complete(manifest.dataset, dataset_id, asked, source)
-                await self._store.put_manifest(manifest)
-                now = datetime.now(UTC).replace(tzinfo=None)
-                await self._database.write(partial(index.add, manifest=manifest, now=now))
-                kept = True
+                if not request.asked:
+                    request = replace(request, asked=fingerprint(asked, manifest.dataset.digest))
+                # The same request may have come again while its first file was read.
+                async with self._listing:
+                    if (made := await self.made_by(request)) is not None:
+                        return made
+                    manifest.request_id, manifest.asked = request.request_id, request.asked
+                    await self._store.put_manifest(manifest)
+                    await self._database.write(partial(index.add, manifest=manifest, now=_now()))
+                    kept = True
         finally:
             if not kept:
                 self._collector.give_up(dataset_id)
@@ -79,6 +94,11 @@ class Uploads:
             time.monotonic() - began,
         )
         return dataset
+
+    async def made_by(self, request: Request) -> dataset_pb2.Dataset | None:
+        """The dataset that a request has made before. Raises ConflictError where its id has made another one."""
+        made = await self._database.read(partial(requests.find, request=request, now=_now()))
+        return None if made is None or self._collector.gives_up(made.dataset_id) else made
 
     async def _in_time(self, stored: Awaitable[dataset_pb2.DatasetManifest]) -> dataset_pb2.DatasetManifest:
         """A client that sends a byte now and then would keep its place for ever."""
@@ -107,6 +127,11 @@ class Uploads:
                 else:
                     manifest.dataset.CopyFrom(part)
         return manifest
+
+
+def _now() -> datetime:
+    """UTC without a zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def _complete(

@@ -49,8 +49,8 @@ class _Answer:
     reference: str
     finish_reason: str
     latency_ms: float
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int | None
+    output_tokens: int | None
     reasoning_tokens: int
     cost_usd: float | None
     error: str
@@ -127,22 +127,26 @@ def _body(run: _Run, answer: _Answer, key: str) -> Value:
     message: dict[str, Value] = {"role": "assistant", "content": answer.response}
     if answer.reasoning:
         message["reasoning"] = answer.reasoning
-    usage: dict[str, Value] = {
-        "prompt_tokens": answer.input_tokens,
-        "completion_tokens": answer.output_tokens,
-        "total_tokens": answer.input_tokens + answer.output_tokens,
-    }
-    if answer.reasoning_tokens:
-        usage["completion_tokens_details"] = {"reasoning_tokens": answer.reasoning_tokens}
     body: dict[str, Value] = {
         "id": f"chatcmpl-{key[:32]}",
         "object": "chat.completion",
         "created": run.job.created_at.seconds,
         "model": answer.served_model or run.job.spec.model,
         "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason or "stop"}],
-        "usage": usage,
+        "usage": _usage(answer),
     }
     return body | ({"note": answer.error} if answer.error else {})
+
+
+def _usage(answer: _Answer) -> Value:
+    """null where the provider does not tell it whole: OpenAI's clients take no count that is none."""
+    read, written = answer.input_tokens, answer.output_tokens
+    if read is None or written is None:
+        return None
+    usage: dict[str, Value] = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    if answer.reasoning_tokens:
+        usage["completion_tokens_details"] = {"reasoning_tokens": answer.reasoning_tokens}
+    return usage
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

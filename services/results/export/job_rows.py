@@ -95,6 +95,16 @@ def _score(field: str) -> Column[Run]:
     return Column("score" if field == "mean" else f"score_{field}", Kind.NUMBER, read)
 
 
+def _tokens(side: str) -> Column[Run]:
+    """Empty, too, where no answer tells them."""
+
+    def read(result: metric_pb2.JobResult) -> Value:
+        tokens, untold = getattr(result, f"{side}_tokens"), getattr(result, f"{side}_untold")
+        return None if untold and not tokens else tokens
+
+    return _measured(f"{side}_tokens", Kind.WHOLE, read)
+
+
 def _averages(run: Run) -> Value:
     """By metric, over the tasks that have it."""
     return {
@@ -112,10 +122,9 @@ COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     _whole("items", lambda job: sum(plan.items for plan in job.plan)),
     _whole("published_items", lambda job: job.published_items),
     *(_measured(name, Kind.WHOLE, attrgetter(f"outcomes.{name}")) for name in OUTCOMES),
-    *(
-        _measured(name, Kind.WHOLE, attrgetter(name))
-        for name in ("items_reused", "input_tokens", "output_tokens", "reasoning_tokens")
-    ),
+    _measured("items_reused", Kind.WHOLE, attrgetter("items_reused")),
+    *map(_tokens, ("input", "output")),
+    *(_measured(name, Kind.WHOLE, attrgetter(name)) for name in ("reasoning_tokens", "input_untold", "output_untold")),
     _measured("cost_usd", Kind.NUMBER, lambda result: number(result, "cost_usd")),
     *(
         _measured(name, Kind.NUMBER, attrgetter(name))

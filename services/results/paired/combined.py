@@ -6,30 +6,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.random import default_rng
 
-from services.results.paired.contributions import Contributions
 from services.results.paired.difference import Difference, Terms
+from services.results.paired.exchange import Part
+from services.results.paired.exchange_p import exchange_p
 from services.results.paired.moments import Spread
-from services.results.paired.sign_flip import sign_flip_p
 from services.results.statistics import Floats
 
 
-def tested(parts: Sequence[Contributions], weights: Sequence[float], test: str) -> list[Difference]:
+def tested(parts: Sequence[Part], test: str, terms: Terms, seed: Sequence[int]) -> list[Difference]:
     """The weighted sums, one per pair, tested by exchanging the two models within random rows of all parts.
 
     A part that is undefined counts as 0; alone it leaves the difference undefined.
     """
-    values = np.sum([weight * part.values for part, weight in zip(parts, weights, strict=True)], axis=0)
-    rows = np.concatenate([weight * part.exchanged for part, weight in zip(parts, weights, strict=True)])
-    counts = np.concatenate([part.counts for part in parts])
-    n = sum(part.n for part in parts)
+    values = np.sum([part.weight * part.added.values for part in parts], axis=0)
+    draws = terms.draws(len(values))
+    n = sum(part.added.n for part in parts)
     found = []
     for place, value in enumerate(values.tolist()):
-        reason = "; ".join(sorted({part.reasons[place] for part in parts} - {""}))
+        reason = "; ".join(sorted({part.added.reasons[place] for part in parts} - {""}))
         if reason and len(parts) == 1:
             found.append(Difference(None, n, undefined_reason=reason))
         else:
-            p = sign_flip_p(rows[:, place], counts)
+            # The same stream for every pair: none hangs on which others are compared.
+            p = exchange_p([part.exchanges[place] for part in parts], value, draws, default_rng(seed))
             found.append(Difference(value, n, p=p, test=test, undefined_reason=reason))
     return found
 

@@ -1,4 +1,4 @@
-"""What every row adds to a metric's difference: the way to variances and tests without draws. Pure.
+"""What every row adds to a metric's difference: the way to variances without draws. Pure.
 
 A mean's rows add their own differences. The other metrics are smooth functions of counts or moments, so that a row
 adds, to first order, the function's derivative (the delta method).
@@ -25,15 +25,13 @@ ScoreMetric = Means | Table | ClusteredTable | Correlation
 class Contributions:
     """Of models, or of pairs of them, with one column each.
 
-    `values` (columns,) are the metric's values or differences. What the rows add up to: `rows` (rows, columns) for the
-    models as they are, `exchanged` for models that are alike; the latter turns into its opposite when the two models
-    are exchanged within a row. A row stands for `counts` (rows,) alike. `n` counts what the metric is taken over, items
-    or groups. `reasons` say why a value is undefined, and taken as 0; "" where it is defined.
+    `values` (columns,) are the metric's values or differences, `rows` (rows, columns) what the rows add up to. A row
+    stands for `counts` (rows,) alike. `n` counts what the metric is taken over, items or groups. `reasons` say why a
+    value is undefined, and taken as 0; "" where it is defined.
     """
 
     values: Floats
     rows: Floats
-    exchanged: Floats
     counts: Floats
     n: int
     reasons: tuple[str, ...]
@@ -48,26 +46,25 @@ def of_pairs(metric: ScoreMetric, counts: Floats, pairs: Pairs) -> Contributions
     """A − B of each pair."""
     a, b = sides(pairs)
     single = of_models(metric, counts)
-    rows = single.rows[:, a] - single.rows[:, b]
-    exchanged = grid_of(metric, counts).exchanged(a, b) if isinstance(metric, Table | ClusteredTable) else rows
     reasons = tuple("; ".join(sorted({single.reasons[i], single.reasons[j]} - {""})) for i, j in pairs)
-    return Contributions(single.values[a] - single.values[b], rows, exchanged, counts, single.n, reasons)
+    rows = single.rows[:, a] - single.rows[:, b]
+    return Contributions(single.values[a] - single.values[b], rows, counts, single.n, reasons)
 
 
-def of_models(metric: ScoreMetric, counts: Floats) -> Contributions:
-    """Of each model by itself; `exchanged` as if all were alike."""
+def of_models(metric: ScoreMetric, counts: Floats, *, alike: bool = False) -> Contributions:
+    """Of each model by itself; `alike`: what rows would add to the metric of the mean of all tables."""
     if isinstance(metric, Means):
         units = float(metric.sizes @ counts)
         rows = metric.sums / units if units else np.zeros_like(metric.sums)
         reasons = ("" if units else "no items",) * metric.models
-        return Contributions(counts @ rows, rows, rows, counts, round(units), reasons)
+        return Contributions(counts @ rows, rows, counts, round(units), reasons)
     if isinstance(metric, Correlation):
         values, rows, reasons = correlation_moves.of_columns(metric, len(counts))
-        return Contributions(values, rows, rows, counts, len(counts), reasons)
+        return Contributions(values, rows, counts, len(counts), reasons)
     grid = grid_of(metric, counts)
     n = round(float(grid.totals[0].sum()))
     reasons = ("" if n else "no items",) * metric.models
-    return Contributions(grid.values, grid.moves(), grid.moves(pooled=True), counts, n, reasons)
+    return Contributions(grid.values, grid.moves(pooled=alike), counts, n, reasons)
 
 
 def mean(parts: Sequence[Contributions]) -> Contributions:
@@ -79,7 +76,6 @@ def mean(parts: Sequence[Contributions]) -> Contributions:
         parts[0],
         values=np.mean([part.values for part in parts], axis=0),
         rows=np.mean([part.rows for part in parts], axis=0),
-        exchanged=np.mean([part.exchanged for part in parts], axis=0),
         reasons=tuple("; ".join(sorted({*each} - {""})) for each in reasons),
     )
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 Pair = tuple[int, int]
 """Two models by their places: a − b is asked for."""
 Pairs = Sequence[Pair]
+_DRAWS = 100_000
+"""Resamples of all pairs together; each pair gets at least `_FEWEST`."""
+_FEWEST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,10 @@ class Terms:
     margin: float = 0.01
     seed: int = 0
     resamples: int = 10_000
+
+    def draws(self, pairs: int) -> int:
+        """Resamples of each of so many pairs."""
+        return min(self.resamples, max(_FEWEST, _DRAWS // max(pairs, 1)))
 
 
 @dataclass(frozen=True, slots=True)

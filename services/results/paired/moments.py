@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.results.paired.contributions import Contributions
 from services.results.paired.distributions import student_quantile, student_tail
+from services.results.paired.exchange import Part
 from services.results.statistics import Floats
 
 POWER = 0.8
@@ -56,25 +56,23 @@ class Spread:
         return p
 
 
-def spread(parts: Sequence[Contributions], weights: Sequence[float]) -> Spread | None:
+def spread(parts: Sequence[Part]) -> Spread | None:
     """Of the weighted sum of independent differences. None when no part has two units."""
-    pairs = len(parts[0].values)
+    pairs = len(parts[0].exchanges)
     variance, squares = np.zeros(pairs), np.zeros(pairs)
     differing, units, range_ = np.zeros(pairs), 0.0, 0.0
-    for part, weight in zip(parts, weights, strict=True):
-        n = part.units
+    for part in parts:
+        n = part.added.units
         if n < 2:
             continue
-        rows = weight * part.rows
-        mean = part.counts @ rows / n
-        own = part.counts @ (rows - mean) ** 2 * (n / (n - 1))
-        sizes = np.abs(part.exchanged)
-        found = part.counts @ (sizes > _NO_SPREAD * sizes.max(axis=0))
+        rows = part.weight * part.added.rows
+        mean = part.added.counts @ rows / n
+        own = part.added.counts @ (rows - mean) ** 2 * (n / (n - 1))
         variance += own
         squares += own**2 / (n - 1)
-        differing += found
+        differing += [each.differing for each in part.exchanges]
         units += n
-        range_ += weight**2 / n
+        range_ += part.weight**2 / n
     if not units:
         return None
     plain = np.sqrt(variance)

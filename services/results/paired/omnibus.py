@@ -23,7 +23,7 @@ def task_omnibus(task: TaskRows, metric: str, models: Sequence[int]) -> Omnibus 
     each = task.metrics[metric]
     if isinstance(each, Cost):
         return None
-    part = contributions.of_models(each, task.counts)
+    part = contributions.of_models(each, task.counts, alike=True)
     return _omnibus([part], [1.0], models, COCHRAN if is_binary(each) else SCORES)
 
 
@@ -33,7 +33,7 @@ def suite_omnibus(groups: Groups, models: Sequence[int], metric: str = "") -> Om
     if len(tasks) == 1 and len(names := tasks[0].names(metric)) == 1:
         return task_omnibus(tasks[0], names[0], models)
     parts = [
-        contributions.mean([contributions.of_models(each, task.counts) for each in counted(task, metric)])
+        contributions.mean([contributions.of_models(each, task.counts, alike=True) for each in counted(task, metric)])
         for task in tasks
     ]
     return _omnibus(parts, weights, models, SCORES)
@@ -53,7 +53,7 @@ def _omnibus(
     values = np.sum([weight * part.values[chosen] for part, weight in zip(parts, weights, strict=True)], axis=0)
     within = 0.0
     for part, weight in zip(parts, weights, strict=True):
-        rows = weight * part.exchanged[:, chosen]
+        rows = weight * part.rows[:, chosen]
         within += float(part.counts @ ((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
     if within <= _NO_SPREAD:
         return None

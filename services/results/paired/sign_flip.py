@@ -13,9 +13,9 @@ import numpy as np
 from services.results.paired.distributions import binomial_tail, normal_tail
 from services.results.statistics import Floats
 
-_SAME = 1e-9
+SAME = 1e-9
 """Sizes that differ by this part of the largest are one."""
-_ATOMS = 100_000
+ATOMS = 100_000
 """Outcomes that are enumerated at most."""
 _LATTICE = 1 << 16
 """Points of a lattice that is summed at most."""
@@ -26,17 +26,17 @@ _FOURIER_FLOOR = 1e-11
 
 def sign_flip_p(differences: Floats, counts: Floats) -> float:
     """Two-sided p of `differences` of rows that each occur `counts` times (whole numbers)."""
-    sizes, times = _distinct(np.abs(differences), counts)
+    sizes, times = distinct(np.abs(differences), counts)
     observed = abs(float(differences @ counts))
-    if len(sizes) == 0 or observed <= _SAME * sizes[-1]:
+    if len(sizes) == 0 or observed <= SAME * sizes[-1]:
         return 1.0
     if len(sizes) == 1:
         flips = float(times[0])
         least = math.floor((flips - observed / sizes[0]) / 2 + 0.25)
         return min(1.0, 2 * float(binomial_tail(least, flips)))
     # The observed sum itself counts, whatever its last digit.
-    reached = observed - _SAME * sizes[-1]
-    if np.sum(np.log(times + 1)) <= math.log(_ATOMS):
+    reached = observed - SAME * sizes[-1]
+    if np.sum(np.log(times + 1)) <= math.log(ATOMS):
         return _enumerated(sizes, times, reached)
     unit = _unit(sizes, times)
     if unit:
@@ -46,23 +46,30 @@ def sign_flip_p(differences: Floats, counts: Floats) -> float:
     return _saddlepoint(sizes, times, observed)
 
 
-def _distinct(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
+def distinct(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
     """Sizes above 0 in increasing order, and how often each occurs."""
-    keep = (counts > 0) & (sizes > _SAME * sizes.max(initial=0.0))
+    keep = (counts > 0) & (sizes > SAME * sizes.max(initial=0.0))
     order = np.argsort(sizes[keep], kind="stable")
     sizes, counts = sizes[keep][order], counts[keep][order]
     if len(sizes) == 0:
         return sizes, counts
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(sizes) > _SAME * sizes[-1]]))
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(sizes) > SAME * sizes[-1]]))
     return sizes[starts], np.add.reduceat(counts, starts)
+
+
+def outcomes(flips: float) -> tuple[Floats, Floats]:
+    """How many more heads than tails so many flips may have, and the chances of that."""
+    tails = np.arange(round(flips) + 1, dtype=float)
+    least = np.minimum(tails, tails[::-1])
+    # From the thin end on both sides, where nothing cancels.
+    return flips - 2 * tails, binomial_tail(least, flips) - binomial_tail(least - 1, flips)
 
 
 def _enumerated(sizes: Floats, times: Floats, reached: float) -> float:
     sums, chances = np.zeros(1), np.ones(1)
     for size, flips in zip(sizes, times, strict=True):
-        heads = np.arange(round(flips) + 1)
-        share = np.diff(np.concatenate([[0.0], binomial_tail(heads, flips)]))
-        sums = np.add.outer(sums, size * (2 * heads - flips)).ravel()
+        leads, share = outcomes(flips)
+        sums = np.add.outer(sums, size * leads).ravel()
         chances = np.multiply.outer(chances, share).ravel()
     return min(1.0, float(chances[np.abs(sums) >= reached].sum()))
 
@@ -96,7 +103,7 @@ def _saddlepoint(sizes: Floats, times: Floats, observed: float) -> float:
     Source: Lugannani and Rice, Advances in Applied Probability 12 (1980) 475, for K(s) = Σ log cosh(a s).
     """
     most = float(sizes @ times)
-    if observed >= most * (1 - _SAME):
+    if observed >= most * (1 - SAME):
         return float(2 * 0.5 ** times.sum())
     scale = math.sqrt(float(sizes**2 @ times))
     sizes, target = sizes / scale, observed / scale

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from zlib import crc32
 
 import numpy as np
 
-from services.results.paired import combined, contributions
-from services.results.paired.contributions import Contributions
+from services.results.paired import combined
+from services.results.paired.contributions import ScoreMetric
 from services.results.paired.difference import Difference, Pairs, Terms
+from services.results.paired.exchange import Part, part_of
 from services.results.paired.moments import spread
 from services.results.paired.rows import Cost, Means, TaskRows, is_binary
 from services.results.paired.task_differences import binary_differences, limit_of, pair_counts, task_differences
@@ -28,13 +30,14 @@ def suite_differences(groups: Groups, pairs: Pairs, terms: Terms, metric: str = 
     if len(tasks) == 1 and len(names := tasks[0].names(metric)) == 1:
         alone = replace(tasks[0], metrics={names[0]: tasks[0].metrics[names[0]]})
         return task_differences([alone], pairs, terms)[0][names[0]]
+    metrics = [counted(task, metric) for task in tasks]
     parts = [
-        contributions.mean([contributions.of_pairs(each, task.counts, pairs) for each in counted(task, metric)])
-        for task in tasks
+        part_of(found, task.counts, pairs, weight) for found, task, weight in zip(metrics, tasks, weights, strict=True)
     ]
-    limits = [float(np.mean([limit_of(each) for each in counted(task, metric)])) for task in tasks]
-    limit = float(np.dot(weights, limits))
-    return _combined(parts, weights, "stratified permutation", terms, limit, pairs)
+    limit = sum(
+        part.weight * float(np.mean([*map(limit_of, found)])) for part, found in zip(parts, metrics, strict=True)
+    )
+    return _combined(parts, "stratified permutation", terms, limit, len(pairs), metric)
 
 
 def pooled_differences(
@@ -46,10 +49,13 @@ def pooled_differences(
     if means and all(map(is_binary, means)):
         n, only_a, only_b = np.sum([pair_counts(m, c, pairs) for m, c in zip(means, counts, strict=True)], axis=0)
         return binary_differences([(n, only_a, only_b)], terms)[0]
-    parts = [contributions.of_pairs(m, c, pairs) for m, c in zip(means, counts, strict=True)]
-    parts = [part for part in parts if part.n]
-    total = sum(part.n for part in parts)
-    return _combined(parts, [part.n / total for part in parts], "clustered permutation", terms, 1.0, pairs)
+    units = [float(each.sizes @ count) for each, count in zip(means, counts, strict=True)]
+    parts = [
+        part_of([each], count, pairs, own / sum(units))
+        for each, count, own in zip(means, counts, units, strict=True)
+        if own
+    ]
+    return _combined(parts, "clustered permutation", terms, 1.0, len(pairs), metric)
 
 
 def chosen_tasks(groups: Groups, metric: str) -> tuple[list[TaskRows], list[float]]:
@@ -60,7 +66,7 @@ def chosen_tasks(groups: Groups, metric: str) -> tuple[list[TaskRows], list[floa
     return [task for group in having for task in group], weights
 
 
-def counted(task: TaskRows, metric: str) -> list[contributions.ScoreMetric]:
+def counted(task: TaskRows, metric: str) -> list[ScoreMetric]:
     """The metrics of a task that an average takes. Raises ValueError without any."""
     found = [each for name in task.names(metric) if not isinstance(each := task.metrics[name], Cost)]
     if not found:
@@ -69,9 +75,9 @@ def counted(task: TaskRows, metric: str) -> list[contributions.ScoreMetric]:
 
 
 def _combined(
-    parts: Sequence[Contributions], weights: Sequence[float], test: str, terms: Terms, limit: float, pairs: Pairs
+    parts: Sequence[Part], test: str, terms: Terms, limit: float, pairs: int, metric: str
 ) -> list[Difference]:
-    if not parts or not all(part.n for part in parts):
-        return [Difference(None, 0, undefined_reason="no items")] * len(pairs)
-    found = combined.tested(parts, weights, test)
-    return combined.with_spread(found, spread(parts, weights), terms, limit)
+    if not parts or not all(part.added.n for part in parts):
+        return [Difference(None, 0, undefined_reason="no items")] * pairs
+    found = combined.tested(parts, test, terms, (terms.seed, crc32(metric.encode())))
+    return combined.with_spread(found, spread(parts), terms, limit)

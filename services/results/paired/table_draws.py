@@ -16,9 +16,6 @@ from services.results.statistics import Floats, Ints
 _PRIOR = 0.5
 _CHUNK = 2_000_000
 """Numbers held at once, in each of a few arrays."""
-_DRAWS = 100_000
-"""Resamples of all pairs of a metric together; each pair gets at least `_FEWEST`."""
-_FEWEST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +42,12 @@ def posterior_stderrs(metric: Table, counts: Floats, pairs: Pairs, resamples: in
     """Standard deviations of the differences of all pairs in their posterior; 0 where all answers are the same."""
     grid = grid_of(metric, counts)
     assert grid.places is not None
-    each = min(resamples, max(_FEWEST, _DRAWS // max(len(pairs), 1)))
     # The same stream for every pair: none hangs on which others are compared.
     return np.array(
         [
-            posterior_stderr(grid, joint_cells(grid.places, counts, pair, len(grid.cells)), each, default_rng(seed))
+            posterior_stderr(
+                grid, joint_cells(grid.places, counts, pair, len(grid.cells)), resamples, default_rng(seed)
+            )
             for pair in pairs
         ]
     )

@@ -9,10 +9,11 @@ import numpy as np
 
 from services.results.paired.rows import ClusteredTable, Table
 from services.results.resampling import shares_metric
-from services.results.statistics import Cell, Floats, Ints, table_metric
+from services.results.statistics import BINARY_F1, Cell, Floats, Ints, said_positive, table_metric
 
 _STEP = 1e-4
 """Relative step of a derivative; the error is its square."""
+_ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,32 @@ class Grid:
         )
         return np.array([self._gathered(model, row) for model, row in enumerate(slopes)]).T
 
-    def exchanged(self, a: Ints, b: Ints) -> Floats:
-        """What every row adds to the difference of each pair (rows, pairs) when both models are alike.
+    def told_apart(self, a: int, b: int) -> Floats:
+        """Numbers (rows, some) that say how two models' answers differ: 0 where they do not, the opposite for B, A."""
+        if self.places is None:
+            return self.moved(a, b)
+        one, other = self._kinds[self.places[:, a]], self._kinds[self.places[:, b]]
+        code = np.minimum(one, other) * (len(self.cells) + 4) + np.maximum(one, other) + 1
+        found: Floats = (np.sign(one - other) * code).astype(float)[:, None]
+        return found
 
-        The derivative is taken at the mean of the two tables: exchanging the models within any rows leaves it as it
-        is, and twice the way to either table is exact up to the third order.
-        """
-        slopes = self._slopes((self.totals[a] + self.totals[b]) / 2)
+    def moved(self, a: int, b: int, rows: Ints | slice = _ALL) -> Floats:
+        """The cells of A's answers less those of B's (rows, cells)."""
+        if self.places is None:
+            assert self.shares is not None
+            return np.subtract(self.shares[a, rows], self.shares[b, rows])
+        cells = np.eye(len(self.cells))
+        return np.subtract(cells[self.places[rows, a]], cells[self.places[rows, b]])
+
+    @cached_property
+    def _kinds(self) -> Ints:
+        """Numbers of the cells, the same where the metric does not tell them apart."""
+        if self.name not in BINARY_F1:
+            return np.arange(len(self.cells))
         return np.array(
-            [
-                self._gathered(first, row) - self._gathered(second, row)
-                for first, second, row in zip(a, b, slopes, strict=True)
-            ]
-        ).T
+            [2 * (cell.reference == self.positive) + said_positive(cell, self.positive) for cell in self.cells],
+            dtype=np.int64,
+        )
 
     def _gathered(self, model: int, weights: Floats) -> Floats:
         """Weights of the cells that a model's rows lie in."""

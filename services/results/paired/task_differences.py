@@ -9,8 +9,9 @@ import numpy as np
 
 from services.results import statistics
 from services.results.paired import binary, combined, cost_draws
-from services.results.paired.contributions import ScoreMetric, of_pairs, sides
+from services.results.paired.contributions import ScoreMetric, sides
 from services.results.paired.difference import Difference, Pairs, Terms
+from services.results.paired.exchange import part_of
 from services.results.paired.moments import spread
 from services.results.paired.rows import ClusteredTable, Correlation, Cost, Means, Metric, Table, TaskRows, is_binary
 from services.results.paired.table_draws import posterior_stderrs
@@ -58,13 +59,14 @@ def limit_of(metric: Metric) -> float:
 
 
 def _others(task: TaskRows, name: str, metric: ScoreMetric, pairs: Pairs, terms: Terms) -> list[Difference]:
-    part = of_pairs(metric, task.counts, pairs)
-    known = spread([part], [1.0])
+    parts = [part_of([metric], task.counts, pairs)]
+    known = spread(parts)
+    seed = (terms.seed, crc32(f"{task.task}/{name}".encode()))
     if isinstance(metric, Table) and known is not None:
-        seed = (terms.seed, crc32(f"{task.task}/{name}".encode()))
-        known = known.replaced(posterior_stderrs(metric, task.counts, pairs, terms.resamples, seed))
+        known = known.replaced(posterior_stderrs(metric, task.counts, pairs, terms.draws(len(pairs)), seed))
     words = "clustered permutation" if task.clustered else "permutation"
-    return combined.with_spread(combined.tested([part], [1.0], words), known, terms, limit_of(metric))
+    found = combined.tested(parts, words, terms, seed)
+    return combined.with_spread(found, known, terms, limit_of(metric))
 
 
 def binary_differences(tables: Sequence[PairCounts], terms: Terms) -> list[list[Difference]]:

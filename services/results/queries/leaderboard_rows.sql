@@ -1,4 +1,5 @@
--- The run that stands for each configuration on an item set, with the metric asked for, beside the run before.
+-- The run that stands for each configuration on an item set, with the metric asked for, beside the run before; and those
+-- that cannot stand for theirs, as they are incomplete or invalid (`newest` 0).
 WITH runs AS ({runs}),
 counted AS (
     SELECT configuration, sum(runs)::INTEGER AS run_count
@@ -14,7 +15,8 @@ SELECT
     c.baseline,
     c.completed_at,
     c.not_ranked_reason,
-    counted.run_count,
+    c.newest,
+    coalesce(counted.run_count, 0),
     c.tasks,
     p.job_id,
     p.mean,
@@ -22,10 +24,10 @@ SELECT
     coalesce(alias, ''),
     {metric}
 FROM runs c
-JOIN counted USING (configuration)
-LEFT JOIN runs p ON p.newest = 2 AND p.item_set = c.item_set AND p.configuration = c.configuration AND p.metric = c.metric
+LEFT JOIN counted USING (configuration)
+LEFT JOIN runs p ON c.newest = 1 AND p.newest = 2 AND p.item_set = c.item_set AND p.configuration = c.configuration AND p.metric = c.metric
 LEFT JOIN configuration_names names ON names.configuration = c.configuration
-WHERE c.newest = 1
+WHERE c.newest <= 1
   AND c.item_set = $item_set
   AND c.metric = $metric
   AND ($endpoint = '' OR c.endpoint = $endpoint)

@@ -3,8 +3,8 @@
 SELECT
     task,
     item,
-    avg(input_tokens) AS input_tokens,
-    avg(output_tokens) AS output_tokens,
+    CASE WHEN count(input_tokens) = count(*) THEN avg(input_tokens) END AS input_tokens,
+    CASE WHEN count(output_tokens) = count(*) THEN avg(output_tokens) END AS output_tokens,
     CASE WHEN count(cost_usd) = count(*) THEN avg(cost_usd) END AS cost_usd,
     avg(latency_ms) / 1000 AS seconds,
     avg(calls) AS calls,

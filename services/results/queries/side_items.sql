@@ -5,6 +5,7 @@ SELECT
     item,
     repeat,
     {key},
+    "group" AS passage,
     outcome <> 6 AS final,
     coalesce(outcome = 1 AND correct >= 0.5, false) AS is_right,
     outcome <> 6 AND correct IS NOT NULL AND NOT (outcome = 1 AND correct >= 0.5) AS is_wrong,

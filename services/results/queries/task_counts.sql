@@ -1,6 +1,7 @@
 -- Items by task and outcome, with what they used. Answers taken from the store cost nothing here; `unpriced` counts
 -- answers that were called and whose price is not known. `first_gain` is how many more would be right had the first
 -- “answer: …” of each response counted and not the last; the statistic is stored only where that makes a difference.
+-- `input_untold` and `output_untold` count answers whose provider does not tell such tokens.
 -- `scored` have statistics; rows without a reference have none, whatever became of them.
 SELECT
     task,
@@ -9,8 +10,10 @@ SELECT
     count(*) FILTER (outcome <> 6 AND (coalesce(correct, value, target) IS NOT NULL OR other_statistics IS NOT NULL)) AS scored,
     count(*) FILTER (outcome = 6 AND reference = '') AS errors_without_reference,
     count(*) FILTER (outcome = 1 AND correct >= 0.5) AS correct,
-    sum(input_tokens)::BIGINT AS input_tokens,
-    sum(output_tokens)::BIGINT AS output_tokens,
+    coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens,
+    coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens,
+    count(*) FILTER (outcome <> 6 AND input_tokens IS NULL) AS input_untold,
+    count(*) FILTER (outcome <> 6 AND output_tokens IS NULL) AS output_untold,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
     count(*) FILTER (reused) AS reused,
     fsum(cost_usd) FILTER (NOT reused) AS cost_usd,

@@ -14,6 +14,8 @@ from services.results.database import Connection, query
 from services.results.item_conditions import condition
 from services.results.item_scores import Score, score_of
 from services.results.side_by_side import agreement
+from services.results.side_by_side.mean_scores import mean_scores
+from services.results.statistics import Estimate
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
 
@@ -22,15 +24,16 @@ from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
 class Matched:
     """A row for each row that some job has, with the columns of `rows`: task, item, repeat and name, by which they are
     in order and apart; agree, all_final, right_in and wrong_in, where bit n is the n-th job; fits, for query and
-    conditions; and of the n-th job place_n, score_n, latency_n, input_n, output_n and cost_n, the place being the
-    number of the row in `items`, NULL without one.
+    conditions; and of the n-th job place_n, passage_n, score_n, latency_n, input_n, output_n and cost_n, the place
+    being the number of the row in `items`, NULL without one.
 
-    `scores` are what items count, by job; `common` tells whether all jobs have some row.
+    `scores` are what items count, by job, and `means` their means; `common` tells whether all jobs have some row.
     """
 
     rows: pa.Table
     by_custom_id: bool
     scores: Sequence[Score]
+    means: Sequence[Estimate]
     common: bool
 
     def name_of(self, item: StoredItem) -> str:
@@ -77,11 +80,13 @@ def match(connection: Connection, request: ListSideBySideRequest, jobs: Sequence
     text = f"WITH {', '.join(parts)} SELECT {', '.join(columns)} FROM {joined}"
     rows = connection.sql(text, params=parameters).to_arrow_table()
     everywhere = reduce(pc.and_, (pc.is_valid(rows[f"place_{number}"]) for number in numbers))
-    return Matched(rows, by_custom_id, scores, bool(pc.any(everywhere).as_py()))
+    means = mean_scores(connection, rows, jobs)
+    return Matched(rows, by_custom_id, scores, means, bool(pc.any(everywhere).as_py()))
 
 
 _OF_JOB = {
     "place": "place",
+    "passage": "passage",
     "score": "score",
     "latency": "latency_ms",
     "input": "input_tokens",

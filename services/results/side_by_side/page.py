@@ -10,12 +10,16 @@ from services.results.database import Connection, query
 from services.results.side_by_side import filters
 from services.results.side_by_side.matching import Matched
 from services.results.side_by_side.word_diff import word_diff
+from services.results.statistics import Estimate
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 _KEY = ("task", "item", "repeat", "name")
 _COUNTS = ("all", "final", "agree", "all_right", "all_wrong", "chosen")
-_FIGURES = ("score", "only_right", "only_wrong", "latency", "input", "output", "cost", "unpriced")
+_FIGURES = (
+    *("only_right", "only_wrong", "latency", "input", "output", "input_untold", "output_untold"),
+    *("cost", "unpriced"),
+)
 """Of each job, as `_figures` selects them."""
 
 _Row = tuple[paging.Key, pb.SideBySideRow]
@@ -69,8 +73,8 @@ class Page:
             count_all_right=counts["all_right"],
             count_all_wrong=counts["all_wrong"],
             runs=[
-                _run(job, counts["final"], figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
-                for number, job in enumerate(self._jobs)
+                _run(job, counts["final"], mean, figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
+                for number, (job, mean) in enumerate(zip(self._jobs, matched.means, strict=True))
             ],
         )
 
@@ -111,27 +115,32 @@ class Page:
 
 def _figures(number: int, jobs: int) -> str:
     return f"""
-        avg(score_{number}) FILTER (all_final),
         count(*) FILTER ({filters.only_right(number)}),
         count(*) FILTER ({filters.only_wrong(number, jobs)}),
         avg(latency_{number}) FILTER (all_final),
         sum(input_{number}) FILTER (all_final)::BIGINT,
         sum(output_{number}) FILTER (all_final)::BIGINT,
+        count(*) FILTER (all_final AND input_{number} IS NULL),
+        count(*) FILTER (all_final AND output_{number} IS NULL),
         fsum(cost_{number}) FILTER (all_final),
         count(*) FILTER (all_final AND cost_{number} IS NULL)"""
 
 
-def _run(job: job_pb2.Job, rows: int, values: Sequence[Any]) -> pb.SideBySideRun:
+def _run(job: job_pb2.Job, rows: int, mean: Estimate, values: Sequence[Any]) -> pb.SideBySideRun:
     figures = dict(zip(_FIGURES, values, strict=True))
     return pb.SideBySideRun(
         job=job,
         rows=rows,
-        mean_score=figures["score"],
+        mean_score=mean.value,
+        score_ci95_low=mean.low,
+        score_ci95_high=mean.high,
         only_right=figures["only_right"],
         only_wrong=figures["only_wrong"],
         mean_latency_ms=figures["latency"] or 0.0,
         input_tokens=figures["input"] or 0,
         output_tokens=figures["output"] or 0,
+        input_untold=figures["input_untold"],
+        output_untold=figures["output_untold"],
         cost_usd=None if figures["unpriced"] else figures["cost"],
     )
 

@@ -53,6 +53,10 @@ class Fakes:
     def requests(self, method: str) -> list[Any]:
         return [request for name, request in self.heard if name.endswith(method)]
 
+    def specs(self) -> list[job_pb2.JobSpec]:
+        """Of the jobs that were asked for together."""
+        return [spec for request in self.requests("CreateJobs") for spec in request.specs]
+
     def answer(self, name: str, request: Any, context: Any) -> Any:
         self.heard.append((name, request))
         self.metadata.append(dict(context.invocation_metadata()))

@@ -53,7 +53,13 @@ def pair(fakes: Fakes) -> Fakes:
     )  # fmt: skip
     runs = [
         results_service_pb2.SideBySideRun(
-            job=dataset_job(JOB, "one"), rows=1, mean_score=1, only_right=1, cost_usd=0.002
+            job=dataset_job(JOB, "one"),
+            rows=1,
+            mean_score=1,
+            score_ci95_low=0.207,
+            score_ci95_high=1,
+            only_right=1,
+            cost_usd=0.002,
         ),
         results_service_pb2.SideBySideRun(job=dataset_job(OTHER, "two"), rows=1, mean_score=0, only_wrong=1),
     ]
@@ -72,6 +78,7 @@ def pair(fakes: Fakes) -> Fakes:
 def test_a_row_stands_beside_itself_with_who_is_right(pair: Fakes, capsys: Captured) -> None:
     assert main(["side-by-side", JOB, OTHER, "--limit", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert re.split(r"  +", lines[2])[4:6] == ["1.0000", "0.2070 to 1.0000"]
     assert ["row", "agree", "one", "two"] in [line.split() for line in lines]
     assert "right: The capital is Paris." in lines[-4]
     assert "wrong: The capital is Lyon." in lines[-4]
@@ -191,6 +198,14 @@ def test_two_receipts_show_what_differs(fakes: Fakes, capsys: Captured) -> None:
     assert "The items are the same, so the runs compare item by item." in out
 
 
+def test_a_receipt_names_what_rows_ask_for(fakes: Fakes, capsys: Captured) -> None:
+    made = dataset_job()
+    made.plan.add(task="rows", items=3, row_parameters=["max_tokens", "stop"])
+    receipts(fakes, made)
+    assert main(["receipt", JOB, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows: rows ask for"] == "max_tokens, stop"
+
+
 def test_equal_receipts_say_so_and_can_be_shown_whole(fakes: Fakes, capsys: Captured) -> None:
     receipts(fakes, with_receipt(JOB), with_receipt(OTHER))
     main(["receipt", JOB, OTHER])
@@ -225,8 +240,8 @@ def pilots(fakes: Fakes) -> Fakes:
     fakes.answers |= {
         "ListEndpoints": scheduler_service_pb2.ListEndpointsResponse(endpoints=endpoints),
         "ListModels": scheduler_service_pb2.ListModelsResponse(models=[endpoint_pb2.Model(model=name) for name in ids]),
-        "CreateJob": lambda request: scheduler_service_pb2.CreateJobResponse(
-            job=dataset_job(ids[request.spec.model], request.spec.model, "PENDING")
+        "CreateJobs": lambda request: scheduler_service_pb2.CreateJobsResponse(
+            jobs=[dataset_job(ids[spec.model], spec.model, "PENDING") for spec in request.specs]
         ),
         "GetQueue": scheduler_service_pb2.GetQueueResponse(queue=queue_pb2.Queue()),
         "Scheduler.GetJob": lambda request: scheduler_service_pb2.GetJobResponse(
@@ -242,11 +257,11 @@ ESTIMATE = ["estimate", "--dataset", DATASET, "--model", "one"]
 
 def test_an_estimate_runs_a_pilot_and_prints_tokens_money_and_time(pilots: Fakes, capsys: Captured) -> None:
     assert main([*ESTIMATE, "--max-tokens", "400", "--provider-batch"]) == 0
-    (request,) = pilots.requests("CreateJob")
-    work = request.spec.dataset
-    assert (work.dataset_id, work.limit, request.spec.sampling.max_tokens) == (DATASET, 30, 400)
-    assert (request.spec.priority, request.spec.provider_batch) == (job_pb2.PRIORITY_UNSPECIFIED, False)
-    assert dict(request.spec.labels) == {"pilot": "1"}
+    (spec,) = pilots.specs()
+    work = spec.dataset
+    assert (work.dataset_id, work.limit, spec.sampling.max_tokens) == (DATASET, 30, 400)
+    assert (spec.priority, spec.provider_batch) == (job_pb2.PRIORITY_UNSPECIFIED, False)
+    assert dict(spec.labels) == {"pilot": "0"}
     captured = capsys.readouterr()
     assert f"pilot: job {JOB}" in captured.err
     assert [re.split(r"  +", line)[1:] for line in captured.out.splitlines()[1:5]] == [
@@ -280,7 +295,7 @@ def test_several_models_are_estimated_together(pilots: Fakes, capsys: Captured) 
     one, two = json.loads(capsys.readouterr().out)
     assert (one["model_name"], one["pilot_job"], one["cost_usd"]["low"]) == ("one", JOB, 0.9)
     assert (two["model_name"], two["cost_usd"]) == ("two", None)
-    assert [request.spec.dataset.limit for request in pilots.requests("CreateJob")] == [10, 10]
+    assert [(spec.dataset.limit, spec.labels["pilot"]) for spec in pilots.specs()] == [(10, "200"), (10, "200")]
     assert [request.items for request in pilots.requests("EstimateRun")] == [200, 200]
 
 
@@ -298,7 +313,7 @@ def test_a_suites_tasks_are_counted_by_their_plan(pilots: Fakes) -> None:
     for more in (["--tasks", "rte,sst2", "--limit", "300"], ["--limit", "100"], []):
         assert main([*suite, *more]) == 0
     assert [request.items for request in pilots.requests("EstimateRun")] == [2 * (277 + 300), 2 * 200, 0]
-    assert [request.spec.suite.limit for request in pilots.requests("CreateJob")] == [30, 30, 30]
+    assert [spec.suite.limit for spec in pilots.specs()] == [30, 30, 30]
 
 
 def test_a_pilot_that_fails_tells_why(pilots: Fakes, capsys: Captured) -> None:

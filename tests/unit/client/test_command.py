@@ -55,6 +55,25 @@ def test_arguments_that_cannot_be_end_with_code_two(arguments: list[str], capsys
     assert "usage: touchstone" in capsys.readouterr().err
 
 
+def test_many_arguments_do_not_hide_what_is_wrong_with_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in (["run", "--suite", "s"], ["list", "--status", "x"]):
+        with pytest.raises(SystemExit):
+            main(verb)
+        assert len(capsys.readouterr().err.splitlines()) <= 5
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "--request-id ID" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_is_named_as_it_was_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "rows.jsonl"
+    assert main(["dataset", "upload", str(missing)]) == 2
+    assert capsys.readouterr().err == f"touchstone: {missing}: No such file or directory\n"
+    target = tmp_path / "nowhere" / "x.csv"
+    assert main(["export", "jobs", "--output", str(target)]) == 2
+    assert capsys.readouterr().err == f"touchstone: {target}: No such file or directory\n"
+
+
 def test_tasks_are_separated_by_commas_and_outcomes_repeated() -> None:
     run = parser().parse_args(["run", "--suite", "s", "--endpoint", "e", "--model", "m", "--tasks", "a, b,"])
     assert run.tasks == ["a", "b"]
@@ -111,7 +130,10 @@ def test_settings_hide_the_token() -> None:
         (["run", "--dataset", "ds_1", "--model", "m", "--label", "k"], "KEY=VALUE"),
         (["run", "--dataset", "ds_1", "--model", "m", "--budget-usd", "0"], "an amount of US dollars above 0"),
         (["dataset", "upload", "f", "--tolerance", "x%"], "a share of the reference"),
-        (["dataset", "upload", "f", "--template", "@/nowhere"], "No such file"),
+        (["dataset", "upload", "f", "--template", "@/nowhere"], "--template: /nowhere: No such file or directory\n"),
+        (["dataset", "list", "--limit", "0"], "--limit: it must be a whole number from 1\n"),
+        (["list", "--project-id", "-1"], "--project-id: it must be a whole number from 0\n"),
+        (["items", "job", "--item", "x"], "--item: it must be a whole number from 0\n"),
         (["dataset", "hub", "openai/gsm8k", "--split", "test"], "--template"),
         (["compare", "one"], "name at least two runs"),
         (["configurations", "name", "hash"], "give --name, --alias or both"),

@@ -43,7 +43,7 @@ def test_bash_completes_verbs_options_and_choices(script: Path, words: str, offe
         "$(complete -p touchstone | sed 's/.*-F \\([^ ]*\\).*/\\1/')",
         'printf "%s\\n" "${COMPREPLY[@]}"',
     ]
-    made = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True, timeout=20, check=False)
+    made = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120, check=False)
     assert {line.strip() for line in made.stdout.splitlines()} == offered, made.stderr
 
 
@@ -55,4 +55,4 @@ def test_zsh_gets_a_function_of_its_own(capsys: pytest.CaptureFixture[str], tmp_
     if zsh := shutil.which("zsh"):
         file = tmp_path / "_touchstone"
         file.write_text(script)
-        subprocess.run([zsh, "-n", file], check=True, timeout=20)
+        subprocess.run([zsh, "-n", file], check=True, timeout=120)

@@ -49,7 +49,9 @@ def kept(fakes: Fakes) -> Fakes:
         "CreateHubDataset": dataset_service_pb2.CreateHubDatasetResponse(
             dataset=dataset(name="openai/gsm8k/main/test")
         ),
-        "GetDataset": dataset_service_pb2.GetDatasetResponse(dataset=dataset(template="{{q}}"), live_jobs=2),
+        "GetDataset": dataset_service_pb2.GetDatasetResponse(
+            dataset=dataset(template="{{q}}"), live_jobs=2, finished_jobs=3
+        ),
         "ListDatasets": dataset_service_pb2.ListDatasetsResponse(datasets=[dataset()], total_size=1),
         "ListDatasetRows": dataset_service_pb2.ListDatasetRowsResponse(rows=[row]),
         "DeleteDataset": dataset_service_pb2.DeleteDatasetResponse(),
@@ -98,7 +100,7 @@ def test_standard_input_is_a_file_as_well(kept: Fakes) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         input=b'{"prompt": "x"}\n',
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (made.returncode, made.stdout.decode().strip()) == (0, DATASET), made.stderr
@@ -184,12 +186,8 @@ def test_a_dataset_is_shown_with_what_it_holds(kept: Fakes, capsys: Captured) ->
     assert (facts["rows"], facts["size"], facts["template"]) == ("5,000", "12.3 MB", "{{q}}")
     main(["dataset", "show", DATASET, "--format", "json"])
     made = json.loads(capsys.readouterr().out)
-    assert (made["rows"], made["format"], made["scoring"]["scorer"], made["live_jobs"]) == (
-        5000,
-        "lines",
-        "exact_match",
-        2,
-    )
+    assert (made["rows"], made["format"], made["scoring"]["scorer"]) == (5000, "lines", "exact_match")
+    assert (made["live_jobs"], made["finished_jobs"], facts["jobs"].split()) == (2, 3, ["finished", "3"])
 
 
 def test_rows_are_told_as_what_they_mean(kept: Fakes, capsys: Captured) -> None:
@@ -208,7 +206,11 @@ def test_an_empty_list_says_what_to_do(kept: Fakes, capsys: Captured) -> None:
 
 def test_a_dataset_in_use_stays(kept: Fakes, capsys: Captured) -> None:
     assert main(["dataset", "delete", DATASET]) == 0
-    assert capsys.readouterr().out == f"{DATASET} is removed; results of runs over it stay.\n"
+    assert capsys.readouterr().out == f"{DATASET} is removed.\n"
+    kept.answers["DeleteDataset"] = dataset_service_pb2.DeleteDatasetResponse(finished_jobs=3)
+    assert main(["dataset", "delete", DATASET]) == 0
+    told = "3 finished runs over it keep their results and answers, but can no longer be scored again."
+    assert capsys.readouterr().out == f"{DATASET} is removed. {told}\n"
     kept.answers["DeleteDataset"] = errors.ConflictError(f"Job {JOB} uses it. Cancel the job or wait for it.")
     assert main(["dataset", "delete", DATASET]) == 2
     assert capsys.readouterr().err == f"touchstone: Job {JOB} uses it. Cancel the job or wait for it.\n"
@@ -384,3 +386,15 @@ def test_lists_take_a_project(kept: Fakes, arguments: list[str], method: str) ->
     }
     assert main([*arguments, "--project-id", "7"]) == 0
     assert kept.requests(method)[0].project_id == 7
+
+
+def test_a_request_id_goes_with_an_upload_and_a_split(kept: Fakes, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b'{"prompt": "a"}\n')
+    assert main(["dataset", "upload", str(file), "--request-id", "once"]) == 0
+    assert main(["dataset", "upload", str(file)]) == 0
+    hub = ["dataset", "hub", "openai/gsm8k", "--split", "test", "--template", "{{q}}"]
+    assert main([*hub, "--request-id", "once"]) == 0
+    first, second = kept.requests("UploadDataset")
+    assert ([request.request_id for request in first], second[0].request_id) == (["once", ""], "")
+    assert kept.requests("CreateHubDataset")[0].request_id == "once"

@@ -193,8 +193,8 @@ def fleet(fakes: Fakes) -> None:
     fakes.answers["ListModels"] = lambda request: scheduler_service_pb2.ListModelsResponse(
         models=[endpoint_pb2.Model(model=name) for name in listed[request.endpoint]]
     )
-    fakes.answers["CreateJob"] = lambda request: scheduler_service_pb2.CreateJobResponse(
-        job=job(model=request.spec.model)
+    fakes.answers["CreateJobs"] = lambda request: scheduler_service_pb2.CreateJobsResponse(
+        jobs=[job(model=spec.model) for spec in request.specs]
     )
 
 
@@ -215,7 +215,12 @@ def test_a_model_is_found_where_it_is(fakes: Fakes, words: list[str], endpoint: 
 
 
 @pytest.mark.parametrize(
-    ("word", "kind", "said"), [("both", InvalidError, "left, right"), ("none", NotFoundError, "none")]
+    ("word", "kind", "said"),
+    [
+        ("both", InvalidError, "left, right"),
+        ("none", NotFoundError, "none"),
+        ("one@right", InvalidError, "one at right is named twice"),
+    ],
 )
 def test_a_model_that_is_nowhere_or_everywhere_must_be_placed(
     fakes: Fakes, word: str, kind: type[Exception], said: str
@@ -223,7 +228,7 @@ def test_a_model_that_is_nowhere_or_everywhere_must_be_placed(
     fleet(fakes)
     with Client() as client, pytest.raises(kind, match=said):
         client.run_dataset(DATASET, ["one", word])
-    assert fakes.requests("CreateJob") == []
+    assert fakes.specs() == []
 
 
 async def test_several_models_are_a_job_each(fakes: Fakes) -> None:
@@ -240,15 +245,26 @@ async def test_several_models_are_a_job_each(fakes: Fakes) -> None:
                 request_id="once",
             )
     assert [made.spec.model for made in jobs] == ["one", "both"]
-    first, second, *again = fakes.requests("CreateJob")
-    work = first.spec.dataset
+    asked, again = fakes.requests("CreateJobs")
+    assert asked == again
+    assert asked.request_id == "once"
+    first, second = asked.specs
+    work = first.dataset
     assert (work.dataset_id, work.limit, work.scoring.scorer) == (DATASET, 50, "contains")
-    assert (dict(first.spec.labels), first.spec.budget_usd) == ({"ticket": "T-1"}, 2.5)
-    assert (second.spec.endpoint, second.spec.model) == ("left", "both")
-    ids = [request.request_id for request in (first, second, *again)]
-    assert ids[:2] == ids[2:]
-    assert len({*ids}) == 2
-    assert max(map(len, ids)) <= 64
+    assert (dict(first.labels), first.budget_usd) == ({"ticket": "T-1"}, 2.5)
+    assert (second.endpoint, second.model) == ("left", "both")
+
+
+async def test_where_one_of_several_is_refused_both_clients_have_queued_none(fakes: Fakes) -> None:
+    fleet(fakes)
+    fakes.answers["CreateJobs"] = errors.InvalidRequestError("both@left: max_tokens is 0; it may be 1 to 1e+06.")
+    with Client() as client, pytest.raises(InvalidError, match="both@left"):
+        client.run_dataset(DATASET, ["one", "both@left"])
+    async with AsyncClient() as client:
+        with pytest.raises(InvalidError, match="both@left"):
+            await client.run_dataset(DATASET, ["one", "both@left"])
+    assert [len(request.specs) for request in fakes.requests("CreateJobs")] == [2, 2]
+    assert fakes.requests("CreateJob") == []
 
 
 def test_an_annotation_says_whose_answer_it_is_about(fakes: Fakes) -> None:

@@ -79,6 +79,7 @@ def answering(fakes: Fakes) -> Fakes:
     scheduler, results = scheduler_service_pb2, results_service_pb2
     fakes.answers |= {
         "CreateJob": scheduler.CreateJobResponse(job=job()),
+        "CreateJobs": scheduler.CreateJobsResponse(jobs=[job()]),
         "WatchJob": [scheduler.WatchJobResponse(job=job())],
         "GetJobResult": results.GetJobResultResponse(result=result()),
         "ListItems": results.ListItemsResponse(items=[results.StoredItem(task="rte")]),

@@ -381,7 +381,7 @@ def test_the_process_ends_with_the_code(pipeline: Pipeline) -> None:
         env={"PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert made.returncode == 4, made.stderr

@@ -119,6 +119,8 @@ def test_a_document_has_words_times_and_numbers() -> None:
     assert "finished_at" not in found
     item = item_result_pb2.ItemResult(statistics={"correct": 1})
     assert document(item)["statistics"] == {"correct": 1.0}
+    item = item_result_pb2.ItemResult(input_tokens=5, output_untold=True)
+    assert (document(item)["input_tokens"], document(item)["output_tokens"]) == (5, None)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_enums_are_words(value: str, enum: str, said: str) -> None:
     assert word(value, enum) == said
 
 
-@pytest.mark.parametrize("seconds", [0.2, 1, 40, 59.6, 61, 600, 5399, 5400, 7000, 100_000])
+@pytest.mark.parametrize("seconds", [0.01, 0.2, 1, 9.96, 40, 59.6, 61, 600, 5399, 5400, 7000, 100_000])
 def test_times_are_written_as_on_the_pages(seconds: float) -> None:
     assert figures.time_left(seconds) == formatting.time_left(seconds)
     for low, high in ((0.5, 2.0), (1.0, 1.0), (0.99, 1.01)):

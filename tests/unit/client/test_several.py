@@ -41,8 +41,8 @@ def pair(fakes: Fakes) -> Fakes:
         "ListModels": lambda request: scheduler_service_pb2.ListModelsResponse(
             models=[endpoint_pb2.Model(model=models[request.endpoint])]
         ),
-        "CreateJob": lambda request: scheduler_service_pb2.CreateJobResponse(
-            job=dataset_job(ids[request.spec.model], request.spec.model, "PENDING")
+        "CreateJobs": lambda request: scheduler_service_pb2.CreateJobsResponse(
+            jobs=[dataset_job(ids[spec.model], spec.model, "PENDING") for spec in request.specs]
         ),
         "GetQueue": lambda request: scheduler_service_pb2.GetQueueResponse(queue=queue_pb2.Queue(running=next(queues))),
         "Scheduler.GetJob": lambda request: scheduler_service_pb2.GetJobResponse(
@@ -60,7 +60,7 @@ def test_several_models_print_ids_and_then_a_table_each(pair: Fakes, capsys: Cap
     assert lines[:2] == [JOB, OTHER]
     assert [line for line in lines if line in ("one", "two")] == ["one", "two"]
     assert captured.err.splitlines() == ["one: Running", "two: Running", "one: Completed", "two: Completed"]
-    first, second = (request.spec for request in pair.requests("CreateJob"))
+    first, second = pair.specs()
     assert (first.endpoint, first.model, second.endpoint, second.model) == ("left", "one", "right", "two")
     assert (first.dataset.dataset_id, first.sampling.max_tokens, first.budget_usd) == (DATASET, 9, 2.5)
     assert dict(first.labels) == {"a": "1", "b": "x=y"}
@@ -90,37 +90,26 @@ def test_one_that_fails_is_code_one_and_says_why(pair: Fakes, capsys: Captured) 
     assert "rte" in captured.out
 
 
-def refusing_the_second(pair: Fakes) -> None:
-    made = [scheduler_service_pb2.CreateJobResponse(job=dataset_job(JOB, "one", "PENDING"))]
-    pair.answers["CreateJob"] = lambda request: made.pop() if made else errors.LimitReachedError("Too many wait.", 9)
-
-
 @pytest.mark.parametrize("command", [RUN, ["estimate", *RUN[1:]]])
-def test_where_one_is_refused_those_before_it_are_cancelled(pair: Fakes, capsys: Captured, command: list[str]) -> None:
-    refusing_the_second(pair)
-    pair.answers["CancelJob"] = scheduler_service_pb2.CancelJobResponse(job=dataset_job(JOB, "one", "CANCELLED"))
+def test_several_models_are_asked_for_at_once_so_that_a_refusal_leaves_nothing(
+    pair: Fakes, capsys: Captured, command: list[str]
+) -> None:
+    pair.answers["CreateJobs"] = errors.LimitReachedError("The queue has room for 1 more of your jobs, not for 2.", 9)
     assert main(command) == 2
-    assert [request.job_id for request in pair.requests("CancelJob")] == [JOB]
+    assert len(pair.requests("CreateJobs")) == 1
+    assert len(pair.specs()) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.splitlines() == [
-        f"touchstone: one was queued as job {JOB} and is cancelled.",
-        "touchstone: Too many wait.",
-    ]
+    assert "touchstone: The queue has room for 1 more of your jobs, not for 2." in captured.err
 
 
-def test_one_that_cannot_be_taken_back_is_told(pair: Fakes, capsys: Captured) -> None:
-    refusing_the_second(pair)
-    pair.answers["CancelJob"] = errors.ConflictError("It is finished.")
-    assert main(RUN) == 2
-    assert f"one was queued as job {JOB} and could not be cancelled: It is finished." in capsys.readouterr().err
-
-
-def test_what_has_a_request_id_stays_for_the_same_command(pair: Fakes, capsys: Captured) -> None:
-    refusing_the_second(pair)
-    assert main([*RUN, "--request-id", "friday"]) == 2
-    assert not pair.requests("CancelJob")
-    assert f"one is queued as job {JOB}; the same command with the same --request-id" in capsys.readouterr().err
+def test_a_request_id_is_sent_as_it_is(pair: Fakes) -> None:
+    for _ in range(2):
+        assert main([*RUN, "--request-id", "friday", "--no-watch"]) == 0
+    assert main([*RUN, "--no-watch"]) == 0
+    first, second, own = (request.request_id for request in pair.requests("CreateJobs"))
+    assert (first, second) == ("friday", "friday")
+    assert own not in ("", "friday")
 
 
 def test_another_scorer_keeps_the_datasets_reference(pair: Fakes) -> None:
@@ -128,7 +117,7 @@ def test_another_scorer_keeps_the_datasets_reference(pair: Fakes) -> None:
     known.dataset.scoring.reference_field = "label"
     pair.answers["GetDataset"] = known
     assert main([*RUN, "--scorer", "numeric", "--tolerance", "1%", "--no-watch"]) == 0
-    scoring = pair.requests("CreateJob")[0].spec.dataset.scoring
+    scoring = pair.specs()[0].dataset.scoring
     assert (scoring.scorer, scoring.reference_field) == ("numeric", "label")
     assert (scoring.tolerance, scoring.tolerance_is_relative) == (0.01, True)
 
@@ -136,8 +125,7 @@ def test_another_scorer_keeps_the_datasets_reference(pair: Fakes) -> None:
 def test_the_suite_form_takes_several_models_as_well(pair: Fakes, capsys: Captured) -> None:
     assert main(["run", "--suite", "glue", "--model", "one", "--model", "two", "--shots", "2", "--no-watch"]) == 0
     assert capsys.readouterr().out.splitlines() == [JOB, OTHER]
-    specs = [request.spec for request in pair.requests("CreateJob")]
-    assert [(spec.endpoint, spec.suite.suite, spec.suite.shots) for spec in specs] == [
+    assert [(spec.endpoint, spec.suite.suite, spec.suite.shots) for spec in pair.specs()] == [
         ("left", "glue", 2),
         ("right", "glue", 2),
     ]

@@ -5,12 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 
 from services import errors
 from tests.unit.client.fakes import JOB, OTHER, Fakes, job, metric
-from touchstone.v1 import comparison_pb2, item_result_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import (
+    comparison_pb2,
+    dataset_service_pb2,
+    item_result_pb2,
+    job_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+    suite_pb2,
+)
 from touchstone_client.command import main
 
 Captured = pytest.CaptureFixture[str]
@@ -88,6 +97,67 @@ def test_a_list_shows_what_does_not_compare(fakes: Fakes, capsys: Captured) -> N
     assert "2 tasks, limit 40" in capsys.readouterr().out
 
 
+def subset(job_id: str = JOB) -> job_pb2.Job:
+    made = job(job_id, subset=True, published_items=14042)
+    made.plan.add(task="rte", items=11000)
+    made.plan.add(task="sst2", items=673)
+    return made
+
+
+def test_a_subset_says_how_many_items_of_how_many_it_has(fakes: Fakes, capsys: Captured) -> None:
+    whole = job(OTHER, published_items=20)
+    whole.plan.add(task="rte", items=20)
+    fakes.answers |= {
+        "Results.ListJobs": results_service_pb2.ResultsServiceListJobsResponse(
+            jobs=[subset(), whole], scores=[results_service_pb2.JobScores(job_id=name) for name in (JOB, OTHER)]
+        ),
+        "Scheduler.GetJob": scheduler_service_pb2.GetJobResponse(job=subset()),
+        "GetJobResult": results_service_pb2.GetJobResultResponse(),
+    }
+    for verb in ("list", "history"):
+        main([verb])
+        lines = capsys.readouterr().out.splitlines()
+        assert ("subset, 11,673 of 14,042 items" in lines[1], "subset" in lines[2]) == (True, False)
+    main(["list", "--format", "json"])
+    assert [(row["subset"], row["items"], row["published_items"]) for row in json.loads(capsys.readouterr().out)] == [
+        (True, 11673, 14042),
+        (False, 20, 20),
+    ]
+    for verb in ("results", "status"):
+        main([verb, JOB])
+        assert "glue, subset, 11,673 of 14,042 items" in capsys.readouterr().out
+
+
+def test_a_history_tells_how_many_runs_there_are_beyond_its_rows(fakes: Fakes, capsys: Captured) -> None:
+    fakes.answers["Results.ListJobs"] = results_service_pb2.ResultsServiceListJobsResponse(
+        jobs=[job(), job(OTHER)],
+        scores=[results_service_pb2.JobScores(job_id=name) for name in (JOB, OTHER)],
+        total_size=26,
+    )
+    main(["history", "--limit", "2", "--model", "m", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (len(told["history"]), told["total_runs"]) == (2, 26)
+    *_, counting = fakes.requests("ListJobs")
+    assert (counting.model, counting.page_size, counting.HasField("created_after")) == ("m", 1, True)
+    main(["history", "--limit", "2"])
+    assert "26 runs, the newest 2 here. Last 30 days" in capsys.readouterr().out
+    main(["history"])
+    assert "2 runs. Last 30 days" in capsys.readouterr().out
+
+
+def test_a_board_whose_places_are_still_computed_says_so(fakes: Fakes, capsys: Captured) -> None:
+    board = results_service_pb2.GetLeaderboardResponse(metrics=["accuracy"], total_models=1, items=20)
+    board.entries.add(rank=1, model="m", score=metric())
+    board.entries.add(model="n", score=metric(), not_ranked_reason="the run was invalidated: why", mark="invalidated")
+    fakes.answers["GetLeaderboard"] = board
+    main(["leaderboard"])
+    assert "being worked out" not in (out := capsys.readouterr().out)
+    assert "the run was invalidated: why" in out
+    board.places_pending = True
+    main(["leaderboard"])
+    assert "Which places the data leave open is being worked out; ask again in a moment." in capsys.readouterr().out
+
+
 def test_a_whole_item_keeps_its_lines_and_says_nothing_of_a_time_that_was_not_measured(
     fakes: Fakes, capsys: Captured
 ) -> None:
@@ -121,6 +191,10 @@ def test_a_whole_item_keeps_its_lines_and_says_nothing_of_a_time_that_was_not_me
         ),
         (errors.InvalidRequestError("limit is -1.", "limit"), "--limit is -1."),
         (
+            errors.InvalidRequestError('The row has "custom_id", not "max_tokens".', "template"),
+            'The row has "custom_id", not "max_tokens".',
+        ),
+        (
             errors.InvalidRequestError("Set max_tokens, or max_tokens in every row.", "spec.budget_usd"),
             "Set --max-tokens, or max_tokens in every row.",
         ),
@@ -133,6 +207,35 @@ def test_a_refusal_names_arguments_and_not_fields(
     fakes.answers["CancelJob"] = error
     assert main(["cancel", JOB]) == 2
     assert capsys.readouterr().err == f"touchstone: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "method", "answer", "said"),
+    [
+        (["items", JOB, "--query", "x"], "ListItems", results_service_pb2.ListItemsResponse(), "No item fits."),
+        (
+            ["leaderboard", "--suite", "mmlu"],
+            "GetLeaderboard",
+            results_service_pb2.GetLeaderboardResponse(),
+            "No finished run of mmlu fits. Start one: touchstone run --suite mmlu --model MODEL",
+        ),
+        (["schedules", "list"], "ListSchedules", scheduler_service_pb2.ListSchedulesResponse(), "No schedule is here."),
+        (["webhooks", "list"], "ListWebhooks", scheduler_service_pb2.ListWebhooksResponse(), "No webhook of yours"),
+        (["dataset", "list"], "ListDatasets", dataset_service_pb2.ListDatasetsResponse(), "No dataset is here."),
+        (
+            ["dataset", "list", "--query", "x"],
+            "ListDatasets",
+            dataset_service_pb2.ListDatasetsResponse(),
+            "No dataset fits.",
+        ),
+    ],
+)
+def test_an_empty_table_says_so(
+    fakes: Fakes, capsys: Captured, command: list[str], method: str, answer: Any, said: str
+) -> None:
+    fakes.answers[method] = answer
+    assert main(command) == 0
+    assert said in capsys.readouterr().out
 
 
 def test_runs_to_compare_may_stand_around_options(fakes: Fakes, capsys: Captured) -> None:

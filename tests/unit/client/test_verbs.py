@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def told(fakes: Fakes) -> Fakes:
     entry.entries.add(rank=1, rank_low=1, rank_high=2, model="m", score=metric(mean=0.8), previous_mean=0.75)
     fakes.answers |= {
         "ListEndpoints": scheduler.ListEndpointsResponse(endpoints=[endpoint]),
-        "CreateJob": scheduler.CreateJobResponse(job=job(state="PENDING")),
+        "CreateJobs": scheduler.CreateJobsResponse(jobs=[job(state="PENDING")]),
         "CancelJob": scheduler.CancelJobResponse(job=job(state="CANCELLED")),
         "RetryJob": scheduler.RetryJobResponse(job=job(state="PENDING")),
         "WatchJob": [scheduler.WatchJobResponse(job=job(state=state)) for state in ("RUNNING", "COMPLETED")],
@@ -108,7 +108,7 @@ def test_the_documents_spellings_make_the_job(told: Fakes) -> None:
         "--ollama-seed 42 --ollama-repeat-penalty 1.1 --tasks rte,sst2 --no-watch"
     )
     assert main([*RUN, *more.split(), "--custom-config", '{"num_gpu": 1}']) == 0
-    spec = told.requests("CreateJob")[0].spec
+    spec = told.specs()[0]
     assert (spec.project_id, spec.endpoint, spec.model, spec.suite.suite) == (7, "local", "mistral:latest", "glue")
     assert list(spec.suite.tasks) == ["rte", "sst2"]
     expected = job_pb2.Sampling(
@@ -121,7 +121,7 @@ def test_the_documents_spellings_make_the_job(told: Fakes) -> None:
 @pytest.mark.parametrize("name", ["--max-tokens", "--num-predict", "--ollama-num-predict"])
 def test_the_limit_on_tokens_has_one_meaning(told: Fakes, name: str) -> None:
     assert main([*RUN, name, "9", "--no-watch"]) == 0
-    assert told.requests("CreateJob")[0].spec.sampling == job_pb2.Sampling(max_tokens=9)
+    assert told.specs()[0].sampling == job_pb2.Sampling(max_tokens=9)
 
 
 def test_a_kind_that_two_endpoints_have_names_them(told: Fakes, capsys: Captured) -> None:
@@ -129,7 +129,7 @@ def test_a_kind_that_two_endpoints_have_names_them(told: Fakes, capsys: Captured
     told.answers["ListEndpoints"] = scheduler_service_pb2.ListEndpointsResponse(endpoints=two)
     assert main([*RUN, "--no-watch"]) == 2
     assert "Several endpoints are of kind ollama: left, right" in capsys.readouterr().err
-    assert told.requests("CreateJob") == []
+    assert told.specs() == []
 
 
 def test_a_run_prints_its_id_and_then_its_scores(told: Fakes, capsys: Captured) -> None:
@@ -363,9 +363,11 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 
 
 def test_ctrl_c_leaves_the_job_and_says_how_to_go_on(told: Fakes) -> None:
+    over = threading.Event()
+
     def endless(request: Any) -> Any:
         yield scheduler_service_pb2.WatchJobResponse(job=job(state="RUNNING"))
-        time.sleep(3)
+        over.wait(60)
 
     told.answers["WatchJob"] = endless
     process = started(*RUN)
@@ -374,7 +376,8 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_go_on(told: Fakes) -> None:
     assert process.stderr is not None
     assert process.stderr.readline() == "Running\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=10)
+    _, said = process.communicate(timeout=50)
+    over.set()
     assert process.returncode == 130
     assert f"touchstone status {JOB} --watch" in said
     assert f"touchstone cancel {JOB}" in said
@@ -390,4 +393,4 @@ def test_a_reader_that_leaves_is_no_error(told: Fakes) -> None:
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == ""
-    assert process.wait(10) == 141
+    assert process.wait(60) == 141

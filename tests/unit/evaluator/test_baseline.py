@@ -32,7 +32,7 @@ async def _predictions(model: str, task: Task, seed: int = 0) -> list[str]:
         response = await provider.generate(Request(model, job_pb2.Sampling(seed=seed), task, item))
         scored = task.score(item, response)
         assert scored.outcome == item_result_pb2.OUTCOME_ANSWERED
-        assert (response.input_tokens, response.output_tokens, response.finish_reason) == (0, 0, "stop")
+        assert (response.input_tokens, response.output_tokens, response.finish_reason) == (None, None, "stop")
         predictions.append(scored.prediction)
     return predictions
 
@@ -180,6 +180,6 @@ def test_heavy_libraries_are_not_loaded_before_they_are_needed() -> None:
         "list(task.items([7, 5])); sys.exit(', '.join({'sklearn', 'datasets', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=60, capture_output=True, text=True
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=180, capture_output=True, text=True
     )
     assert done.stderr.strip() == ""

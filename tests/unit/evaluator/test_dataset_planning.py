@@ -74,6 +74,12 @@ async def test_a_dataset_is_one_task_named_rows() -> None:
     assert part.item_set != whole.item_set
 
 
+async def test_parameters_that_rows_ask_for_themselves_are_named() -> None:
+    made = [row(1, max_tokens=16, extra={"user": "u"}), row(2, temperature=0, stop=["x"]), row(3)]
+    assert list((await planned(made)).row_parameters) == ["max_tokens", "stop", "temperature", "user"]
+    assert not (await planned([row(1)])).row_parameters
+
+
 async def test_without_any_reference_there_are_no_metrics() -> None:
     assert not (await planned([row(1), row(2)])).metrics
     assert (await planned([row(1), row(2, reference="x")])).metrics

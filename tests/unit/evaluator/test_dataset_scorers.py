@@ -213,6 +213,8 @@ def test_the_answer_pattern_serves_every_scorer() -> None:
         ("0.30000000000000004", 0.3, {}, False),
         ("Answer: 18 apples", "18 apples", {}, True),
         ("I think 5", 5, {}, False),
+        ("Answer: .5 apples", "$.50", {}, True),
+        ("Answer: 3 or .5", 3, {}, False),
     ],
 )
 def test_numbers_are_right_within_the_tolerance(
@@ -327,7 +329,12 @@ def test_json_fields_are_dotted_paths_which_may_hold_dots() -> None:
 
 def test_json_given_as_a_text_is_taken_as_json() -> None:
     assert correct("json", '{"a": 1}', '{"a": 1.0}') == 1
-    assert correct("json", '"Ada"', "Ada") == 1
+
+
+@pytest.mark.parametrize("value", ["B", '"B"', "[1]", "{", 5, True, ["a"]])
+def test_what_holds_no_json_object_is_no_reference_for_json(value: Any) -> None:
+    with pytest.raises(ValueError, match="is no JSON object"):
+        scorer(Scoring(scorer="json")).right(value)
 
 
 JSON = st.recursive(
@@ -337,11 +344,11 @@ JSON = st.recursive(
 )
 
 
-@given(JSON)
-def test_any_json_equals_itself(value: Any) -> None:
+@given(st.dictionaries(st.text(max_size=5), JSON, max_size=3))
+def test_any_json_object_equals_itself(value: dict[str, Any]) -> None:
     chosen = scorer(Scoring(scorer="json"))
     found = chosen.read(json.dumps(value), False)
-    right = chosen.right(value if not isinstance(value, str) else json.dumps(value))
+    right = chosen.right(value)
     assert found.answer == right
     assert chosen.judge(found.answer, [right]) == {"json_match": 1.0, "correct": 1.0}
 
@@ -364,7 +371,7 @@ ORACLE: dict[str, Any] = {
 def test_every_scorer_has_a_version_of_its_own_and_statistics_that_its_metrics_read(name: str) -> None:
     chosen = scorer(Scoring(scorer=name))
     assert chosen.name == name
-    assert chosen.version == f"{name}-{2 if name == 'contains' else 1}"
+    assert chosen.version == f"{name}-{2 if name in ('contains', 'numeric') else 1}"
     read = {spec.statistic or "correct" for spec in chosen.metrics}
     assert read == set(chosen.statistics)
     assert all(spec.rule == MetricSpec.RULE_MEAN or spec.metric == "accuracy" for spec in chosen.metrics)

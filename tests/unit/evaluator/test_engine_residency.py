@@ -58,7 +58,7 @@ class World:
 @asynccontextmanager
 async def world(start_s: float = 0.005, **options: float) -> AsyncIterator[World]:
     made = World(start_s, **options)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         yield made
         await made.residency.close()
     assert made.alive == []
@@ -66,9 +66,13 @@ async def world(start_s: float = 0.005, **options: float) -> AsyncIterator[World
 
 async def test_calls_for_the_resident_model_run_together() -> None:
     async with world() as w:
-        began = asyncio.get_running_loop().time()
-        await asyncio.gather(*(w.call("a", 0.1) for _ in range(20)))
-        assert asyncio.get_running_loop().time() - began < 0.5
+        meeting = asyncio.Barrier(20)
+
+        async def call() -> None:
+            async with w.residency.lease("a"):
+                await meeting.wait()
+
+        await asyncio.gather(*(call() for _ in range(20)))
         assert w.started == ["a"]
         assert w.residency.model == "a"
 
@@ -155,14 +159,12 @@ async def test_a_model_that_ended_is_started_again_for_the_next_call() -> None:
 
 
 async def test_a_start_that_nobody_waits_for_any_more_is_given_up() -> None:
-    async with world(start_s=5) as w:
+    async with world(start_s=3600) as w:
         waiting = asyncio.create_task(w.call("a"))
         await asyncio.sleep(0.05)
         waiting.cancel()
         w.start_s = 0.001
-        began = asyncio.get_running_loop().time()
         await w.call("b")
-        assert asyncio.get_running_loop().time() - began < 1
         assert w.served == ["b"]
 
 
@@ -182,8 +184,8 @@ async def test_an_idle_model_is_stopped_after_its_time_and_started_when_it_is_ca
         await w.call("a")
         await asyncio.sleep(0.05)
         assert w.residency.model == "a"
-        await asyncio.sleep(0.15)
-        assert w.alive == []
+        while w.alive:  # noqa: ASYNC110 - the residency tells nobody
+            await asyncio.sleep(0.01)
         await w.call("a")
         assert w.started == ["a", "a"]
 

@@ -20,6 +20,7 @@ from services.evaluator.answers.free_text import FinalNumberExtractor, TextExtra
         ("0.10", "0.1"),
         ("1000000000000000000000", "1000000000000000000000"),
         ("-0", "0"),
+        ("-$.50", "-0.5"),
         ("seven", ""),
         ("", ""),
         ("NaN", ""),
@@ -53,6 +54,28 @@ def test_numbers_have_one_form(text: str, number: str) -> None:
 )
 def test_number_after_the_marker_is_the_answer(text: str, number: str) -> None:
     assert FinalNumberExtractor(["Question"])(text).answer == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *((".5", "0.5"), ("-.5", "-0.5"), ("−.5", "-0.5"), ("+.5", "0.5"), ("$.50", "0.5"), ("-$.50", "-0.5")),
+        *((".5.", "0.5"), ("**.5**.", "0.5"), ("5.", "5"), ("**5**.", "5"), ("$1,234.50.", "1234.5")),
+        *(("Answer: .5", "0.5"), ("Answer: -.5", "-0.5"), ("Answer: −.5 degrees", "-0.5"), ("Answer: $.50", "0.5")),
+        *(("Answer: €.50", "0.5"), ("Answer: $\\boxed{.5}$", "0.5"), ("Answer: .5%", "0.5"), ("Answer: 5%", "5")),
+        *(("The answer is .5.", "0.5"), ("The answer is 5.", "5"), ("Answer: 3\nNo.\nAnswer: .5", "0.5")),
+        *(("...5", ""), (". 5", ""), ("Answer: ..5", ""), ("Answer: .1.2", ""), ("Answer: .5e3", "")),
+        *(
+            ("Answer: .", ""),
+            ("Answer: .1,234", ""),
+            ("Answer: 3 or .5", ""),
+            ("Answer: .5 or 3", ""),
+            ("Answer: 9 * .5 = 4.5", ""),
+        ),
+    ],
+)
+def test_a_point_before_the_first_digit_is_a_decimal_point(text: str, number: str) -> None:
+    assert FinalNumberExtractor()(text).answer == number
 
 
 @pytest.mark.parametrize(
@@ -109,7 +132,10 @@ def test_rest_of_the_line_after_the_marker_is_the_answer(text: str, answer: str)
     assert TextExtractor(["Question"])(text).answer == answer
 
 
-@pytest.mark.parametrize("unit", ["1", "1,", "answer: 1", "answer: ", "answer:", "\n", " ", "1.", "-", "$", "<", '"'])
+@pytest.mark.parametrize(
+    "unit",
+    ["1", "1,", "answer: 1", "answer: ", "answer:", "\n", " ", "1.", "-", "$", "<", '"', ".", "answer: .", ".5 "],
+)
 def test_hostile_megabyte_is_read_within_two_seconds(unit: str) -> None:
     text = unit * ((1 << 20) // len(unit))
     started = time.process_time()

@@ -139,6 +139,14 @@ async def test_an_answer_is_read_with_its_figures() -> None:
     )
 
 
+@pytest.mark.parametrize("table", [{}, {"output_tokens": "$.usage.written"}, {"input_tokens": "$.finish"}])
+async def test_tokens_that_are_not_told_are_unknown_and_cost_nothing_that_is_known(table: dict[str, Any]) -> None:
+    response = await call(yes(), table, prices={"input": 1.0, "output": 2.0})
+    assert response.input_tokens is None
+    assert response.output_tokens == (2 if "output_tokens" in table else None)
+    assert response.cost_usd is None
+
+
 async def test_parts_of_an_answer_are_joined() -> None:
     response = await call(yes(), {"answer": "$.output[?@.type=='message'].content[*].text"})
     assert response.text == "Answer:yes"

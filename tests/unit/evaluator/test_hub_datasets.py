@@ -219,7 +219,7 @@ def test_a_split_of_the_hub_is_read_at_a_commit_a_branch_or_the_newest(tmp_path:
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         done = subprocess.run(
             [sys.executable, "-c", _READ, *asked],
-            env=environment, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path,
+            env=environment, capture_output=True, text=True, timeout=180, check=True, cwd=tmp_path,
         )  # fmt: skip
     *read, nowhere, other = done.stdout.splitlines()
 

@@ -67,7 +67,7 @@ async def test_choices_are_scored_as_continuations_of_the_context_in_one_call() 
         "temperature": 0,
     }
     assert response.parameters == '{"echo":true,"logprobs":1,"max_tokens":0,"temperature":0}'
-    assert response.input_tokens > 0
+    assert response.input_tokens
     assert response.latency_ms > 0
     assert response.served_model == "stub"
 

@@ -167,8 +167,9 @@ async def test_a_cut_answer_and_one_to_another_prompt_stand_for_none() -> None:
 
 
 async def test_answers_of_any_job_are_found_by_identity_where_the_digest_is_known() -> None:
-    store = FakeStore(stored(2, position=77))
+    store = FakeStore(stored(2, position=77, source_job="other"))
     found = await known(store, held(job_pb2.Reuse(any_job=True)))
+    assert found[2].source_job == "other"
     assert sorted(found) == [2]
     assert (found[2].position, found[2].item, found[2].reused) == (2, 12, True)
     assert await known(store, held(job_pb2.Reuse(any_job=True), digest="")) == {}
@@ -185,7 +186,7 @@ async def test_a_rerun_that_is_delivered_again_asks_its_own_job_first() -> None:
 async def test_a_job_that_takes_answers_waits_for_a_silent_store() -> None:
     store = FakeStore(stored(0), trouble=[UnavailableError("away")])
     waiting = asyncio.create_task(known(store, held(job_pb2.Reuse(job_id="source"))))
-    assert sorted(await asyncio.wait_for(waiting, 5)) == [0]
+    assert sorted(await asyncio.wait_for(waiting, 60)) == [0]
     assert len(store.asked) == 2
 
 
@@ -194,7 +195,7 @@ async def test_a_job_that_takes_answers_waits_for_its_own_ones_too_and_never_cou
     reuse: job_pb2.Reuse,
 ) -> None:
     store = FakeStore(stored(0), trouble=[UnavailableError("away")])
-    found = await asyncio.wait_for(known(store, held(reuse, delivery=2)), 5)
+    found = await asyncio.wait_for(known(store, held(reuse, delivery=2)), 60)
     assert [job for job, _ in store.asked][:2] == ["this", "this"]
     assert found[0].reused is False
 
@@ -223,6 +224,30 @@ def test_a_count_beyond_what_is_stored_costs_no_answer() -> None:
     response = Response("yes", input_tokens=2**40, output_tokens=2**31, reasoning_tokens=2**31)
     found = result.answered(TASK, ITEMS[0], 0, 0, response, 1)
     assert {found.input_tokens, found.output_tokens, found.reasoning_tokens} == {2**31 - 1}
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "input_untold", "output_untold"),
+    [
+        (None, None, True, True),
+        (5, None, False, True),
+        (5, 0, False, False),
+        (None, 2, True, False),
+        (0, 0, True, True),
+    ],
+)
+def test_tokens_that_a_provider_does_not_tell_are_marked_and_stay_so(
+    read: int | None, written: int | None, input_untold: bool, output_untold: bool
+) -> None:
+    first = result.answered(TASK, ITEMS[0], 0, 0, Response("yes", input_tokens=read, output_tokens=written), 1)
+    for one in (first, result.reused(TASK, ITEMS[0], 0, 0, first)):
+        assert (one.input_untold, one.output_untold) == (input_untold, output_untold)
+        assert (one.input_tokens, one.output_tokens) == (read or 0, written or 0)
+
+
+def test_a_call_that_failed_tells_no_tokens() -> None:
+    failed = result.failed(TASK, ITEMS[0], 0, 0, "HTTP 500", 3)
+    assert (failed.input_untold, failed.output_untold) == (True, True)
 
 
 def test_everything_that_a_scorer_may_read_survives_the_store() -> None:

@@ -75,13 +75,13 @@ async def test_an_unknown_host_is_unreachable() -> None:
 @pytest.mark.parametrize("first_byte_s", [0.0, 0.2])
 async def test_silence_ends_at_the_time_limit(first_byte_s: float) -> None:
     async def hang(request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
         raise AssertionError
 
-    async with calling(hang, timeout_s=5.0 if first_byte_s else 0.2, first_byte_s=first_byte_s) as client:
+    async with calling(hang, timeout_s=600.0 if first_byte_s else 0.2, first_byte_s=first_byte_s) as client:
         started = time.monotonic()
         error = await failure(client)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 60
     assert "did not finish an answer in time" in error.message
     assert error.retryable
     assert not error.unreachable
@@ -165,20 +165,21 @@ async def test_an_answer_beyond_the_cap_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 async def test_cancelling_closes_the_connection_at_once() -> None:
-    ended = asyncio.Event()
+    reached, ended = asyncio.Event(), asyncio.Event()
 
     async def hang(request: web.Request) -> web.StreamResponse:
+        reached.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         finally:
             ended.set()
         raise AssertionError
 
     async with calling(hang) as client:
         call = asyncio.create_task(client.post("/x", {}))
-        await asyncio.sleep(0.1)
+        await reached.wait()
         call.cancel()
-        await asyncio.wait_for(ended.wait(), 1)
+        await asyncio.wait_for(ended.wait(), 60)
 
 
 async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

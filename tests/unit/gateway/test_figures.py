@@ -48,6 +48,10 @@ def test_guesses_are_said_as_ranges(seconds: float, words: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "low", "high", "words", "span"),
     [
+        (0.01, 0.01, 0.04, "under 0.1 s", ""),
+        (0.01, 0.01, 0.3, "under 0.1 s", "0.0–0.3"),
+        (1.2, 1.1, 1.4, "1.2 s", "1.1–1.4"),
+        (9.96, 9.4, 11, "10 s", "9–11"),
         (34, 34, 34.2, "34 s", ""),
         (59, 45, 80, "59 s", "45–80"),
         (59.6, 59, 61, "1 min", ""),
@@ -68,7 +72,15 @@ def test_a_range_of_time_holds_its_guess_and_is_never_one_value(seconds: float, 
     if span:
         first, last = (float(end) for end in span.split("–"))
         assert first < last
-        assert first <= float(formatting.time_left(seconds).split()[0]) <= last
+        assert first <= float(formatting.time_left(seconds).removeprefix("under ").split()[0]) <= last
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0, "–"), (0.4, "< 1 ms"), (87.4, "87 ms"), (95, "95 ms"), (999.4, "999 ms"), (999.6, "1.0 s"), (3e4, "30.0 s")],
+)
+def test_below_a_second_times_are_in_milliseconds(value: float, words: str) -> None:
+    assert formatting.milliseconds(value) == words
 
 
 def test_bounds_are_said_only_where_they_are_wider_than_the_mean() -> None:

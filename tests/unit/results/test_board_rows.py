@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from services.errors import InvalidRequestError
 from services.results import duckdb_store
 from services.results.database import Connection
 from services.results.leaderboard import leaderboard
@@ -71,8 +72,36 @@ def test_item_sets_are_listed_with_the_one_shown_first_then_the_newest(connectio
         ("x", 2, 2, True, 2, ["t"]),
     ]
     assert [s.item_set for s in board(connection, item_set="x").item_sets] == ["x", "set-1", "y"]
-    unknown = board(connection, item_set="nothing")
-    assert (len(unknown.entries), len(unknown.item_sets)) == (0, 3)
+
+
+def test_an_incomplete_run_is_on_the_board_with_its_reason_and_bounds_until_a_newer_one_is_complete(
+    connection: Connection,
+) -> None:
+    run(connection, job("lost", plan("t", 5), owner="ann", project_id=1), right=4, minute=1)
+    of_ann = Visibility("ann")
+    for shown in (board(connection), board(connection, of_ann), board(connection, project_id=1)):
+        (entry,) = shown.entries
+        assert (entry.job_id, entry.rank, entry.run_count, entry.mark) == ("lost", 0, 0, "")
+        assert entry.not_ranked_reason == "1 item has no answer"
+        assert (entry.score.bound_low, entry.score.bound_high) == (0.8, 1.0)
+        assert (shown.total_models, shown.item_sets[0].configurations) == (0, 0)
+    run(connection, job("whole", plan("t", 5), owner="ann", project_id=1), right=3, wrong=2, minute=2)
+    for shown in (board(connection), board(connection, of_ann), board(connection, project_id=1)):
+        assert [(entry.job_id, entry.rank) for entry in shown.entries] == [("whole", 1)]
+    run(connection, job("lost-again", plan("t", 5), owner="ann", project_id=1), right=4, minute=3)
+    for shown in (board(connection), board(connection, of_ann), board(connection, project_id=1)):
+        assert [(entry.job_id, entry.rank) for entry in shown.entries] == [("whole", 1), ("lost-again", 0)]
+
+
+def test_items_that_no_run_is_on_are_refused(connection: Connection) -> None:
+    run(connection, job("whole", plan("t", 4)), right=4, minute=1)
+    run(connection, job("lost", plan("t", 5), item_set="lost", owner="bob"), right=4, minute=2)
+    assert [entry.job_id for entry in board(connection, item_set="lost").entries] == ["lost"]
+    assert rows(board(connection, item_set="set-1", endpoint="other")) == []
+    for visible, item_set in ((EVERYTHING, "nothing"), (Visibility("ann"), "lost")):
+        with pytest.raises(InvalidRequestError, match=f"No finished run of glue is on the items '{item_set}'") as told:
+            board(connection, visible, item_set=item_set)
+        assert told.value.field == "item_set"
 
 
 def test_a_project_and_closed_reads_choose_the_newest_among_their_own_runs(connection: Connection) -> None:

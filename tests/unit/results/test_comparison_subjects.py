@@ -232,3 +232,45 @@ def test_a_job_of_another_project_is_refused(connection: Connection) -> None:
 def test_a_mode_that_is_none_is_refused(connection: Connection, mode: int) -> None:
     with pytest.raises(InvalidRequestError, match="mode"):
         chosen(connection, "m1", "m2", mode=mode)
+
+
+PILOT = job_pb2.JobSpec(labels={"pilot": "1"})
+
+
+@pytest.mark.parametrize("word", ["m1", "m1@local"])
+def test_a_model_does_not_mean_a_configuration_that_only_pilots_and_parts_have(
+    connection: Connection, word: str
+) -> None:
+    digests = {"whole": "aa" * 32, "pilot": "bb" * 32, "part": "cc" * 32}
+    run(connection, "whole", "m1", "1" * 40, configuration=digests["whole"], minute=1)
+    run(connection, "pilot", "m1", "1" * 5, configuration=digests["pilot"], minute=2, subset=True, spec=PILOT)
+    run(connection, "part", "m1", "1" * 20, configuration=digests["part"], minute=3, subset=True)
+    run(connection, "other", "m2", "1" * 40, minute=4)
+    found = chosen(connection, word, "m2")
+    assert jobs(found)[word] == "whole"
+    assert found.notes == [
+        f"'{word}' stands for configuration aaaaaaaaaaaa, not for bbbbbbbbbbbb and cccccccccccc, which have partial or "
+        "pilot runs alone."
+    ]
+    assert jobs(chosen(connection, digests["pilot"], "m2"))[digests["pilot"]] == "pilot", "named, it is meant"
+    assert jobs(chosen(connection, "part", "m2"))["part"] == "part"
+
+
+def test_parts_go_before_pilots_and_pilots_stand_where_there_is_nothing_else(connection: Connection) -> None:
+    run(connection, "pilot", "m1", "1" * 30, configuration="c-a", minute=1, subset=True, spec=PILOT)
+    run(connection, "other", "m2", "1" * 30)
+    assert jobs(chosen(connection, "m1", "m2"))["m1"] == "pilot"
+    run(connection, "part", "m1", "1" * 20, configuration="c-b", minute=2, subset=True)
+    assert jobs(chosen(connection, "m1", "m2"))["m1"] == "part"
+    run(connection, "again", "m1", "1" * 20, configuration="c-c", minute=3, subset=True)
+    with pytest.raises(InvalidRequestError, match=r"'m1' fits 2 configurations: c-b .*; c-c "):
+        chosen(connection, "m1", "m2")
+
+
+def test_two_whole_configurations_are_asked_about_whatever_was_piloted(connection: Connection) -> None:
+    for minute, name in enumerate(("c-a", "c-b")):
+        run(connection, name, "m1", "1" * 40, configuration=name, minute=minute)
+    run(connection, "pilot", "m1", "1" * 5, configuration="c-p", minute=3, subset=True, spec=PILOT)
+    with pytest.raises(InvalidRequestError, match="fits 2 configurations") as refused:
+        chosen(connection, "m1", "other")
+    assert "c-p" not in refused.value.message

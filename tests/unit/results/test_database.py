@@ -28,11 +28,11 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 async def test_ten_comparisons_keep_no_item_page_waiting(database: Database) -> None:
     done = threading.Event()
-    long = [asyncio.create_task(database.read_long(lambda c: done.wait(30))) for _ in range(10)]
+    long = [asyncio.create_task(database.read_long(lambda c: done.wait(120))) for _ in range(10)]
     await asyncio.sleep(0.05)
     try:
         for _ in range(20):
-            assert await asyncio.wait_for(database.read(lambda c: c.execute("SELECT 1").fetchall()), 5) == [(1,)]
+            assert await asyncio.wait_for(database.read(lambda c: c.execute("SELECT 1").fetchall()), 60) == [(1,)]
         assert not any(one.done() for one in long)
     finally:
         done.set()

@@ -12,10 +12,11 @@ from services.results import duckdb_store
 from services.results.database import Connection
 from services.results.datasets import index
 from services.results.datasets.holding import Holding
+from services.results.leaderboard import UnknownSuiteError, leaderboard
 from services.results.visibility import Visibility
 from tests.unit.results.builders import ERROR, START, batch, event
 from tests.unit.results.dataset_runs import DATASET, EXACT, dataset_job, row, stored
-from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, results_service_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 
 NOW = datetime(2026, 11, 20, 9, 0)
@@ -47,6 +48,14 @@ def names(connection: Connection, visible: str = "", **filters: object) -> list[
             assert page.total_size == len(found)
             return found
         request.page_token = page.next_page_token
+
+
+def test_a_dataset_that_nothing_has_run_over_has_an_empty_board(connection: Connection) -> None:
+    made = add(connection, 1, owner="ann")
+    asked = results_service_pb2.GetLeaderboardRequest(suite=made.dataset_id)
+    assert not leaderboard(connection, asked).entries
+    with pytest.raises(UnknownSuiteError):
+        leaderboard(connection, asked, visible=Visibility("bob"))
 
 
 def test_lists_are_newest_first_and_filters_join(connection: Connection) -> None:
@@ -120,14 +129,26 @@ def test_a_shard_is_held_until_the_last_upload_with_it_ends() -> None:
     assert holding.not_held(["a", "b"]) == ["a", "b"]
 
 
-def test_live_jobs_are_those_not_finished(connection: Connection) -> None:
-    states = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_FINALIZING, job_pb2.Job.STATE_FAILED)
+def test_jobs_over_a_dataset_are_live_or_finished(connection: Connection) -> None:
+    made = job_pb2.Job
+    states = (
+        *(made.STATE_PENDING, made.STATE_FINALIZING),
+        *(made.STATE_COMPLETED, made.STATE_FAILED, made.STATE_CANCELLED),
+    )
     for number, state in enumerate(states):
         duckdb_store.store_events(
             connection, [event(f"{number:04d}", dataset_job(f"job-{number}", 10, EXACT, state=state))]
         )
-    assert index.live_jobs(connection, DATASET) == 2
-    assert index.live_jobs(connection, f"ds_{1:032x}") == 0
+    other = f"ds_{1:032x}"
+    assert index.jobs_over(connection, [other, DATASET]) == [index.Jobs(), index.Jobs(live=2, finished=3)]
+    assert index.jobs_over(connection, []) == []
+    add(connection, 0)
+    add(connection, 1)
+    page = index.list_datasets(connection, pb.ListDatasetsRequest())
+    assert [(one.dataset_id, count) for one, count in zip(page.datasets, page.finished_jobs, strict=True)] == [
+        (other, 0),
+        (DATASET, 3),
+    ]
 
 
 def test_the_view_of_benchmarks_shows_runs_over_datasets_alone(connection: Connection) -> None:

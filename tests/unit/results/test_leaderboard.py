@@ -34,7 +34,7 @@ def test_a_configuration_is_represented_by_its_latest_complete_run_not_by_its_be
     run(connection, job("latest", plan("t", 10)), right=6, wrong=4, minute=2)
     run(connection, job("incomplete", plan("t", 11)), right=10, minute=3)
     response = board(connection)
-    assert ranks(response) == [(1, "latest")]
+    assert ranks(response) == [(1, "latest"), (0, "incomplete")]
     assert response.entries[0].score.mean == pytest.approx(0.6)
     assert response.entries[0].run_count == 2
 

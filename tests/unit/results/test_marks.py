@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from services.results.marking import mark_run
 from services.results.overview import overview
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import LOCAL, Identity
-from tests.unit.results.builders import START, event, job, plan, run
+from tests.unit.results.builders import START, answer, batch, event, job, plan, run
 from touchstone.v1 import comparison_pb2, metric_pb2, token_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -42,7 +43,13 @@ def mark(
 
 def current(connection: Connection) -> list[tuple[str, str, int]]:
     entries = leaderboard(connection, pb.GetLeaderboardRequest(suite="glue")).entries
-    return [(entry.job_id, entry.previous_job_id, entry.run_count) for entry in entries]
+    return [(entry.job_id, entry.previous_job_id, entry.run_count) for entry in entries if entry.rank]
+
+
+def taken_out(connection: Connection, visible: Visibility = EVERYTHING, **asked: int) -> list[tuple[str, str, str]]:
+    request = pb.GetLeaderboardRequest(suite="glue", **asked)  # type: ignore[arg-type]
+    entries = leaderboard(connection, request, None, visible).entries
+    return [(entry.job_id, entry.mark, entry.not_ranked_reason) for entry in entries if not entry.rank]
 
 
 def three_runs(connection: Connection) -> None:
@@ -63,6 +70,42 @@ def test_a_marked_run_gives_its_place_to_the_one_before_and_takes_it_back(connec
     result = mark(connection, "third", VALID, "")
     assert (result.mark, result.not_ranked_reason) == ("", "")
     assert current(connection) == [("third", "second", 2)]
+
+
+def test_an_invalidated_run_stays_on_the_board_with_its_reason_until_a_newer_one_counts(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "first", INVALIDATED, "an older one")
+    assert taken_out(connection) == [], "a newer run of the configuration stands for it"
+    mark(connection, "third")
+    third = ("third", "invalidated", "the run was invalidated: the prompt was wrong")
+    assert taken_out(connection) == [third]
+    assert taken_out(connection, project_id=1) == taken_out(connection, Visibility("ann")) == [third]
+    mark(connection, "second")
+    assert (current(connection), taken_out(connection)) == ([], [third]), "a board without a rank still says why"
+    assert taken_out(connection, project_id=1) == [third]
+    run(connection, job("fourth", plan("t", 4)), right=4, minute=9)
+    assert (current(connection), taken_out(connection)) == ([("fourth", "", 1)], [])
+    assert taken_out(connection, project_id=1) == []
+
+
+def test_a_superseded_run_leaves_the_board_to_the_one_in_its_place(connection: Connection) -> None:
+    three_runs(connection)
+    mark(connection, "third", SUPERSEDED, "more tokens", "second")
+    assert (current(connection), taken_out(connection)) == ([("second", "first", 2)], [])
+    mark(connection, "third")
+    assert [job_id for job_id, *_ in taken_out(connection)] == ["third"]
+    mark(connection, "third", SUPERSEDED, "more tokens", "second")
+    assert taken_out(connection) == taken_out(connection, project_id=1) == []
+
+
+def test_items_with_invalid_runs_alone_are_not_shown_before_those_with_others(connection: Connection) -> None:
+    run(connection, job("whole", plan("t", 4)), right=4, minute=2)
+    run(connection, job("cut", plan("t", 2), item_set="cut", subset=True), right=2, minute=1)
+    mark(connection, "whole")
+    assert current(connection) == [("cut", "", 1)]
+    whole = leaderboard(connection, pb.GetLeaderboardRequest(suite="glue", item_set="set-1"))
+    assert [entry.job_id for entry in whole.entries] == ["whole"]
+    assert (whole.total_models, [one.configurations for one in whole.item_sets]) == (0, [0, 1])
 
 
 def test_a_superseded_run_names_the_one_in_its_place(connection: Connection) -> None:
@@ -137,6 +180,7 @@ def test_runs_with_answers_of_an_invalidated_run_do_not_rank_until_that_is_taken
     assert current(connection) == [("fifth", "fourth", 5)]
     mark(connection, "third")
     assert current(connection) == [("second", "first", 2)]
+    assert taken_out(connection) == [("fifth", "", WRONG)]
     for job_id in ("fourth", "fifth"):
         result = job_reads.get_job_result(connection, job_id)
         assert (result.not_ranked_reason, result.mark, result.mark_reason) == (WRONG, "", "")
@@ -145,6 +189,50 @@ def test_runs_with_answers_of_an_invalidated_run_do_not_rank_until_that_is_taken
     mark(connection, "third", VALID, "")
     assert current(connection) == [("fifth", "fourth", 5)]
     assert job_reads.get_job_result(connection, "fifth").not_ranked_reason == ""
+
+
+def took(connection: Connection, job_id: str, sources: Sequence[str], minute: int) -> None:
+    """A run that found some of its answers in other jobs, and one in itself."""
+    made = job(job_id, plan("t", 4))
+    made.spec.reuse.any_job = True
+    results = [answer(i, reused=True, source_job=source) for i, source in enumerate((*sources, job_id))]
+    duckdb_store.store_items(connection, [batch(job_id, "t", results)])
+    run(connection, made, right=4, minute=minute)
+
+
+def test_a_run_that_found_answers_in_several_jobs_counts_while_none_of_them_is_invalidated(
+    connection: Connection,
+) -> None:
+    three_runs(connection)
+    took(connection, "fourth", ["second", "third"], 4)
+    built(connection, "fifth", "fourth", 5)
+    mark(connection, "fourth", VALID, "")
+    for source in ("second", "third"):
+        assert current(connection)[0][0] == "fifth"
+        result = mark(connection, source)
+        assert result.not_ranked_reason == "the run was invalidated: the prompt was wrong"
+        for job_id in ("fourth", "fifth"):
+            reason = job_reads.get_job_result(connection, job_id).not_ranked_reason
+            assert reason == WRONG.replace("third", source)
+        assert current(connection)[0][0] not in ("fourth", "fifth")
+        mark(connection, source, VALID, "")
+    assert mark(connection, "first").not_ranked_reason
+    assert current(connection)[0][0] == "fifth", "no answer comes from there"
+
+
+def test_a_run_is_not_its_own_source(connection: Connection) -> None:
+    took(connection, "alone", [], 1)
+    assert connection.execute("FROM run_sources").fetchall() == []
+    assert mark(connection, "alone").not_ranked_reason == "the run was invalidated: the prompt was wrong"
+
+
+def test_two_runs_that_found_answers_in_each_other_fall_and_rise_together(connection: Connection) -> None:
+    for minute, (job_id, other) in enumerate((("first", "second"), ("second", "first"))):
+        took(connection, job_id, [other], minute)
+    mark(connection, "first")
+    assert current(connection) == []
+    mark(connection, "first", VALID, "")
+    assert current(connection) == [("second", "first", 2)]
 
 
 def test_a_run_that_is_finished_after_its_source_was_invalidated_never_ranks(connection: Connection) -> None:

@@ -11,9 +11,11 @@ import pytest
 from services.results import backfill, duckdb_store, item_reads, job_reads
 from services.results.database import Connection
 from services.results.leaderboard import leaderboard
+from services.results.marking import mark_run
 from services.results.overview import overview
 from services.results.schema import migrations, open_file
 from services.results.stored_responses import find_responses
+from services.rpc import LOCAL
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, plan, run
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
@@ -74,6 +76,23 @@ def test_a_migrated_file_has_the_schema_of_a_new_one(old: Path, tmp_path: Path) 
     assert applied == [(number,) for number, _ in migrations()]
     migrated.close()
     new.close()
+
+
+def test_rows_of_before_keep_their_counts_and_sources_and_new_ones_may_have_none(old: Path) -> None:
+    with duckdb.connect(str(old)) as connection:
+        for number, schema in migrations()[1:6]:
+            connection.execute(schema)
+            connection.execute("INSERT INTO migrations VALUES ($number, now()::TIMESTAMP)", {"number": number})
+        connection.execute("INSERT INTO run_sources VALUES ('j', 'first')")
+    connection = open_file(old)
+    known = answer(1, source_job="second")
+    silent = answer(2, input_untold=True, source_job="first")
+    duckdb_store.store_items(connection, [batch("j", "t", [known, silent], 2)])
+    counts = connection.execute("SELECT input_tokens FROM items WHERE job_id = 'j' ORDER BY item").fetchall()
+    assert counts == [(20,), (20,), (None,)]
+    sources = connection.execute("FROM run_sources ORDER BY ALL").fetchall()
+    assert sources == [("j", "first"), ("j", "second")]
+    connection.close()
 
 
 @pytest.fixture
@@ -157,3 +176,25 @@ def test_runs_built_on_an_invalidated_run_before_the_migration_do_not_rank_after
     assert job_reads.get_job_result(connection, "third").not_ranked_reason == reason
     counting = connection.execute("SELECT DISTINCT job_id FROM run_scores WHERE counts ORDER BY 1").fetchall()
     assert counting == [("first",), ("second",)], "marks themselves were heeded before"
+
+
+def test_a_run_invalidated_before_the_migration_is_on_the_board_with_its_reason_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "marked.duckdb"
+    connection = open_file(path)
+    run(connection, job("first", plan("t", 4)), right=4, minute=1)
+    run(connection, job("second", plan("t", 4)), right=4, minute=2)
+    invalid = results_service_pb2.MarkRunRequest(
+        job_id="second", mark=results_service_pb2.RUN_MARK_INVALIDATED, reason="a wrong prompt"
+    )
+    mark_run(connection, invalid, LOCAL, START.replace(tzinfo=None))
+    # As the schema before left it.
+    connection.execute("DELETE FROM current_scores WHERE newest = 0")
+    connection.execute("DELETE FROM migrations WHERE number >= 9")
+    connection.close()
+    connection = open_file(path)
+    entries = leaderboard(connection, results_service_pb2.GetLeaderboardRequest(suite="glue")).entries
+    assert [(entry.rank, entry.job_id, entry.mark) for entry in entries] == [
+        (1, "first", ""),
+        (0, "second", "invalidated"),
+    ]
+    connection.close()

@@ -58,7 +58,17 @@ def test_an_incomplete_job_is_completed_and_not_complete(connection: Connection)
     made.state, made.incomplete = job_pb2.Job.STATE_COMPLETED, True
     duckdb_store.store_events(connection, [event("1", made, "completed")])
     found = figures(connection)
-    assert (found.completed_jobs, found.complete_jobs, found.runs_with_metric) == (1, 0, 1)
+    assert (found.completed_jobs, found.complete_jobs, found.runs_with_metric) == (1, 0, 0)
+
+
+def test_averages_are_over_runs_that_rank_and_whole_ones_where_there_are_any(connection: Connection) -> None:
+    run(connection, job("few", plan("t", 2), item_set="few", subset=True), right=1, wrong=1, minute=1)
+    run(connection, job("most", plan("t", 4), item_set="most", subset=True), right=1, wrong=3, minute=2)
+    assert (figures(connection).mean, figures(connection).runs_with_metric) == (0.25, 1)
+    run(connection, job("whole", plan("t", 4)), right=3, wrong=1, minute=3)
+    run(connection, job("unread", plan("t", 4), model="silent"), right=0, unparsed=4, minute=4)
+    found = figures(connection)
+    assert (found.mean, found.runs_with_metric, found.completed_jobs, found.models) == (0.75, 1, 4, 2)
 
 
 def test_suite_days_project_and_visibility_bound_what_is_counted(connection: Connection) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,12 +20,13 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import ttost_paired
 
 from services.results.intervals import score_interval
-from services.results.paired import binary, distributions
+from services.results.paired import binary, distributions, exchange_p
 from services.results.paired.difference import Difference, Terms
 from services.results.paired.families import benjamini_hochberg, holm
 from services.results.paired.omnibus import task_omnibus
-from services.results.paired.rows import Correlation, Cost, TaskRows
+from services.results.paired.rows import ClusteredTable, Correlation, Cost, TaskRows
 from services.results.paired.sign_flip import sign_flip_p
+from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 from services.results.statistics import Floats, Ints
 from tests.unit.results.paired_rows import counted, labelled, mixed_task, scored
@@ -166,16 +169,94 @@ def test_tails_and_quantiles_are_scipys() -> None:
 
 
 @pytest.mark.parametrize("metric", ["f1", "macro_f1", "matthews_correlation"])
-def test_differences_of_tables_are_scikit_learns_and_their_p_is_that_of_exchanged_answers(metric: str) -> None:
-    rng, n = np.random.default_rng(30), 90
-    references = rng.integers(0, 2, n)
-    a, b = (np.where(rng.random(n) < share, references, 1 - references) for share in (0.86, 0.74))
-    found = difference(labelled(references, np.stack([a, b], axis=1), (metric,)), metric)
+@pytest.mark.parametrize(
+    ("n", "a", "b"),
+    [
+        (90, (0.86, 0.14), (0.74, 0.26)),
+        (400, (0.5, 0.64), (0.995, 0.995)),
+        (1043, (0.5, 0.64), (0.995, 0.995)),
+        (400, (0.7, 0.82), (0.99, 0.99)),
+        (400, (0.995, 0.98), (0.995, 0.995)),
+    ],
+    ids=str,
+)
+def test_differences_of_tables_are_scikit_learns_and_their_p_is_that_of_exchanged_answers(
+    metric: str, n: int, a: tuple[float, float], b: tuple[float, float]
+) -> None:
+    """`a` and `b` are how often each model says yes where that is right, and where it is wrong."""
+    rng, draws = np.random.default_rng(30), 6_000
+    references = (rng.random(n) < 0.69).astype(int)
+    said = [(rng.random(n) < np.where(references, *each)).astype(int) for each in (a, b)]
+    found = difference(labelled(references, np.stack(said, axis=1), (metric,)), metric)
     in_sklearn = {"f1": sk.f1_score, "matthews_correlation": sk.matthews_corrcoef, "macro_f1": _macro_f1}[metric]
-    assert found.value == pytest.approx(in_sklearn(references, a) - in_sklearn(references, b))
-    swap = rng.random((20_000, n)) < 0.5
-    moved = _of_rows(metric, references, np.where(swap, b, a)) - _of_rows(metric, references, np.where(swap, a, b))
-    assert found.p == pytest.approx(np.mean(np.abs(moved) >= abs(found.value or 0) - 1e-12), rel=0.1)
+    assert found.value == pytest.approx(in_sklearn(references, said[0]) - in_sklearn(references, said[1]))
+    moved = _exchanged(rng, draws, lambda answers: _of_rows(metric, references, answers), *said)
+    _agrees(found, moved)
+
+
+def test_the_suites_p_is_that_of_exchanged_answers_in_all_tasks() -> None:
+    """Unlike tables with and without accuracy, more outcomes than can be enumerated, real numbers, clusters."""
+    rng, draws = np.random.default_rng(3), 3_000
+    groups, moved = [], np.zeros(draws)
+    for n, metrics, a, b in (
+        (700, ("matthews_correlation",), (0.55, 0.5), (0.995, 0.985)),
+        (400, ("f1", "accuracy"), (0.9, 0.4), (0.85, 0.3)),
+    ):
+        references = (rng.random(n) < 0.69).astype(int)
+        said = [(rng.random(n) < np.where(references, *each)).astype(int) for each in (a, b)]
+        groups.append([labelled(references, np.stack(said, axis=1), metrics, task=metrics[0])])
+
+        def score(answers: Ints, references: Ints = references, metrics: tuple[str, ...] = metrics) -> Floats:
+            values = [_of_rows(metric, references, answers) for metric in metrics]
+            return np.asarray(np.mean(values, axis=0))
+
+        moved += _exchanged(rng, draws, score, *said)
+    scores = np.clip(rng.random((200, 2)) + np.array([0.05, 0]), 0, 1)
+    groups.append([scored(scores)])
+    moved += _exchanged(rng, draws, lambda answers: np.asarray(answers.mean(axis=1)), *scores.T)
+    task = mixed_task(rng, "clustered table", models=2)
+    table = task.metrics["f1a"]
+    assert isinstance(table, ClusteredTable)
+    groups.append([task])
+    swap = rng.random((draws, table.shares.shape[1])) < 0.5
+    one, other = table.shares
+
+    def f1a(totals: Floats) -> Floats:
+        no_yes, yes_no, yes_yes, unread = totals[:, 1:].T
+        return np.asarray(2 * yes_yes / (2 * yes_yes + no_yes + yes_no + unread))
+
+    moved += f1a(swap @ one + ~swap @ other) - f1a(~swap @ one + swap @ other)
+    _agrees(suite_differences(groups, PAIR, Terms())[0], moved / 4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_drawn_p_are_the_enumerated_ones_however_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far smaller than one in as many draws, too."""
+    rng = np.random.default_rng(seed)
+    references = (rng.random(400) < 0.69).astype(int)
+    right = np.where(references[:, None], [0.9, 0.995], [0.8 - 0.12 * seed, 0.98])
+    predictions = (rng.random((400, 2)) < right).astype(int)
+    task = labelled(references, predictions, ("matthews_correlation", "f1"))
+    exact = suite_differences([[task]], PAIR, Terms())[0].p
+    monkeypatch.setattr(exchange_p, "ATOMS", 1)
+    drawn = suite_differences([[task]], PAIR, Terms())[0].p
+    assert drawn == pytest.approx(exact, rel=0.1, abs=1e-6)
+    assert drawn != exact
+
+
+def _exchanged(
+    rng: np.random.Generator, draws: int, score: Callable[[Any], Floats], a: npt.NDArray[Any], b: npt.NDArray[Any]
+) -> Floats:
+    """Differences of a score of (draws, items) after exchanging the answers to random items."""
+    swap = rng.random((draws, len(a))) < 0.5
+    return score(np.where(swap, b, a)) - score(np.where(swap, a, b))
+
+
+def _agrees(found: Difference, moved: Floats) -> None:
+    assert found.value is not None
+    expected = float(np.mean(np.abs(moved) >= abs(found.value) - 1e-12))
+    error = np.sqrt(max(expected, 1 / len(moved)) / len(moved))
+    assert found.p == pytest.approx(expected, rel=0.05, abs=4 * error)
 
 
 def _macro_f1(references: Ints, predictions: Ints) -> float:
@@ -186,11 +267,14 @@ def _of_rows(metric: str, references: Ints, predictions: Ints) -> Floats:
     """A metric of two labels, of (draws, items) predictions."""
     tp, fp = (((predictions == 1) & (references == y)).sum(axis=1).astype(float) for y in (1, 0))
     fn, tn = (((predictions == 0) & (references == y)).sum(axis=1).astype(float) for y in (1, 0))
+    if metric == "accuracy":
+        return np.asarray((tp + tn) / (tp + tn + fp + fn))
     found: Floats = 2 * tp / (2 * tp + fp + fn)
     if metric == "macro_f1":
         found = (found + 2 * tn / (2 * tn + fp + fn)) / 2
     if metric == "matthews_correlation":
-        found = (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+        # 0 where all answers are the same: no product below 1 is one.
+        found = (tp * tn - fp * fn) / np.sqrt(np.maximum((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 1))
     return found
 
 

@@ -25,6 +25,11 @@ from touchstone.v1.scoring_pb2 import Scoring
 PLAIN = '{"prompt": "Größe? 你好 🙂"}\n{"prompt": "b", "custom_id": "ü"}\n'
 
 
+def packed(data: bytes, level: int = 9) -> bytes:
+    """The same bytes at any second: they stand in the names of tests, which all workers must collect alike."""
+    return gzip.compress(data, level, mtime=0)
+
+
 def contents(data: bytes, **options: Any) -> list[str]:
     return [row.messages[0].content for row in upload(data, **options).rows]
 
@@ -39,12 +44,12 @@ def test_every_unicode_encoding_with_a_mark_is_read(encoding: str, end: str) -> 
     data = (mark + PLAIN.replace("\n", end)).encode(encoding)
 
     assert contents(data) == ["Größe? 你好 🙂", "b"]
-    assert contents(gzip.compress(data)) == ["Größe? 你好 🙂", "b"]
+    assert contents(packed(data)) == ["Größe? 你好 🙂", "b"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_it_does_not_matter_how_the_bytes_arrive(size: int) -> None:
-    for data in (PLAIN.encode(), PLAIN.encode("utf-16"), gzip.compress(PLAIN.encode("utf-8-sig"))):
+    for data in (PLAIN.encode(), PLAIN.encode("utf-16"), packed(PLAIN.encode("utf-8-sig"))):
         pieces = [data[i : i + size] for i in range(0, len(data), size)]
 
         assert upload(pieces).dataset == upload(data).dataset
@@ -77,17 +82,17 @@ def test_a_mark_in_the_middle_of_joined_files_is_no_part_of_the_text() -> None:
 def test_gzip_may_have_members_and_padding() -> None:
     first, second = PLAIN.encode().splitlines(keepends=True)
 
-    assert len(contents(gzip.compress(first) + gzip.compress(b"") + gzip.compress(second) + b"\0" * 500)) == 2
+    assert len(contents(packed(first) + packed(b"") + packed(second) + b"\0" * 500)) == 2
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (gzip.compress(PLAIN.encode())[:-3], "ends too early"),
+        (packed(PLAIN.encode())[:-3], "ends too early"),
         (b"\x1f\x8b", "ends too early"),
-        (gzip.compress(PLAIN.encode()) + b"tail", "damaged"),
-        (gzip.compress(PLAIN.encode() * 9).replace(b"\x00\x03", b"\x00\x04", 1)[:20] + b"x" * 50, "damaged"),
-        (gzip.compress(gzip.compress(PLAIN.encode())), "gzip twice"),
+        (packed(PLAIN.encode()) + b"tail", "damaged"),
+        (packed(PLAIN.encode() * 9).replace(b"\x00\x03", b"\x00\x04", 1)[:20] + b"x" * 50, "damaged"),
+        (packed(packed(PLAIN.encode())), "gzip twice"),
         (bz2.compress(PLAIN.encode()), "bzip2"),
         (b"PAR1\x15\x04", "Parquet"),
         (b"%PDF-1.7\n", "PDF"),
@@ -109,11 +114,11 @@ def test_an_excel_workbook_is_refused_with_its_name() -> None:
 
 def test_a_zip_bomb_is_stopped_by_its_ratio() -> None:
     line = b'{"prompt": "' + b"a" * 1_000_000 + b'"}\n'
-    started = time.monotonic()
-    made = upload(gzip.compress(line * 200, 9))
+    started = time.process_time()
+    made = upload(packed(line * 200, 9))
 
     assert "over 300 bytes for each compressed one" in made.refused
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_file_is_no_larger_than_the_limit_however_it_is_packed() -> None:
@@ -121,13 +126,13 @@ def test_a_file_is_no_larger_than_the_limit_however_it_is_packed() -> None:
 
     assert contents(PLAIN.encode(), limits=limits)
     assert "more than 1,000 bytes" in upload(PLAIN.encode() * 50, limits=limits).refused
-    assert "more than 1,000 bytes" in upload(gzip.compress(PLAIN.encode() * 50), limits=limits).refused
+    assert "more than 1,000 bytes" in upload(packed(PLAIN.encode() * 50), limits=limits).refused
 
 
 # -- lines -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b" \r\n\n", b"\xef\xbb\xbf", gzip.compress(b""), b"\xff\xfe"])
+@pytest.mark.parametrize("data", [b"", b"\n", b" \r\n\n", b"\xef\xbb\xbf", packed(b""), b"\xff\xfe"])
 def test_an_empty_file_holds_no_rows(data: bytes) -> None:
     assert "no rows" in upload(data).refused
 
@@ -215,11 +220,11 @@ def test_escapes_that_only_look_wrong_are_kept() -> None:
 
 def test_a_line_of_a_hundred_thousand_names_takes_linear_time() -> None:
     names = ",".join(f'"n{i}":1' for i in range(100_000))
-    started = time.monotonic()
+    started = time.process_time()
 
     assert '"n5" stands twice' in upload(f'{{"prompt":"a",{names},"n5":1}}\n'.encode()).reasons[1]
     assert "65,536" in upload(f'{{"prompt":"a",{names}}}\n'.encode()).reasons[1]
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_reasons_are_short_and_can_be_shown() -> None:
@@ -273,7 +278,7 @@ _NAMES = st.sampled_from(["a.jsonl", "a.csv", ""])
 )
 def test_any_bytes_become_a_dataset_or_reasons(data: bytes, head: bytes, name: str, template: str) -> None:
     upload(head + data, name=name, template=template)
-    upload(gzip.compress(head + data), name=name, template=template)
+    upload(packed(head + data), name=name, template=template)
     upload(b"\x1f\x8b\x08" + data, name=name, template=template)
 
 
@@ -336,9 +341,9 @@ def test_random_bytes_are_refused() -> None:
 
 
 def test_gzip_that_gives_nothing_ends_at_the_limit_of_a_file() -> None:
-    nothing = gzip.compress(b"")
+    nothing = packed(b"")
 
-    made = upload(nothing * 1000 + gzip.compress(PLAIN.encode()), limits=Limits(file_bytes=1000))
+    made = upload(nothing * 1000 + packed(PLAIN.encode()), limits=Limits(file_bytes=1000))
 
     assert made.refused == "The file has more than 1,000 bytes. Upload it in parts."
 

@@ -171,6 +171,21 @@ def test_a_batch_line_that_is_none_is_refused_with_the_reason(change: dict[str, 
     assert reason in made.reasons[2]
 
 
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("B", "The reference is not JSON: Expecting value at character 1."),
+        ('"B"', "The reference is no JSON object"),
+        ('{"a": ' + "9" * 5000 + "}", "The reference holds a number with too many digits."),
+        ('{"a": ' + "[" * 40 + "]" * 40 + "}", "The reference nests more than 32 objects"),
+    ],
+)
+def test_a_reference_that_the_scorer_json_cannot_read_is_named_as_such(reference: str, reason: str) -> None:
+    line = {"prompt": "a", "reference": reference}
+    made = upload(jsonl({"prompt": "b", "reference": {"a": 1}}, line), scoring=Scoring(scorer="json"))
+    assert made.reasons[2].startswith(reason)
+
+
 def test_a_plain_line_has_prompt_reference_metadata_id_and_sampling() -> None:
     line = {
         "prompt": "Capital of Peru?",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
-from services.results import duckdb_store
+from services.results import duckdb_store, job_reads
 from services.results.database import Connection
+from services.results.intervals import score_interval
 from services.results.paging import MAX_PAGE_BYTES
 from services.results.side_by_side.listing import SideBySide
 from services.results.visibility import EVERYTHING, Visibility
@@ -172,6 +175,56 @@ def test_graded_scores_average_and_make_nothing_right_or_wrong(connection: Conne
     assert [run.only_right for run in page.runs] == [0, 1]
 
 
+def of_the_run(connection: Connection, job_id: str) -> tuple[float, float, float]:
+    """The first metric of the job's only task, as its own result has it, with its interval."""
+    metric = job_reads.get_job_result(connection, job_id).tasks[0].metrics[0]
+    return metric.mean, metric.ci95_low, metric.ci95_high
+
+
+def beside(run: pb.SideBySideRun) -> tuple[float, float, float]:
+    return run.mean_score, run.score_ci95_low, run.score_ci95_high
+
+
+def test_on_all_rows_of_a_run_its_score_has_the_runs_own_interval(connection: Connection) -> None:
+    graded = [row(number, number % 4 / 3, TOKEN_F1) for number in range(20)]
+    completed(connection, "a", graded, TOKEN_F1)
+    completed(connection, "b", [row(number, float(number % 3 > 0)) for number in range(20)], EXACT)
+    for job_id, run in zip("ab", ask(connection).runs, strict=True):
+        assert beside(run) == pytest.approx(of_the_run(connection, job_id), abs=1e-12)
+    assert beside(ask(connection).runs[1])[1:] == score_interval(13 / 20, 20)
+    some = ask(connection, query="question 1").runs[1]
+    assert some.rows == 11
+    assert beside(some)[1:] == pytest.approx(score_interval(8 / 11, 11))
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_items_of_one_passage_and_answers_to_one_item_hang_together(connection: Connection, repeats: int) -> None:
+    for job_id in "ab":
+        chance = random.Random(f"{job_id} {repeats}")
+        answers = [
+            said(item, chance.choice(["yes", "no"]), repeat=repeat, group="" if repeats > 1 else f"passage {item // 3}")
+            for item in range(30)
+            for repeat in range(repeats)
+        ]
+        finished(connection, job_id, task("t", answers, repeats=repeats))
+    for job_id, run in zip("ab", ask(connection).runs, strict=True):
+        assert beside(run) == pytest.approx(of_the_run(connection, job_id), abs=1e-12)
+
+
+def test_the_score_over_several_tasks_has_the_interval_of_all_their_items(connection: Connection) -> None:
+    for job_id in "ab":
+        finished(connection, job_id, task("t", right_or_wrong("1101")), task("u", right_or_wrong("001011")))
+    assert beside(ask(connection).runs[0]) == pytest.approx((0.6, *score_interval(0.6, 10)))
+    assert beside(ask(connection, task="u").runs[0]) == pytest.approx((0.5, *score_interval(0.5, 6)))
+
+
+def test_one_graded_row_tells_nothing_of_the_spread(connection: Connection) -> None:
+    for job_id in "ab":
+        completed(connection, job_id, [row(0, 0.5, TOKEN_F1)], TOKEN_F1)
+    run = ask(connection).runs[0]
+    assert (run.mean_score, run.HasField("score_ci95_low"), run.HasField("score_ci95_high")) == (0.5, False, False)
+
+
 def took(
     result: item_result_pb2.ItemResult, latency_ms: float, cost_usd: float | None = None
 ) -> item_result_pb2.ItemResult:
@@ -184,10 +237,12 @@ def took(
 def test_figures_add_up_what_the_common_rows_took(connection: Connection) -> None:
     completed(connection, "a", [took(row(number, 1.0), 100, 0.5) for number in range(2)], EXACT)
     others = [took(row(0, 1.0), 200, 0.25), took(row(1, 1.0), 400), took(row(2, 1.0), 9000)]
+    others[1].input_untold = True
     completed(connection, "b", others, EXACT)
     here, there = ask(connection).runs
     assert (here.mean_latency_ms, here.input_tokens, here.output_tokens, here.cost_usd) == (100, 40, 6, 1.0)
     assert (there.mean_latency_ms, there.job.job_id, there.HasField("cost_usd")) == (300, "b", False)
+    assert (here.input_untold, there.input_untold, there.input_tokens, there.output_untold) == (0, 1, 20, 0)
 
 
 # -- texts and conditions ----------------------------------------------------------------------------------------------

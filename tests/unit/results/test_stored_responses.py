@@ -40,8 +40,9 @@ def test_answers_come_whole_but_for_their_prompts(connection: Connection) -> Non
     sent.continuations.add(text=" A", loglikelihood=-0.25, tokens=1, greedy=True)
     store(connection, "j", sent)
     sent.prompt = ""
-    assert by_identity(connection, "a") == [sent]
     assert by_position(connection, 7) == [sent]
+    sent.source_job = "j"
+    assert by_identity(connection, "a") == [sent]
 
 
 def test_every_final_outcome_is_found_and_no_infrastructure_error(connection: Connection) -> None:

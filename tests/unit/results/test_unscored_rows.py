@@ -146,6 +146,24 @@ def test_a_running_job_without_references_says_only_that_it_runs(connection: Con
     assert (result.not_ranked_reason, result.tasks[0].items, result.score_rule) == ("the job is not finished", 2, "")
 
 
+def test_lists_say_that_a_run_without_references_has_no_score(connection: Connection) -> None:
+    completed(connection, "j", [row(0), row(1)])
+    (scores,) = list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True)).scores
+    (average,) = scores.averages
+    assert (average.metric, average.HasField("mean")) == ("score", False)
+    assert average.undefined_reason == scores.not_ranked_reason == "no row has a reference"
+
+
+@pytest.mark.parametrize("metric", [EXACT, TOKEN_F1])
+def test_a_running_jobs_score_is_the_mean_of_its_metric_so_far(connection: Connection, metric: MetricSpec) -> None:
+    stored(connection, "j", [row(0, 1, metric), row(1, 0, metric), row(2, 1, metric), row(3)], metric, planned=9)
+    result = measured(connection, "j")
+    assert not result.sealed
+    assert result.suite_score.mean == pytest.approx(2 / 3)
+    assert result.suite_score.mean == result.tasks[0].metrics[0].mean
+    assert result.tasks[0].metrics[0].metric == metric.metric
+
+
 def test_comparing_runs_without_references_says_so(connection: Connection) -> None:
     for minute, name in enumerate("ab"):
         completed(connection, name, [row(i) for i in range(6)], minute=minute, model=f"model {name}")

@@ -22,7 +22,7 @@ async def ready() -> None:
 
 
 async def test_one_user_keeps_all_places_only_while_nobody_else_waits() -> None:
-    places, never, done = Places(2, wait_s=5, patience_s=0.05), asyncio.Event(), asyncio.Event()
+    places, never, done = Places(2, wait_s=60, patience_s=0.05), asyncio.Event(), asyncio.Event()
     log: list[str] = []
     slow = [asyncio.create_task(upload(places, "ann", never, log)) for _ in range(2)]
     await asyncio.sleep(0.1)
@@ -58,7 +58,7 @@ async def test_uploads_of_two_users_move_nobody() -> None:
 
 
 async def test_a_wait_that_is_given_up_loses_no_place() -> None:
-    places, never, done = Places(1, wait_s=5), asyncio.Event(), asyncio.Event()
+    places, never, done = Places(1, wait_s=60), asyncio.Event(), asyncio.Event()
     log: list[str] = []
     first = asyncio.create_task(upload(places, "ann", done, log))
     await ready()
@@ -76,7 +76,7 @@ async def test_a_wait_that_is_given_up_loses_no_place() -> None:
     await asyncio.wait(waiting)
     last.cancel()
     await asyncio.wait([last])
-    await asyncio.wait_for(upload(places, "ann", done, log), 1)
+    await asyncio.wait_for(upload(places, "ann", done, log), 60)
     never.set()
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
-from services.results import duckdb_store, job_result
+from services.results import duckdb_store, item_reads, job_result
 from services.results.database import Connection
+from services.results.export.exports import export
 from services.results.leaderboard import leaderboard
-from tests.unit.results.builders import ERROR, answer, batch, job, known, plan, run
+from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, job, known, plan, run
 from touchstone.v1 import item_result_pb2, metric_pb2, results_service_pb2
+from touchstone.v1.results_service_pb2 import ExportRequest
 
 
 def measured(
@@ -74,6 +79,49 @@ def test_a_baselines_fits_are_no_versions(connection: Connection) -> None:
 
 def test_tokens_of_reasoning_are_added_up(connection: Connection) -> None:
     assert measured(connection, *(answer(i, reasoning_tokens=7) for i in range(3))).reasoning_tokens == 21
+
+
+def untold(item: int, outcome: int = ANSWERED) -> item_result_pb2.ItemResult:
+    """An answer whose provider does not count."""
+    result = answer(item, outcome=outcome)
+    result.input_tokens = result.output_tokens = 0
+    result.input_untold = result.output_untold = True
+    return result
+
+
+def test_sums_of_tokens_leave_out_what_is_not_told_and_say_of_how_many(connection: Connection) -> None:
+    result = measured(connection, answer(0), answer(1), untold(2), untold(3, outcome=ERROR))
+    assert (result.input_tokens, result.output_tokens) == (40, 6)
+    assert (result.input_untold, result.output_untold) == (1, 1), "an error is no answer"
+    assert not result.HasField("cost_usd")
+    stored = connection.execute("SELECT input_tokens, output_tokens FROM items ORDER BY item").fetchall()
+    assert stored == [(20, 3), (20, 3), (None, None), (None, None)]
+
+
+def test_an_answer_without_tokens_is_read_as_it_was_stored(connection: Connection) -> None:
+    one = untold(0)
+    one.output_untold, one.output_tokens = False, 0
+    measured(connection, one)
+    request = results_service_pb2.GetItemRequest(job_id="j", task="t", item=0)
+    found = item_reads.get_item(connection, request).result
+    assert (found.input_untold, found.output_untold, found.output_tokens) == (True, False, 0)
+
+
+def test_exports_have_null_for_tokens_that_are_not_told(connection: Connection) -> None:
+    planned = job("j", plan("t", 2))
+    duckdb_store.store_items(connection, [batch("j", "t", [untold(0), untold(1)])])
+    run(connection, planned, right=0)
+    found: dict[int, dict[str, Any]] = {}
+    for kind in (ExportRequest.KIND_JOBS, ExportRequest.KIND_ITEMS, ExportRequest.KIND_BATCH_OUTPUT):
+        request = ExportRequest(kind=kind, format=ExportRequest.FORMAT_JSONL)
+        if kind != ExportRequest.KIND_JOBS:
+            request.items.job_id = "j"
+        found[kind] = json.loads(b"".join(piece.data for piece in export(connection, request)).splitlines()[0])
+    of_job, of_item, line = found.values()
+    assert (of_job["input_tokens"], of_job["output_tokens"]) == (None, None)
+    assert (of_job["input_untold"], of_job["output_untold"]) == (2, 2)
+    assert (of_item["input_tokens"], of_item["output_tokens"]) == (None, None)
+    assert line["response"]["body"]["usage"] is None
 
 
 def test_a_run_with_reused_answers_has_no_speed_on_the_leaderboard(connection: Connection) -> None:

@@ -75,6 +75,6 @@ def test_texts_of_4000_words_take_no_second_whatever_they_say(words: int) -> Non
     """difflib takes minutes for two words at random."""
     chance = random.Random(words)
     before, after = (" ".join(str(chance.randrange(words)) for _ in range(MOST_WORDS)) + str(end) for end in "xy")
-    started = time.perf_counter()
+    started = time.process_time()
     word_diff("x " + before, "y " + after)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

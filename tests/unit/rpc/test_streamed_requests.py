@@ -39,7 +39,7 @@ async def sent(channel: grpc.aio.Channel, token: str, *sizes: int) -> pb.ImportA
 
     stub = results_service_pb2_grpc.ResultsServiceStub(channel)
     metadata = (("authorization", f"Bearer {token}"), ("touchstone-user", "alice"))
-    answer: pb.ImportAnswersResponse = await stub.ImportAnswers(requests(), timeout=5, metadata=metadata)
+    answer: pb.ImportAnswersResponse = await stub.ImportAnswers(requests(), timeout=60, metadata=metadata)
     return answer
 
 

@@ -44,7 +44,7 @@ class FakeStore:
     def __init__(self) -> None:
         self.records: dict[str, bytes] = {}
         self.events: list[job_pb2.JobEvent] = []
-        self.requests: dict[tuple[str, str], str] = {}
+        self.requests: dict[tuple[str, str], list[str]] = {}
         self.pending: dict[str, int] = {}
         self.floor = 0
         self.fenced = False
@@ -53,6 +53,7 @@ class FakeStore:
         if self.fenced:
             raise LeadershipLostError("fenced")
         await asyncio.sleep(0)
+        made: dict[tuple[str, str], list[str]] = {}
         for change in changes:
             self.records[change.job.id] = change.job.record().SerializeToString()
             if change.event is not None:
@@ -60,8 +61,9 @@ class FakeStore:
                 event.CopyFrom(change.event)
                 self.events.append(event)
                 self.pending[change.job.message.owner] = pending_by_owner.get(change.job.message.owner, 0)
-                if change.job.request_id:
-                    self.requests[change.job.message.owner, change.job.request_id] = change.job.id
+                if change.event.action == "created" and change.job.request_id:
+                    made.setdefault((change.job.message.owner, change.job.request_id), []).append(change.job.id)
+        self.requests |= made
 
     async def forget(self, job: Job) -> None:
         del self.records[job.id]
@@ -69,8 +71,8 @@ class FakeStore:
     async def set_floor(self, sequence: int) -> None:
         self.floor = sequence
 
-    async def find_request(self, owner: str, request_id: str) -> str | None:
-        return self.requests.get((owner, request_id))
+    async def find_request(self, owner: str, request_id: str) -> Sequence[str]:
+        return self.requests.get((owner, request_id), [])
 
     def jobs(self) -> list[Job]:
         return [Job.load(job_record_pb2.JobRecord.FromString(data)) for data in self.records.values()]
@@ -278,6 +280,11 @@ class World:
     async def end(self, task: asyncio.Task[None]) -> None:
         task.cancel()
         await asyncio.wait({task})
+
+    async def look(self) -> None:
+        """Lets the scheduler look at the clock, as it does twice a second."""
+        await asyncio.sleep(0.6)
+        await self.settle()
 
     async def settle(self) -> None:
         """Lets everything that is ready happen."""

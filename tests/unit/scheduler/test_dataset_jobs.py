@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -92,6 +91,8 @@ async def test_a_limit_that_leaves_no_row_out_is_none(world: World) -> None:
         ({"scoring": scoring_pb2.Scoring(tolerance=-1)}, "spec.dataset.scoring.tolerance"),
         ({"scoring": scoring_pb2.Scoring(tolerance=float("nan"))}, "spec.dataset.scoring.tolerance"),
         ({"scoring": scoring_pb2.Scoring(answer_pattern="a" * 1001)}, "spec.dataset.scoring.answer_pattern"),
+        ({"scoring": scoring_pb2.Scoring(scorer="numeric", answer_pattern="(")}, "spec.dataset.scoring.answer_pattern"),
+        ({"scoring": scoring_pb2.Scoring(answer_pattern="(?=a)")}, "spec.dataset.scoring.answer_pattern"),
         ({"scoring": scoring_pb2.Scoring(choices=["a"] * 101)}, "spec.dataset.scoring.choices"),
         ({"scoring": scoring_pb2.Scoring(fields=[""])}, "spec.dataset.scoring.fields"),
     ],
@@ -312,7 +313,7 @@ async def test_time_finds_out_that_a_dataset_vanished(world: World) -> None:
     job = await create(world, dataset_spec())
     world.datasets.manifests.clear()
     world.time += 6
-    await asyncio.sleep(0.6)
+    await world.look()
     assert world.state(job.job_id) == "failed"
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from services.bus import KIND_ITEMS, KIND_RETURNED, ResultHeaders
@@ -76,6 +78,23 @@ def test_replay_after_a_checkpoint_gives_the_same_figures() -> None:
             whole.output_tokens,
         ), f"cut after {cut}"
         assert second.unreleased(9) == whole.unreleased(9)
+
+
+def test_answers_without_tokens_are_counted_in_flight_when_done_and_after_a_restart() -> None:
+    ledger = Ledger(tasks())
+    untold = replace(flush(4), untold=4)
+    assert ResultHeaders.decode(untold.encode()) == untold
+    ledger.record(0, untold, 1)
+    ledger.record(0, replace(flush(6, done=True), untold=2), 2)
+    ledger.record(1, untold, 3)
+    record = job_record_pb2.JobRecord(job=job_pb2.Job(plan=tasks()))
+    ledger.save(record)
+    again = Ledger.load(record)
+    again.record(1, untold, 3)
+    for one in (ledger, again):
+        progress = job_pb2.Progress()
+        one.progress(1.0, progress)
+        assert progress.output_untold == 10
 
 
 def test_units_are_released_in_plan_order_and_a_lost_one_comes_back() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 
@@ -112,5 +111,5 @@ async def test_time_tells_of_a_restarted_evaluator(world: World, caplog: pytest.
     begun(world, job, 0, "e1")
     begun(world, job, 1, "e1")
     world.fleet.hear(announced("e1", world.time, started=2), world.time)
-    await asyncio.sleep(0.6)
+    await world.look()
     assert f"job {job}: evaluator e1 was restarted; it had begun units 0, 1, and will run again" in warnings(caplog)

@@ -45,7 +45,7 @@ def counts(job: job_pb2.Job) -> tuple[int, int, int, int]:
 
 
 async def settled(world: World, job_id: str, done: int) -> None:
-    for _ in range(60):
+    for _ in range(1200):
         shown, stored = world.desk.get(job_id), world.store.jobs()[0].message
         if shown.progress.items_done == stored.progress.items_done == done:
             return
@@ -68,7 +68,7 @@ async def test_an_answer_that_comes_later_still_is_counted(world: World) -> None
     store(world, job, 8)
     await settled(world, job, 8)
     store(world, job, 10)
-    await asyncio.sleep(0.6)
+    await world.look()
     assert counts(world.desk.get(job))[0] == 8, "nothing has come since"
     world.report(job, 1, items=2, done=False)
     await settled(world, job, 10)
@@ -94,7 +94,7 @@ async def test_what_results_knows_of_another_attempt_changes_nothing(world: Worl
     job = await cancelled(world)
     store(world, job, 8)
     world.results.old[job].attempt = 0
-    await asyncio.sleep(0.6)
+    await world.look()
     assert counts(world.desk.get(job))[0] == 3
     await world.desk.retry(ALICE, job)
     store(world, job, 8)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from tests.unit.scheduler.fakes import FakeStore, FakeWork, World, evaluator, plan
@@ -38,7 +36,7 @@ async def test_the_charge_of_a_lost_unit_is_stored_before_the_unit_is_released_a
     for _ in range(2):
         world.time += 16
         world.fleet.hear(evaluator(), world.time)
-        await asyncio.sleep(0.6)
+        await world.look()
     assert watched.charged[0] == (1, [1])
     await world.stop()
     (restored,) = world.store.jobs()

@@ -118,3 +118,10 @@ def test_the_reserved_endpoint_of_stored_answers_is_no_endpoint_of_jobs() -> Non
     wanted = spec()
     wanted.endpoint = "stored"
     assert field_of(wanted, fleet()) == "spec.endpoint"
+
+
+def test_limits_are_told_in_whole_numbers() -> None:
+    wanted = spec()
+    wanted.sampling.max_tokens = 1_000_001
+    with pytest.raises(InvalidRequestError, match="max_tokens is 1,000,001; it may be 1 to 1,000,000"):
+        validate(wanted, fleet(), LIMITS, NOW)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import mode_of, suite_of
+from touchstone_client.specs import items_of, mode_of, suite_of
 
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _JOBS_READ = 2000
@@ -76,7 +76,7 @@ def _standing(
     """The run that stands for each configuration, of the complete ones that count; tells of a newer, smaller one."""
     runs = {}
     for configuration, jobs in _complete(client, configurations, suite, mode, project_id).items():
-        preferred = sorted(jobs, key=lambda job: (job.subset, -_items(job) if job.subset else 0))
+        preferred = sorted(jobs, key=lambda job: (job.subset, -items_of(job) if job.subset else 0))
         standing = next((job for job in preferred if _counts(client, job)), None)
         if standing is None:
             continue
@@ -85,8 +85,8 @@ def _standing(
         if newest.job_id != standing.job_id:
             what = "the run on the most items" if standing.subset else "the newest whole run"
             _tell(
-                f"job {standing.job_id} is {what}, {_items(standing):,}; job {newest.job_id} is newer and ran "
-                f"{_items(newest):,}."
+                f"job {standing.job_id} is {what}, {items_of(standing):,}; job {newest.job_id} is newer and ran "
+                f"{items_of(newest):,}."
             )
     return runs
 
@@ -117,17 +117,13 @@ def _tell_of_whole_run(client: Client, job: job_pb2.Job, project_id: int) -> Non
         whole = next((other for other in jobs if not other.subset and _counts(client, other)), None)
         if whole is not None:
             _tell(
-                f"job {job.job_id} ran {_items(job):,} items; job {whole.job_id} is a whole run of the same "
-                f"configuration, {_items(whole):,}, and is not taken."
+                f"job {job.job_id} ran {items_of(job):,} items; job {whole.job_id} is a whole run of the same "
+                f"configuration, {items_of(whole):,}, and is not taken."
             )
 
 
 def _counts(client: Client, job: job_pb2.Job) -> bool:
     return not client.result(job.job_id).mark
-
-
-def _items(job: job_pb2.Job) -> int:
-    return sum(plan.items for plan in job.plan)
 
 
 def _tell(words: str) -> None:

@@ -124,14 +124,18 @@ class BadLine(_message.Message):
     def __init__(self, line: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class DatasetManifest(_message.Message):
-    __slots__ = ("dataset", "shards", "deleting")
+    __slots__ = ("dataset", "shards", "deleting", "request_id", "asked")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     SHARDS_FIELD_NUMBER: _ClassVar[int]
     DELETING_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
     dataset: Dataset
     shards: _containers.RepeatedCompositeFieldContainer[Shard]
     deleting: bool
-    def __init__(self, dataset: _Optional[_Union[Dataset, _Mapping]] = ..., shards: _Optional[_Iterable[_Union[Shard, _Mapping]]] = ..., deleting: _Optional[bool] = ...) -> None: ...
+    request_id: str
+    asked: bytes
+    def __init__(self, dataset: _Optional[_Union[Dataset, _Mapping]] = ..., shards: _Optional[_Iterable[_Union[Shard, _Mapping]]] = ..., deleting: _Optional[bool] = ..., request_id: _Optional[str] = ..., asked: _Optional[bytes] = ...) -> None: ...
 
 class Shard(_message.Message):
     __slots__ = ("digest", "rows", "bytes")

@@ -9,12 +9,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class UploadDatasetRequest(_message.Message):
-    __slots__ = ("options", "data")
+    __slots__ = ("options", "data", "request_id")
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     options: _dataset_pb2.DatasetOptions
     data: bytes
-    def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+    request_id: str
+    def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., data: _Optional[bytes] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class UploadDatasetResponse(_message.Message):
     __slots__ = ("dataset",)
@@ -23,14 +25,16 @@ class UploadDatasetResponse(_message.Message):
     def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ...) -> None: ...
 
 class CreateHubDatasetRequest(_message.Message):
-    __slots__ = ("options", "source", "limit")
+    __slots__ = ("options", "source", "limit", "request_id")
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     options: _dataset_pb2.DatasetOptions
     source: _suite_pb2.DataSource
     limit: int
-    def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., limit: _Optional[int] = ...) -> None: ...
+    request_id: str
+    def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., limit: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class CreateHubDatasetResponse(_message.Message):
     __slots__ = ("dataset",)
@@ -45,12 +49,14 @@ class GetDatasetRequest(_message.Message):
     def __init__(self, dataset_id: _Optional[str] = ...) -> None: ...
 
 class GetDatasetResponse(_message.Message):
-    __slots__ = ("dataset", "live_jobs")
+    __slots__ = ("dataset", "live_jobs", "finished_jobs")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     LIVE_JOBS_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_JOBS_FIELD_NUMBER: _ClassVar[int]
     dataset: _dataset_pb2.Dataset
     live_jobs: int
-    def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ..., live_jobs: _Optional[int] = ...) -> None: ...
+    finished_jobs: int
+    def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ..., live_jobs: _Optional[int] = ..., finished_jobs: _Optional[int] = ...) -> None: ...
 
 class ListDatasetsRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "owner", "project_id", "query", "files")
@@ -69,14 +75,16 @@ class ListDatasetsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., query: _Optional[str] = ..., files: _Optional[bool] = ...) -> None: ...
 
 class ListDatasetsResponse(_message.Message):
-    __slots__ = ("datasets", "next_page_token", "total_size")
+    __slots__ = ("datasets", "next_page_token", "total_size", "finished_jobs")
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_JOBS_FIELD_NUMBER: _ClassVar[int]
     datasets: _containers.RepeatedCompositeFieldContainer[_dataset_pb2.Dataset]
     next_page_token: str
     total_size: int
-    def __init__(self, datasets: _Optional[_Iterable[_Union[_dataset_pb2.Dataset, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ...) -> None: ...
+    finished_jobs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, datasets: _Optional[_Iterable[_Union[_dataset_pb2.Dataset, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., finished_jobs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ListDatasetRowsRequest(_message.Message):
     __slots__ = ("dataset_id", "page_size", "page_token", "whole")
@@ -107,5 +115,7 @@ class DeleteDatasetRequest(_message.Message):
     def __init__(self, dataset_id: _Optional[str] = ...) -> None: ...
 
 class DeleteDatasetResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("finished_jobs",)
+    FINISHED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    finished_jobs: int
+    def __init__(self, finished_jobs: _Optional[int] = ...) -> None: ...

@@ -110,7 +110,7 @@ class DatasetServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDataset(self, request, context):
-        """FAILED_PRECONDITION while a job uses it. Results of finished jobs stay.
+        """FAILED_PRECONDITION while a job uses it. Results and answers of finished jobs stay; scored again they can be no more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

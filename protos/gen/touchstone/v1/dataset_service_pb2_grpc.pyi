@@ -48,7 +48,7 @@ class DatasetServiceStub:
     ListDatasetRows: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.ListDatasetRowsRequest, _dataset_service_pb2.ListDatasetRowsResponse]
     """Rows in order, texts cut to 2 KB."""
     DeleteDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]
-    """FAILED_PRECONDITION while a job uses it. Results of finished jobs stay."""
+    """FAILED_PRECONDITION while a job uses it. Results and answers of finished jobs stay; scored again they can be no more."""
 
 @_typing.type_check_only
 class DatasetServiceAsyncStub(DatasetServiceStub):
@@ -70,7 +70,7 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     ListDatasetRows: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.ListDatasetRowsRequest, _dataset_service_pb2.ListDatasetRowsResponse]  # type: ignore[assignment]
     """Rows in order, texts cut to 2 KB."""
     DeleteDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]  # type: ignore[assignment]
-    """FAILED_PRECONDITION while a job uses it. Results of finished jobs stay."""
+    """FAILED_PRECONDITION while a job uses it. Results and answers of finished jobs stay; scored again they can be no more."""
 
 class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps uploaded datasets. Served beside ResultsService. Errors carry google.rpc details; a refused upload's
@@ -125,6 +125,6 @@ class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _dataset_service_pb2.DeleteDatasetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_dataset_service_pb2.DeleteDatasetResponse, _abc.Awaitable[_dataset_service_pb2.DeleteDatasetResponse]]:
-        """FAILED_PRECONDITION while a job uses it. Results of finished jobs stay."""
+        """FAILED_PRECONDITION while a job uses it. Results and answers of finished jobs stay; scored again they can be no more."""
 
 def add_DatasetServiceServicer_to_server(servicer: DatasetServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

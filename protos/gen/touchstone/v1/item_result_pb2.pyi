@@ -25,7 +25,7 @@ OUTCOME_INPUT_TRUNCATED: Outcome
 OUTCOME_INFRASTRUCTURE_ERROR: Outcome
 
 class ItemResult(_message.Message):
-    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position", "continuations", "ttft_ms", "reused", "parameters", "identity", "cost_usd", "reasoning_tokens", "metadata", "messages")
+    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position", "continuations", "ttft_ms", "reused", "parameters", "identity", "cost_usd", "reasoning_tokens", "metadata", "messages", "source_job", "input_untold", "output_untold")
     class StatisticsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,9 @@ class ItemResult(_message.Message):
     REASONING_TOKENS_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_JOB_FIELD_NUMBER: _ClassVar[int]
+    INPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     item: int
     repeat: int
     item_hash: str
@@ -97,7 +100,10 @@ class ItemResult(_message.Message):
     reasoning_tokens: int
     metadata: str
     messages: str
-    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ..., continuations: _Optional[_Iterable[_Union[Continuation, _Mapping]]] = ..., ttft_ms: _Optional[float] = ..., reused: _Optional[bool] = ..., parameters: _Optional[str] = ..., identity: _Optional[str] = ..., cost_usd: _Optional[float] = ..., reasoning_tokens: _Optional[int] = ..., metadata: _Optional[str] = ..., messages: _Optional[str] = ...) -> None: ...
+    source_job: str
+    input_untold: bool
+    output_untold: bool
+    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ..., continuations: _Optional[_Iterable[_Union[Continuation, _Mapping]]] = ..., ttft_ms: _Optional[float] = ..., reused: _Optional[bool] = ..., parameters: _Optional[str] = ..., identity: _Optional[str] = ..., cost_usd: _Optional[float] = ..., reasoning_tokens: _Optional[int] = ..., metadata: _Optional[str] = ..., messages: _Optional[str] = ..., source_job: _Optional[str] = ..., input_untold: _Optional[bool] = ..., output_untold: _Optional[bool] = ...) -> None: ...
 
 class Continuation(_message.Message):
     __slots__ = ("text", "loglikelihood", "tokens", "greedy")

@@ -214,7 +214,7 @@ class ExperimentWork(_message.Message):
     def __init__(self, experiment: _Optional[str] = ..., prompt_versions: _Optional[_Iterable[str]] = ..., scenarios: _Optional[int] = ..., tips: _Optional[int] = ..., diversity: _Optional[bool] = ..., max_model_b: _Optional[float] = ...) -> None: ...
 
 class TaskPlan(_message.Message):
-    __slots__ = ("task", "title", "version", "scorer_version", "items", "published_items", "data", "item_set", "metrics", "unit_size", "score_group", "prompt_hash", "repeats", "category", "beside", "most_cost_usd")
+    __slots__ = ("task", "title", "version", "scorer_version", "items", "published_items", "data", "item_set", "metrics", "unit_size", "score_group", "prompt_hash", "repeats", "category", "beside", "most_cost_usd", "row_parameters")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -231,6 +231,7 @@ class TaskPlan(_message.Message):
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
     MOST_COST_USD_FIELD_NUMBER: _ClassVar[int]
+    ROW_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     version: str
@@ -247,10 +248,11 @@ class TaskPlan(_message.Message):
     category: str
     beside: bool
     most_cost_usd: float
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., repeats: _Optional[int] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., most_cost_usd: _Optional[float] = ...) -> None: ...
+    row_parameters: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., repeats: _Optional[int] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., most_cost_usd: _Optional[float] = ..., row_parameters: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("items_total", "items_done", "items_failed", "units_total", "units_done", "units_released", "items_per_second", "tokens_per_second", "eta_s", "eta_low_s", "eta_high_s", "current_step", "tasks", "rate_history", "queue_position", "elapsed_s", "time_limit_s", "output_tokens", "cost_usd", "reserved_usd")
+    __slots__ = ("items_total", "items_done", "items_failed", "units_total", "units_done", "units_released", "items_per_second", "tokens_per_second", "eta_s", "eta_low_s", "eta_high_s", "current_step", "tasks", "rate_history", "queue_position", "elapsed_s", "time_limit_s", "output_tokens", "cost_usd", "reserved_usd", "output_untold")
     ITEMS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ITEMS_DONE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -271,6 +273,7 @@ class Progress(_message.Message):
     OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COST_USD_FIELD_NUMBER: _ClassVar[int]
     RESERVED_USD_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     items_total: int
     items_done: int
     items_failed: int
@@ -291,7 +294,8 @@ class Progress(_message.Message):
     output_tokens: int
     cost_usd: float
     reserved_usd: float
-    def __init__(self, items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., units_total: _Optional[int] = ..., units_done: _Optional[int] = ..., units_released: _Optional[int] = ..., items_per_second: _Optional[float] = ..., tokens_per_second: _Optional[float] = ..., eta_s: _Optional[float] = ..., eta_low_s: _Optional[float] = ..., eta_high_s: _Optional[float] = ..., current_step: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskProgress, _Mapping]]] = ..., rate_history: _Optional[_Iterable[float]] = ..., queue_position: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., time_limit_s: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., reserved_usd: _Optional[float] = ...) -> None: ...
+    output_untold: int
+    def __init__(self, items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., units_total: _Optional[int] = ..., units_done: _Optional[int] = ..., units_released: _Optional[int] = ..., items_per_second: _Optional[float] = ..., tokens_per_second: _Optional[float] = ..., eta_s: _Optional[float] = ..., eta_low_s: _Optional[float] = ..., eta_high_s: _Optional[float] = ..., current_step: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskProgress, _Mapping]]] = ..., rate_history: _Optional[_Iterable[float]] = ..., queue_position: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., time_limit_s: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., reserved_usd: _Optional[float] = ..., output_untold: _Optional[int] = ...) -> None: ...
 
 class TaskProgress(_message.Message):
     __slots__ = ("task", "items_total", "items_done", "items_failed", "running")

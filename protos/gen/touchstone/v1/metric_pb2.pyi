@@ -94,7 +94,7 @@ class Average(_message.Message):
     def __init__(self, category: _Optional[str] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ..., rule: _Optional[str] = ..., tasks: _Optional[int] = ...) -> None: ...
 
 class JobResult(_message.Message):
-    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped")
+    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped", "input_untold", "output_untold")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SUITE_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +118,8 @@ class JobResult(_message.Message):
     MARK_REASON_FIELD_NUMBER: _ClassVar[int]
     SUPERSEDED_BY_FIELD_NUMBER: _ClassVar[int]
     TEXTS_DROPPED_FIELD_NUMBER: _ClassVar[int]
+    INPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
     suite_score: Metric
@@ -141,10 +143,12 @@ class JobResult(_message.Message):
     mark_reason: str
     superseded_by: str
     texts_dropped: str
-    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ...) -> None: ...
+    input_untold: int
+    output_untold: int
+    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ...) -> None: ...
 
 class LeaderboardEntry(_message.Message):
-    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages", "rank_low", "rank_high", "previous_job_id", "previous_mean", "name", "alias", "receipt", "shots", "repeats", "project_id")
+    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages", "rank_low", "rank_high", "previous_job_id", "previous_mean", "name", "alias", "receipt", "shots", "repeats", "project_id", "mark")
     RANK_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
@@ -172,6 +176,7 @@ class LeaderboardEntry(_message.Message):
     SHOTS_FIELD_NUMBER: _ClassVar[int]
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
     rank: int
     model: str
     endpoint: str
@@ -199,4 +204,5 @@ class LeaderboardEntry(_message.Message):
     shots: int
     repeats: int
     project_id: int
-    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., previous_job_id: _Optional[str] = ..., previous_mean: _Optional[float] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ..., receipt: _Optional[_Union[_job_pb2.Receipt, _Mapping]] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., project_id: _Optional[int] = ...) -> None: ...
+    mark: str
+    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., previous_job_id: _Optional[str] = ..., previous_mean: _Optional[float] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ..., receipt: _Optional[_Union[_job_pb2.Receipt, _Mapping]] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., project_id: _Optional[int] = ..., mark: _Optional[str] = ...) -> None: ...

@@ -117,7 +117,7 @@ class GetLeaderboardRequest(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., limit: _Optional[int] = ..., item_set: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., endpoint: _Optional[str] = ..., project_id: _Optional[int] = ...) -> None: ...
 
 class GetLeaderboardResponse(_message.Message):
-    __slots__ = ("entries", "total_models", "last_updated", "item_set", "subset", "items", "published_items", "metrics", "item_sets")
+    __slots__ = ("entries", "total_models", "last_updated", "item_set", "subset", "items", "published_items", "metrics", "item_sets", "places_pending")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_MODELS_FIELD_NUMBER: _ClassVar[int]
     LAST_UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -127,6 +127,7 @@ class GetLeaderboardResponse(_message.Message):
     PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     ITEM_SETS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_PENDING_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[_metric_pb2.LeaderboardEntry]
     total_models: int
     last_updated: _timestamp_pb2.Timestamp
@@ -136,7 +137,8 @@ class GetLeaderboardResponse(_message.Message):
     published_items: int
     metrics: _containers.RepeatedScalarFieldContainer[str]
     item_sets: _containers.RepeatedCompositeFieldContainer[ItemSet]
-    def __init__(self, entries: _Optional[_Iterable[_Union[_metric_pb2.LeaderboardEntry, _Mapping]]] = ..., total_models: _Optional[int] = ..., last_updated: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., item_sets: _Optional[_Iterable[_Union[ItemSet, _Mapping]]] = ...) -> None: ...
+    places_pending: bool
+    def __init__(self, entries: _Optional[_Iterable[_Union[_metric_pb2.LeaderboardEntry, _Mapping]]] = ..., total_models: _Optional[int] = ..., last_updated: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., item_sets: _Optional[_Iterable[_Union[ItemSet, _Mapping]]] = ..., places_pending: _Optional[bool] = ...) -> None: ...
 
 class ItemSet(_message.Message):
     __slots__ = ("item_set", "items", "published_items", "subset", "configurations", "tasks", "scoring")
@@ -375,7 +377,7 @@ class ListSideBySideResponse(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[SideBySideRow, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_agree: _Optional[int] = ..., count_all_right: _Optional[int] = ..., count_all_wrong: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[SideBySideRun, _Mapping]]] = ...) -> None: ...
 
 class SideBySideRun(_message.Message):
-    __slots__ = ("job", "rows", "mean_score", "only_right", "only_wrong", "mean_latency_ms", "input_tokens", "output_tokens", "cost_usd")
+    __slots__ = ("job", "rows", "mean_score", "only_right", "only_wrong", "mean_latency_ms", "input_tokens", "output_tokens", "cost_usd", "input_untold", "output_untold", "score_ci95_low", "score_ci95_high")
     JOB_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     MEAN_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -385,6 +387,10 @@ class SideBySideRun(_message.Message):
     INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COST_USD_FIELD_NUMBER: _ClassVar[int]
+    INPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    SCORE_CI95_LOW_FIELD_NUMBER: _ClassVar[int]
+    SCORE_CI95_HIGH_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
     rows: int
     mean_score: float
@@ -394,7 +400,11 @@ class SideBySideRun(_message.Message):
     input_tokens: int
     output_tokens: int
     cost_usd: float
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rows: _Optional[int] = ..., mean_score: _Optional[float] = ..., only_right: _Optional[int] = ..., only_wrong: _Optional[int] = ..., mean_latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ...) -> None: ...
+    input_untold: int
+    output_untold: int
+    score_ci95_low: float
+    score_ci95_high: float
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rows: _Optional[int] = ..., mean_score: _Optional[float] = ..., only_right: _Optional[int] = ..., only_wrong: _Optional[int] = ..., mean_latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., score_ci95_low: _Optional[float] = ..., score_ci95_high: _Optional[float] = ...) -> None: ...
 
 class SideBySideRow(_message.Message):
     __slots__ = ("custom_id", "task", "item", "repeat", "items", "agree", "diffs")

@@ -32,6 +32,22 @@ class CreateJobResponse(_message.Message):
     webhook_secret: str
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., webhook_secret: _Optional[str] = ...) -> None: ...
 
+class CreateJobsRequest(_message.Message):
+    __slots__ = ("request_id", "specs")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SPECS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    specs: _containers.RepeatedCompositeFieldContainer[_job_pb2.JobSpec]
+    def __init__(self, request_id: _Optional[str] = ..., specs: _Optional[_Iterable[_Union[_job_pb2.JobSpec, _Mapping]]] = ...) -> None: ...
+
+class CreateJobsResponse(_message.Message):
+    __slots__ = ("jobs", "webhook_secret")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    WEBHOOK_SECRET_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
+    webhook_secret: str
+    def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., webhook_secret: _Optional[str] = ...) -> None: ...
+
 class GetJobRequest(_message.Message):
     __slots__ = ("job_id",)
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

@@ -41,6 +41,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobResponse.FromString,
                 _registered_method=True)
+        self.CreateJobs = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/CreateJobs',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsResponse.FromString,
+                _registered_method=True)
         self.GetJob = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/GetJob',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.GetJobRequest.SerializeToString,
@@ -146,6 +151,14 @@ class SchedulerServiceServicer:
     def CreateJob(self, request, context):
         """Queues a job. Repeating a request id returns the job it made.
         INVALID_ARGUMENT: the spec is wrong; RESOURCE_EXHAUSTED: too many waiting jobs of this user.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateJobs(self, request, context):
+        """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
+        jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -286,6 +299,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobResponse.SerializeToString,
             ),
+            'CreateJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateJobs,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsResponse.SerializeToString,
+            ),
             'GetJob': grpc.unary_unary_rpc_method_handler(
                     servicer.GetJob,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.GetJobRequest.FromString,
@@ -411,6 +429,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/CreateJob',
             touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/CreateJobs',
+            touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,10 @@ class SchedulerServiceStub:
     """Queues a job. Repeating a request id returns the job it made.
     INVALID_ARGUMENT: the spec is wrong; RESOURCE_EXHAUSTED: too many waiting jobs of this user.
     """
+    CreateJobs: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateJobsRequest, _scheduler_service_pb2.CreateJobsResponse]
+    """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
+    jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
+    """
     GetJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
     ListJobs: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobsRequest, _scheduler_service_pb2.ListJobsResponse]
@@ -82,6 +86,10 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     CreateJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateJobRequest, _scheduler_service_pb2.CreateJobResponse]  # type: ignore[assignment]
     """Queues a job. Repeating a request id returns the job it made.
     INVALID_ARGUMENT: the spec is wrong; RESOURCE_EXHAUSTED: too many waiting jobs of this user.
+    """
+    CreateJobs: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateJobsRequest, _scheduler_service_pb2.CreateJobsResponse]  # type: ignore[assignment]
+    """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
+    jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
     """
     GetJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]  # type: ignore[assignment]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
@@ -129,6 +137,16 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scheduler_service_pb2.CreateJobResponse, _abc.Awaitable[_scheduler_service_pb2.CreateJobResponse]]:
         """Queues a job. Repeating a request id returns the job it made.
         INVALID_ARGUMENT: the spec is wrong; RESOURCE_EXHAUSTED: too many waiting jobs of this user.
+        """
+
+    @_abc_1.abstractmethod
+    def CreateJobs(
+        self,
+        request: _scheduler_service_pb2.CreateJobsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.CreateJobsResponse, _abc.Awaitable[_scheduler_service_pb2.CreateJobsResponse]]:
+        """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
+        jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
         """
 
     @_abc_1.abstractmethod

@@ -36,7 +36,7 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
     The JSON is the whole response, or its last fenced block that holds some, or the last object or list in it, or what
     `read` finds. Compared are the dotted paths of `fields` that the right answer has, else all its values that are no
     objects, however deep; what it does not have does not count. Numbers are equal by value, texts to the letter, lists
-    in order. A right answer given as a text that is JSON is taken as that.
+    in order. A right answer is an object, or a text that holds one.
     """
 
     def found(text: str, cut: bool = False) -> Extraction:
@@ -48,7 +48,9 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
         return Extraction(written, answer.how if written else how)
 
     def right(value: Any) -> str:
-        written = (_canonical(value) if isinstance(value, str) else "") or _written(value)
+        written = _canonical(value) if isinstance(value, str) else _written(value)
+        if not written.startswith("{"):
+            raise ValueError("is no JSON object")
         if fields and not any(True for _ in _compared(json.loads(written), fields)):
             raise ValueError(f"has none of the fields {', '.join(fields)}")
         return written

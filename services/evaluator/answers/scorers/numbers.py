@@ -66,7 +66,7 @@ def numeric(read: Read | None, tolerance: float, relative: bool) -> Scorer:
         }
 
     metrics = (mean("within_tolerance", "correct"),)
-    return Scorer("numeric", "numeric-1", metrics, ("correct",), right, found, judge)
+    return Scorer("numeric", "numeric-2", metrics, ("correct",), right, found, judge)
 
 
 def _number(text: str) -> str:

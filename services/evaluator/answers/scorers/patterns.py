@@ -1,8 +1,7 @@
 """Patterns that users give: the regex scorer, and the pattern that finds an answer. Pure.
 
-RE2 runs them, whose time is linear in the text whatever the pattern (no look-around, no references back). Linear is
-not short: a nested repetition takes a microsecond a byte and more, and may match at each. What a response may take is
-bounded, as other jobs' calls wait meanwhile.
+RE2's time is linear in the text. Linear is not short: a nested repetition takes a microsecond a byte and more, and may
+match at each. What a response may take is bounded, as other jobs' calls wait meanwhile.
 """
 
 from __future__ import annotations
@@ -11,13 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import re2
-
 from services.evaluator.answers import scoring
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
 from services.evaluator.answers.scoring import Extraction
+from services.patterns import compiled
 
-MOST_CHARACTERS = 1000
 BY_PATTERN = "last match of the answer pattern"
 NO_MATCH = "none: the answer pattern does not match"
 TOO_SLOW = "none: the answer pattern takes too long on this response"
@@ -30,25 +27,6 @@ _MOST_STEPS = 25_000_000
 _LEAST_BYTES = 1024
 _MOST_S = 0.1
 """CPU time of finding the last match: of usual patterns a hundredth of it. When it is over the last kilobyte counts."""
-_MOST_MEMORY = 1024 * 1024
-"""Bytes of a compiled pattern; the package keeps the last 128."""
-
-
-def compiled(pattern: str) -> Any:
-    """Raises ValueError, with half a sentence that goes on after "the pattern", for one that cannot be used."""
-    if len(pattern) > MOST_CHARACTERS:
-        raise ValueError(f"has {len(pattern):,} characters; it may have {MOST_CHARACTERS:,}")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MOST_MEMORY
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        why = error.args[0] if error.args else ""
-        told = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise ValueError(f"is none that RE2 takes ({told})") from error
-    except UnicodeEncodeError as error:
-        raise ValueError("is no text") from error
 
 
 def answer_reader(pattern: str) -> Read:

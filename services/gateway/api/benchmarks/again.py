@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.gateway.api import again, results
 from services.gateway.api.benchmarks.body import BENCHMARK, benchmark_body, find
-from services.gateway.api.benchmarks.run import SCORING_FIELDS, STARTED, queue, set_scoring
+from services.gateway.api.benchmarks.run import SCORING_FIELDS, STARTED, set_scoring, start
 from services.gateway.api.checks import record
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.run import QUEUEING
@@ -20,7 +20,8 @@ async def rescore(call: Call) -> JSONResponse:
     spec = again.copy_of(source, [])
     set_scoring(spec.dataset, call.body)
     spec.priority = again.priority(call)
-    return JSONResponse(await queue(call, spec))
+    (started,) = await start(call, [spec])
+    return JSONResponse(started)
 
 
 async def cancel(call: Call) -> JSONResponse:

@@ -9,7 +9,7 @@ from services.gateway import jobs
 from services.gateway.api.datasets import body as datasets
 from services.gateway.api.datasets import scoring
 from services.gateway.api.endpoint import Call
-from services.gateway.api.job import PRIORITIES, STATUS, percent, priority_name, total_seconds
+from services.gateway.api.job import PRIORITIES, STATUS, percent, priority_name, tokens_a_second, total_seconds
 from services.gateway.api.schema import (
     BOOLEAN,
     COUNT,
@@ -38,7 +38,11 @@ MEMBERS: dict[str, Schema] = {
     "progress": about({"type": "integer", "minimum": 0, "maximum": 100}, "Percent of rows done, rounded down."),
     "completed": about(COUNT, "Rows done, failed ones among them."),
     "total": about(COUNT, "Rows to do; 0 until they are counted."),
-    "throughput": about(NUMBER, "Generated tokens a second, over the last 30 s; the whole run's mean when finished."),
+    "throughput": about(
+        null(NUMBER),
+        "Generated tokens a second, over the last 30 s; the whole run's mean when finished. Of answers that tell their "
+        "tokens; null where none does.",
+    ),
     "eta_seconds": about(null(COUNT), "At the present rate; null while it cannot be told, 0 when finished."),
     "started_at": about(null(TIME), "When it began to run; until then, when it was created."),
     "total_time_seconds": about(null(NUMBER), "Time running, over all attempts; null until finished."),
@@ -83,7 +87,7 @@ def benchmark_body(job: job_pb2.Job) -> dict[str, Any]:
         "progress": percent(job),
         "completed": progress.items_done,
         "total": progress.items_total,
-        "throughput": round(progress.tokens_per_second, 2),
+        "throughput": tokens_a_second(progress, 2),
         "eta_seconds": 0 if finished else _seconds(progress, "eta_s"),
         "started_at": jobs.iso(job.started_at) or jobs.iso(job.created_at),
         "total_time_seconds": total_seconds(job) if finished else None,

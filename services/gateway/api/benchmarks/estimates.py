@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.gateway.api.benchmarks.body import ID, find
-from services.gateway.api.benchmarks.run import FIELDS, REFUSED, STARTED, specs_of, start
+from services.gateway.api.benchmarks.run import FIELDS, STARTED, specs_of, start
 from services.gateway.api.checks import Field, integer, record
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.query import Parameter
@@ -15,7 +15,7 @@ from services.gateway.responses import JSONResponse
 from touchstone.v1 import results_service_pb2
 
 PILOT_LABEL = "pilot"
-"""Tells a pilot from other runs in lists."""
+"""Tells a pilot from other runs in lists, and holds the limit of the run that it is to estimate: 0 for all."""
 DEFAULT_PILOT, LEAST_PILOT, MOST_PILOT = 30, 5, 1000
 _BODY = record(
     FIELDS
@@ -37,10 +37,9 @@ async def pilot(call: Call) -> JSONResponse:
     specs = await specs_of(call)
     for spec in specs:
         spec.dataset.limit = min(body.get("pilot", DEFAULT_PILOT), limit or INT32_MAX)
-        spec.labels[PILOT_LABEL] = "1"
-    started, refused = await start(call, specs)
-    pilots = [_pilot(one, limit) for one in started]
-    return JSONResponse(pilots[0] if "model_id" in body else {"pilots": pilots, "refused": refused})
+        spec.labels[PILOT_LABEL] = str(limit)
+    pilots = [_pilot(one, limit) for one in await start(call, specs)]
+    return JSONResponse(pilots[0] if "model_id" in body else {"pilots": pilots})
 
 
 def _pilot(started: dict[str, Any], limit: int) -> dict[str, Any]:
@@ -87,7 +86,7 @@ PILOT = Endpoint(
     pilot,
     "pilotBenchmark",
     "Queue a pilot of some rows, to estimate a run by.",
-    answer={"anyOf": [_PILOT, shape({"pilots": array(_PILOT), "refused": array(REFUSED)}, name="Pilots")]},
+    answer={"anyOf": [_PILOT, shape({"pilots": array(_PILOT)}, name="Pilots")]},
     body=_BODY,
     errors=(404, 409),
     gives={"benchmark_id": "/pilot"},

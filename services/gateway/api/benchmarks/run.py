@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from services.errors import InvalidRequestError, LimitReachedError, TouchstoneError
+from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import jobs
 from services.gateway.api.benchmarks import choosing
 from services.gateway.api.benchmarks.body import MEMBERS, benchmark_body
@@ -16,11 +15,11 @@ from services.gateway.api.checks import Field, boolean, integer, list_of, one_of
 from services.gateway.api.datasets import scoring
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.job import PRIORITIES
-from services.gateway.api.run import CUSTOM, PARAMETERS, QUEUE_FULL, QUEUEING, WORK
-from services.gateway.api.schema import COUNT, STRING, Schema, about, array, null, shape
+from services.gateway.api.run import CUSTOM, PARAMETERS, QUEUEING, WORK
+from services.gateway.api.schema import STRING, Schema, about, array, shape
 from services.gateway.api.wording import in_rest
 from services.gateway.parameters import INT32_MAX, INT64_MAX, sampling
-from services.gateway.responses import FieldErrors, JSONResponse, sentence_of, status_of
+from services.gateway.responses import FieldErrors, JSONResponse
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
 
 MOST_MODELS = 20
@@ -45,17 +44,14 @@ FIELDS: dict[str, Field] = {
     "request_id": QUEUEING["request_id"],
 }
 _SECRET = about(STRING, "Key that signs the calls of `webhook_url`; the same for all of your jobs.")
-REFUSED = shape({"model_id": STRING, "status": COUNT, "detail": STRING, "retry_after": null(COUNT)}, name="RefusedRun")
 STARTED: Schema = shape(MEMBERS | {"webhook_secret": _SECRET}, name="StartedBenchmark", optional=("webhook_secret",))
 
 
 async def run(call: Call) -> JSONResponse:
-    """Answers once the runs are queued: with the one of `model_id`, or a list for `model_ids`. Of several, those that
-    could not be queued stand in `refused`; where none could, the first one's refusal is the answer."""
-    started, refused = await start(call, await specs_of(call))
-    if "model_id" in call.body:
-        return JSONResponse(started[0])
-    return JSONResponse({"benchmarks": started, "refused": refused})
+    """Answers once the runs are queued: with the one of `model_id`, or a list for `model_ids`. Where one of several is
+    refused, none is queued."""
+    started = await start(call, await specs_of(call))
+    return JSONResponse(started[0] if "model_id" in call.body else {"benchmarks": started})
 
 
 async def specs_of(call: Call) -> list[job_pb2.JobSpec]:
@@ -110,57 +106,29 @@ def set_scoring(work: job_pb2.DatasetWork, body: Mapping[str, Any]) -> None:
         work.scoring.CopyFrom(scoring.scoring_of(body["scoring"]))
 
 
-async def start(call: Call, specs: list[job_pb2.JobSpec]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Queues all that can be; answers those, and those that cannot. Raises the first refusal where none can."""
-    started: list[dict[str, Any]] = []
-    refusals: list[tuple[job_pb2.JobSpec, TouchstoneError]] = []
-    for spec in specs:
-        try:
-            started.append(await queue(call, spec))
-        except TouchstoneError as error:
-            refusals.append((spec, error))
-    if not started:
-        raise refusals[0][1]
-    return started, [_refusal(spec, error) for spec, error in refusals]
+async def start(call: Call, specs: list[job_pb2.JobSpec]) -> list[dict[str, Any]]:
+    """The runs, queued: all of them or none.
 
-
-async def queue(call: Call, spec: job_pb2.JobSpec) -> dict[str, Any]:
-    """The run, queued. Raises LimitReachedError when the user's queue is full, NotFoundError for an unknown dataset."""
+    Raises LimitReachedError when the user's queue has no room, NotFoundError for an unknown dataset,
+    InvalidRequestError for what the scheduler refuses.
+    """
     backend = call.ctx.backend
-    request = scheduler_service_pb2.CreateJobRequest(request_id=_request_id(call, spec), spec=spec)
+    # Calls are repeated when a scheduler falls silent: without an id that would start the runs twice.
+    request_id = call.body.get("request_id") or uuid.uuid4().hex
+    request = scheduler_service_pb2.CreateJobsRequest(request_id=request_id, specs=specs)
     try:
-        made = await call.ask(backend.scheduler.CreateJob, request)
-    except LimitReachedError as error:
-        raise LimitReachedError(QUEUE_FULL, error.retry_after_s) from error
+        made = await call.ask(backend.scheduler.CreateJobs, request)
     except InvalidRequestError as error:
         raise InvalidRequestError(in_rest(error.message)) from error
-    # Lists are the results service's, which hears of the run a moment later: who lists at once shall find it.
+    # Lists are the results service's, which hears of the runs a moment later: who lists at once shall find them.
     with suppress(TouchstoneError):
-        await call.ask(backend.results.GetJob, results_service_pb2.ResultsServiceGetJobRequest(job_id=made.job.job_id))
-    return benchmark_body(made.job) | ({"webhook_secret": made.webhook_secret} if made.webhook_secret else {})
+        for job in made.jobs:
+            await call.ask(backend.results.GetJob, results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id))
+    secret = {"webhook_secret": made.webhook_secret} if made.webhook_secret else {}
+    return [benchmark_body(job) | secret for job in made.jobs]
 
 
-def _request_id(call: Call, spec: job_pb2.JobSpec) -> str:
-    """Of a request for several runs each has an id of its own, the same for the same request id."""
-    # Calls are repeated when a scheduler falls silent: without an id that would start two runs.
-    given = call.body.get("request_id") or uuid.uuid4().hex
-    if "model_ids" not in call.body:
-        return str(given)
-    return hashlib.sha256(f"{given} {spec.endpoint} {spec.model}".encode()).hexdigest()
-
-
-def _refusal(spec: job_pb2.JobSpec, error: TouchstoneError) -> dict[str, Any]:
-    return {
-        "model_id": spec.model,
-        "status": status_of(error),
-        "detail": sentence_of(error),
-        "retry_after": error.retry_after_s if isinstance(error, LimitReachedError) else None,
-    }
-
-
-ONE_OR_SEVERAL: Schema = {
-    "anyOf": [STARTED, shape({"benchmarks": array(STARTED), "refused": array(REFUSED)}, name="StartedBenchmarks")]
-}
+ONE_OR_SEVERAL: Schema = {"anyOf": [STARTED, shape({"benchmarks": array(STARTED)}, name="StartedBenchmarks")]}
 RUN_BENCHMARK = Endpoint(
     "POST",
     "/benchmarks/run",

@@ -45,9 +45,23 @@ _MEMBERS: dict[str, Schema] = {
 }
 DATASET = shape({"id": ID} | _MEMBERS, name="Dataset")
 SHOWN = shape(
-    {"id": ID} | _MEMBERS | {"live_runs": about(COUNT, "Runs over it that are not finished.")}, name="DatasetDetail"
+    {"id": ID}
+    | _MEMBERS
+    | {
+        "live_runs": about(COUNT, "Runs over it that are not finished."),
+        "finished_runs": about(COUNT, "Runs over it that are: scored again only while it is kept."),
+    },
+    name="DatasetDetail",
 )
 UPLOADED = shape({"dataset_id": ID} | _MEMBERS, name="UploadedDataset")
+
+
+def what_stays(finished: int) -> str:
+    """What becomes of the finished runs when their dataset is deleted; empty without any."""
+    if not finished:
+        return ""
+    runs = "1 finished run keeps its" if finished == 1 else f"{finished:,} finished runs keep their"
+    return f"{runs} results and answers, but can no longer be scored again"
 
 
 def dataset_body(dataset: dataset_pb2.Dataset) -> dict[str, Any]:

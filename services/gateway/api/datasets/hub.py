@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.gateway.api.checks import Field, integer, record, text
 from services.gateway.api.datasets import scoring
 from services.gateway.api.datasets.body import FORMATS, UPLOADED, uploaded_body
-from services.gateway.api.datasets.upload import NAME, TEMPLATE
+from services.gateway.api.datasets.upload import NAME, REQUEST_ID, TEMPLATE
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.parameters import INT32_MAX, INT64_MAX
 from services.gateway.responses import JSONResponse
@@ -24,13 +24,15 @@ _BODY = record(
         "custom_id_field": Field(text(200), about="Column with the row's own id."),
         "project_id": Field(integer(0, INT64_MAX), about="A label to group by; 0 means none."),
         "scoring": Field(scoring.SCORING),
+        "request_id": Field(text(64), about=REQUEST_ID),
     },
     name="HubRequest",
 )
 
 
 async def hub(call: Call) -> JSONResponse:
-    """400 for a dataset or split that cannot be read, 503 without a live evaluator."""
+    """400 for a dataset or split that cannot be read, 409 for a `request_id` of something else, 503 without a live
+    evaluator."""
     body = call.body
     options = dataset_pb2.DatasetOptions(
         name=body.get("name", ""),
@@ -46,7 +48,9 @@ async def hub(call: Call) -> JSONResponse:
         split=body["split"],
         revision=body.get("revision", ""),
     )
-    request = dataset_service_pb2.CreateHubDatasetRequest(options=options, source=source, limit=body.get("limit", 0))
+    request = dataset_service_pb2.CreateHubDatasetRequest(
+        options=options, source=source, limit=body.get("limit", 0), request_id=body.get("request_id", "")
+    )
     backend = call.ctx.backend
     made = await backend.ask(backend.datasets.CreateHubDataset, request, call.caller, timeout_s=TIMEOUT_S)
     return JSONResponse(uploaded_body(made.dataset))

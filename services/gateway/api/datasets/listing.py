@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.gateway.api.checks import text
-from services.gateway.api.datasets.body import DATASET, ROW, SHOWN, dataset_body, row_body
+from services.gateway.api.datasets.body import DATASET, ROW, SHOWN, dataset_body, row_body, what_stays
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.query import PAGE_TOKEN, PROJECT, Parameter, page_size
 from services.gateway.api.results import OWNER, TOKEN
@@ -38,7 +38,9 @@ async def show(call: Call) -> JSONResponse:
     """404 for one that never was or is deleted."""
     request = dataset_service_pb2.GetDatasetRequest(dataset_id=call.dataset_id)
     found = await call.ask(call.ctx.backend.datasets.GetDataset, request)
-    return JSONResponse(dataset_body(found.dataset) | {"live_runs": found.live_jobs})
+    return JSONResponse(
+        dataset_body(found.dataset) | {"live_runs": found.live_jobs, "finished_runs": found.finished_jobs}
+    )
 
 
 async def rows(call: Call) -> JSONResponse:
@@ -56,11 +58,15 @@ async def rows(call: Call) -> JSONResponse:
 
 
 async def delete(call: Call) -> JSONResponse:
-    """Results of its finished runs stay. 404 for an unknown one, 409 while a run uses it."""
+    """Its finished runs keep results and answers, and can no longer be scored again: the answer counts them, as does
+    the dataset before. 404 for an unknown one, 409 while a run uses it."""
     backend, dataset_id = call.ctx.backend, call.dataset_id
     request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
-    await backend.ask(backend.datasets.DeleteDataset, request, call.caller, timeout_s=DELETE_TIMEOUT_S)
-    return JSONResponse({"message": f"Dataset {dataset_id} deleted"})
+    done = await backend.ask(backend.datasets.DeleteDataset, request, call.caller, timeout_s=DELETE_TIMEOUT_S)
+    message = f"Dataset {dataset_id} deleted"
+    if stays := what_stays(done.finished_jobs):
+        message += f". {stays}"
+    return JSONResponse({"message": message, "finished_runs": done.finished_jobs})
 
 
 DATASETS = Endpoint(
@@ -92,8 +98,8 @@ DELETE_DATASET = Endpoint(
     "/datasets/{dataset_id}",
     delete,
     "deleteDataset",
-    "Delete a dataset that no run uses; results of finished runs stay.",
-    answer=shape({"message": STRING}, name="Message"),
+    "Delete a dataset that no run uses; finished runs keep results and answers, and cannot be scored again.",
+    answer=shape({"message": STRING, "finished_runs": COUNT}, name="DeletedDataset"),
     errors=(409,),
     base=ADMIN,
 )

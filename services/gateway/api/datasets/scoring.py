@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from services import patterns
 from services.gateway.api.checks import Check, Field, Problem, boolean, list_of, number, one_of, record, text
 from services.gateway.api.query import Parameter
 from services.gateway.api.schema import BOOLEAN, NUMBER, STRING, array, shape
@@ -32,6 +33,22 @@ def _text_list() -> Check:
     return Check({"type": "string", "contentMediaType": "application/json", "contentSchema": _TEXTS.schema}, judge)
 
 
+def _pattern() -> Check:
+    """A pattern that RE2 takes."""
+    plain = text(patterns.MOST_CHARACTERS)
+
+    def judge(value: object, path: str) -> Iterator[Problem]:
+        problems = list(plain.judge(value, path))
+        yield from problems
+        if not problems:
+            try:
+                patterns.compiled(str(value))
+            except ValueError as error:
+                yield path, f"{path} {error}. Correct it, or leave it out."
+
+    return Check(plain.schema, judge)
+
+
 _MEMBERS: dict[str, tuple[Check, str]] = {
     "scorer": (one_of(*SCORERS), "exact_match when left out."),
     "reference_field": (text(200), "Metadata field or column with the reference; the row's own when left out."),
@@ -39,7 +56,7 @@ _MEMBERS: dict[str, tuple[Check, str]] = {
     "tolerance_is_relative": (boolean, "The tolerance is relative to the reference."),
     "fields": (_TEXTS, "Of json: fields to compare, as dotted paths; those of the reference when left out."),
     "choices": (_TEXTS, "Of choice: answers to choose from; the letters A to J when left out."),
-    "answer_pattern": (text(1000), "Its first group, or whole match, is the answer, at its last match."),
+    "answer_pattern": (_pattern(), "Its first group, or whole match, is the answer, at its last match; RE2."),
 }
 SCORING = record({name: Field(check, about=words) for name, (check, words) in _MEMBERS.items()}, name="ScoringRequest")
 """The object, as requests hold it."""

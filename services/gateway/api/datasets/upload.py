@@ -29,6 +29,7 @@ _UPLOADED_FORMATS = [name for name in FORMATS if name != "hub"]
 _MOST_TEMPLATE = 64 * 1024
 NAME = text(200)
 TEMPLATE = text(_MOST_TEMPLATE)
+REQUEST_ID = "Within a day, repeating a request with the same one gives the same dataset."
 OPTIONS = (
     Parameter("name", NAME, "The dataset's name; the file's when left out."),
     Parameter("format", one_of(*_UPLOADED_FORMATS), "What the lines are; told by the content when left out."),
@@ -36,6 +37,7 @@ OPTIONS = (
     Parameter("custom_id_field", text(200), "Column with the row's own id; `custom_id` when left out."),
     Parameter("project_id", integer(0, INT64_MAX), "A label to group by; 0 means none.", 0),
     *scoring.OPTIONS,
+    Parameter("request_id", text(64), REQUEST_ID),
 )
 """What an upload may say beside its file: in the query, or in a form's fields before the file."""
 _KNOWN = tuple(one.name for one in OPTIONS)
@@ -50,7 +52,7 @@ RAW = {
 
 async def upload(call: Call) -> JSONResponse:
     """400 with `lines` for wrong lines; nothing is stored unless all are right. 415 for what is neither a form nor a
-    file, 429 while as many uploads as may be are under way."""
+    file, 409 for a `request_id` of other rows or options, 429 while as many uploads as may be are under way."""
     return JSONResponse(uploaded_body(await received(call.request)))
 
 
@@ -70,10 +72,12 @@ async def received(request: Request) -> dataset_pb2.Dataset:
             sent = form.Form(arriving, form.boundary(kind), _KNOWN, (CSRF_FIELD,))
             fields = await sent.fields()
             _require_own(request, fields.pop(CSRF_FIELD, ""))
-            options = _options(_together(given, fields), names.clean(sent.file_name or "", "dataset.jsonl"))
-            return await store(ctx.backend, user, options, sent.file())
+            values = values_of(_together(given, fields), OPTIONS)
+            options = _options(values, names.clean(sent.file_name or "", "dataset.jsonl"))
+            return await store(ctx.backend, user, options, sent.file(), values["request_id"] or "")
         _require_own(request, "")
-        return await store(ctx.backend, user, _options(given, RAW[media]), arriving)
+        values = values_of(given, OPTIONS)
+        return await store(ctx.backend, user, _options(values, RAW[media]), arriving, values["request_id"] or "")
 
 
 def _require_own(request: Request, token: str) -> None:
@@ -93,9 +97,7 @@ def _together(query: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, 
     return given | dict(query)
 
 
-def _options(given: Mapping[str, str], file_name: str) -> dataset_pb2.DatasetOptions:
-    """Raises FieldErrors."""
-    values: Mapping[str, Any] = values_of(given, OPTIONS)
+def _options(values: Mapping[str, Any], file_name: str) -> dataset_pb2.DatasetOptions:
     return dataset_pb2.DatasetOptions(
         name=values["name"] or file_name,
         format=FORMATS[values["format"]] if values["format"] else None,
@@ -123,6 +125,7 @@ UPLOAD = Endpoint(
     answer=UPLOADED,
     query=OPTIONS,
     reads={MULTIPART: _FORM} | dict.fromkeys(RAW, _FILE),
+    errors=(409,),
     gives={"dataset_id": "/dataset_id"},
     base=ADMIN,
 )

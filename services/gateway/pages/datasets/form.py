@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from starlette.datastructures import FormData, QueryParams
 
-from services.gateway.api.datasets.scoring import SCORERS
-from services.gateway.pages.datasets.live import PILOT
+from services.gateway.api.benchmarks.estimates import PILOT_LABEL
+from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.parameters import INT32_MAX, PARAMETERS, sampling
 from touchstone.v1 import dataset_pb2, job_pb2, suite_pb2
 
@@ -27,14 +27,13 @@ class RunForm:
 
     models: list[tuple[str, str]] = field(default_factory=list)
     limit: str = ""
-    scorer: str = ""
+    scoring: ScoringForm = field(default_factory=ScoringForm)
     budget: str = ""
     texts: dict[str, str] = field(default_factory=lambda: dict.fromkeys(SETTINGS, ""))
     pilot: bool = False
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     errors: dict[str, str] = field(default_factory=dict)
     failure: str = ""
-    started: list[job_pb2.Job] = field(default_factory=list)
 
     @classmethod
     def read(cls, sent: QueryParams | FormData) -> RunForm:
@@ -46,7 +45,7 @@ class RunForm:
             # An endpoint's name has no bar, a model's may have.
             models=list(dict.fromkeys((endpoint, model) for endpoint, _, model in chosen)),
             limit=one("limit").replace(",", ""),
-            scorer=one("scorer"),
+            scoring=ScoringForm.read(sent),
             budget=one("budget").replace(",", "").removeprefix("$"),
             texts={name: one(name) for name in SETTINGS},
             pilot=bool(one("pilot")),
@@ -67,13 +66,12 @@ class RunForm:
                     self.errors[name] = problem or f"{SETTINGS[name]} must be a {kind}number."
                 else:
                     parameters[name] = value
-        if self.scorer and self.scorer not in SCORERS:
-            self.errors["scorer"] = f"There is no scorer {self.scorer[:40]!r}."
+        scoring = self.scoring.scoring()
         if not self.models:
             self.errors["model"] = "Choose at least one model."
         elif len(self.models) > MOST_MODELS:
             self.errors["model"] = f"At most {MOST_MODELS} models at once."
-        if self.errors:
+        if self.errors or self.scoring.errors:
             return
         asked = 0 if limit >= dataset.rows else limit
         for endpoint, model in self.models:
@@ -86,9 +84,9 @@ class RunForm:
                 dataset=job_pb2.DatasetWork(
                     dataset_id=dataset.dataset_id,
                     limit=min(PILOT_ROWS, asked or PILOT_ROWS) if self.pilot else asked,
-                    scorer=self.scorer,
+                    scoring=scoring,
                 ),
-                labels={PILOT: str(asked)} if self.pilot else {},
+                labels={PILOT_LABEL: str(asked)} if self.pilot else {},
                 budget_usd=budget,
             )
 

@@ -12,9 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from services.errors import BadLinesError, ConflictError, TouchstoneError
 from services.gateway import context, jobs
 from services.gateway.api.datasets.listing import DELETE_TIMEOUT_S
-from services.gateway.api.datasets.scoring import SCORERS
 from services.gateway.api.datasets.upload import received
 from services.gateway.pages.datasets.live import ask_live, counted
+from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.pages.shell import fragment, is_fragment, render
 from services.gateway.responses import sentence_of, status_of
 from touchstone.v1 import dataset_service_pb2
@@ -71,13 +71,14 @@ async def _values(request: Request) -> dict[str, Any]:
     more = {"query": query, "after": found.next_page_token}
     return {
         "datasets": found.datasets,
+        "finished_jobs": dict(zip((one.dataset_id for one in found.datasets), found.finished_jobs, strict=True)),
         "total": found.total_size,
         "query": query,
         "after": after,
         "more": "/datasets?" + urlencode({k: v for k, v in more.items() if v}) if found.next_page_token else "",
         "live": live,
         "caller": caller,
-        "scorers": SCORERS,
+        "scoring": ScoringForm(),
         "most_bytes": ctx.settings.upload_max_bytes,
         "refused": None,
         "kept": "",

@@ -12,14 +12,13 @@ from starlette.requests import Request
 
 from services.errors import TouchstoneError
 from services.gateway import context, jobs
+from services.gateway.api.benchmarks.estimates import PILOT_LABEL
 from services.gateway.pages.job_rows import JobRow, job_rows
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 
 MOST_FINISHED = 20
 """Finished runs on a dataset's page; History has them all."""
 MOST_ESTIMATES = 3
-PILOT = "pilot"
-"""Label of a pilot: the rows of the run that it is to estimate, 0 for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ async def finished(request: Request, dataset_id: str, live: Iterable[job_pb2.Job
     # What left the queue a moment ago may be stored as it was before.
     newest = await asyncio.gather(*(_now(request, job) for job in stored))
     rows = [row for row in job_rows(newest, answer.scores) if jobs.is_finished(row.job)]
-    pilots = [row.job for row in rows if PILOT in row.job.spec.labels][:MOST_ESTIMATES]
+    pilots = [row.job for row in rows if PILOT_LABEL in row.job.spec.labels][:MOST_ESTIMATES]
     told = await asyncio.gather(*(_estimate(request, job) for job in pilots))
     estimates = {job.job_id: one for job, one in zip(pilots, told, strict=True) if one is not None}
     return Finished(rows, max(0, answer.total_size - len(answer.jobs) + len(rows)), estimates)
@@ -83,8 +82,10 @@ async def _now(request: Request, job: job_pb2.Job) -> job_pb2.Job:
 async def _estimate(request: Request, job: job_pb2.Job) -> results_service_pb2.EstimateRunResponse | None:
     """None where the pilot has too few answers."""
     ctx = context.of(request)
-    asked = job.spec.labels[PILOT]
+    asked = job.spec.labels[PILOT_LABEL]
     items = int(asked) if asked.isdecimal() and len(asked) < 10 else 0
+    # A limit may be more than there is.
+    items = min(items, job.published_items or items)
     call = results_service_pb2.EstimateRunRequest(job_id=job.job_id, items=items)
     try:
         return await ctx.backend.ask(ctx.backend.results.EstimateRun, call, context.identity(request))

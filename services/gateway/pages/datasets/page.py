@@ -11,14 +11,14 @@ from starlette.responses import Response
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context, jobs, palette
 from services.gateway.api.datasets.body import row_body
-from services.gateway.api.datasets.scoring import SCORERS
 from services.gateway.pages.datasets import about, live
 from services.gateway.pages.datasets.choices import groups
 from services.gateway.pages.datasets.form import PILOT_ROWS, SETTINGS, RunForm
+from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.pages.job import go_to
-from services.gateway.pages.run import queue_once
+from services.gateway.pages.run import queue_once, refusal
 from services.gateway.pages.shell import fragment, is_fragment, render
-from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
+from touchstone.v1 import dataset_service_pb2, job_pb2
 
 ROWS = 10
 
@@ -27,7 +27,8 @@ async def show(request: Request) -> Response:
     """The page, or more rows of the preview when htmx asks for them."""
     if is_fragment(request) and request.query_params.get("after"):
         return fragment(request, "datasets/_rows.html", await _rows(request, _id(request)))
-    return await _page(request, RunForm(), 200)
+    found = await _found(request, _id(request))
+    return await _page(request, found, RunForm(scoring=ScoringForm.of(found.dataset.scoring)), 200)
 
 
 async def runs(request: Request) -> Response:
@@ -38,7 +39,10 @@ async def runs(request: Request) -> Response:
         now = live.over(dataset_id, await live.ask_live(request))
         values: dict[str, Any] = {"dataset_id": dataset_id, "active": now, "mark": live.mark(now), "finished": None}
         if request.query_params.get("known") != values["mark"]:
-            values["finished"] = await live.finished(request, dataset_id, now)
+            found, values["finished"] = await asyncio.gather(
+                _found(request, dataset_id), live.finished(request, dataset_id, now)
+            )
+            values["own_scoring"] = about.scoring_words(found.dataset.scoring)
         rows = values["finished"].rows if values["finished"] else []
         values["slots"] = await _slots(request, [*now, *(row.job for row in rows)])
     except TouchstoneError:
@@ -49,24 +53,25 @@ async def runs(request: Request) -> Response:
 async def start(request: Request) -> Response:
     """Queues a job for each chosen model, or a pilot of each. 422 with a sentence under each wrong field."""
     form = RunForm.read(await request.form())
-    dataset = await _dataset(request, _id(request))
+    found = await _found(request, _id(request))
+    dataset = found.dataset
+    form.scoring.own = ScoringForm.of(dataset.scoring).own
     specs = list(form.specs(dataset))
-    for spec in specs:
+    if not form.errors and not form.scoring.errors:
         try:
-            form.started.append(await queue_once(request, form.request_id, spec))
+            await queue_once(request, form.request_id, specs)
+            return go_to(request, f"/datasets/{dataset.dataset_id}")
         except TouchstoneError as error:
-            form.failure = error.message
-            break
-    if not form.errors and not form.failure:
-        return go_to(request, f"/datasets/{dataset.dataset_id}")
+            form.failure = refusal(error)
     if "hx-request" in request.headers:
         return fragment(request, "datasets/_run.html", {"dataset": dataset} | await _form(request, form), 422)
-    return await _page(request, form, 422)
+    return await _page(request, found, form, 422)
 
 
-async def _page(request: Request, form: RunForm, status: int) -> Response:
-    dataset_id = _id(request)
-    dataset = await _dataset(request, dataset_id)
+async def _page(
+    request: Request, found: dataset_service_pb2.GetDatasetResponse, form: RunForm, status: int
+) -> Response:
+    dataset, dataset_id = found.dataset, found.dataset.dataset_id
     rows, offered, active = await asyncio.gather(
         _rows(request, dataset_id), _form(request, form), _active(request, dataset_id)
     )
@@ -80,10 +85,12 @@ async def _page(request: Request, form: RunForm, status: int) -> Response:
         "dataset": dataset,
         "dataset_id": dataset_id,
         "facts": about.facts(dataset),
+        "finished_jobs": found.finished_jobs,
         "may_change": caller.is_admin or caller.user == dataset.owner,
         "active": active,
         "mark": live.mark(active),
         "finished": past,
+        "own_scoring": about.scoring_words(dataset.scoring),
         "problem": problem,
         "slots": await _slots(request, [*active, *(row.job for row in (past.rows if past else []))]),
     }
@@ -94,16 +101,15 @@ def _id(request: Request) -> str:
     return jobs.checked_dataset(request.path_params["dataset_id"])
 
 
-async def _dataset(request: Request, dataset_id: str) -> dataset_pb2.Dataset:
+async def _found(request: Request, dataset_id: str) -> dataset_service_pb2.GetDatasetResponse:
     ctx = context.of(request)
     call = dataset_service_pb2.GetDatasetRequest(dataset_id=dataset_id)
     try:
-        answer = await ctx.backend.ask(ctx.backend.datasets.GetDataset, call, context.identity(request))
+        return await ctx.backend.ask(ctx.backend.datasets.GetDataset, call, context.identity(request))
     except NotFoundError as error:
         raise NotFoundError(
             "There is no such dataset, or it was deleted. Results of its runs are in History."
         ) from error
-    return answer.dataset
 
 
 async def _rows(request: Request, dataset_id: str) -> dict[str, Any]:
@@ -138,7 +144,6 @@ async def _form(request: Request, form: RunForm) -> dict[str, Any]:
         "model_slots": slots,
         "trouble": trouble,
         "has_sizes": any(c.model.parameters_b or c.model.disk_bytes or c.model.memory_bytes for c in choices),
-        "scorers": SCORERS,
         "settings": SETTINGS,
         "pilot_rows": PILOT_ROWS,
     }

@@ -43,7 +43,7 @@ class References:
             return ""
         if self._scorer == "json" and isinstance(value, str):
             # A column of texts may hold JSON; it is read as strictly as lines are.
-            value = parse(value.encode())
+            value = parse(value.encode(), "reference")
         answers = value if isinstance(value, list) else [value]
         if not 0 < len(answers) <= _MOST_ANSWERS:
             raise WrongRowError(f"The reference has {len(answers):,} answers; it may be 1 to {_MOST_ANSWERS}.")

@@ -24,20 +24,20 @@ def utf8(line: bytes) -> str:
         ) from error
 
 
-def parse(line: bytes) -> Any:
-    """The line's value. Raises WrongRowError."""
+def parse(line: bytes, called: str = "line") -> Any:
+    """The line's value. Raises WrongRowError, in words about what it is `called`."""
     text = utf8(line)
     try:
         value = _decode(text)
     except RecursionError as error:
-        raise _too_deep() from error
+        raise _too_deep(called) from error
     except json.JSONDecodeError as error:
-        raise WrongRowError(f"The line is not JSON: {error.msg} at character {error.pos + 1:,}.") from error
+        raise WrongRowError(f"The {called} is not JSON: {error.msg} at character {error.pos + 1:,}.") from error
     except ValueError as error:  # Python reads no number of over 4,300 digits
-        raise WrongRowError("The line holds a number with too many digits. Write it as a text.") from error
+        raise WrongRowError(f"The {called} holds a number with too many digits. Write it as a text.") from error
     # Few lines have what could be wrong, and looking through every value takes longer than parsing.
     if "\\u0000" in text or "\\ud" in text or "\\uD" in text or text.count("{") + text.count("[") > MOST_DEPTH:
-        _look_through(value)
+        _look_through(value, called)
     return value
 
 
@@ -71,11 +71,11 @@ def _constant(text: str) -> NoReturn:
 _decode = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant).decode
 
 
-def _too_deep() -> WrongRowError:
-    return WrongRowError(f"The line nests more than {MOST_DEPTH} objects and arrays. Make it flatter.")
+def _too_deep(called: str) -> WrongRowError:
+    return WrongRowError(f"The {called} nests more than {MOST_DEPTH} objects and arrays. Make it flatter.")
 
 
-def _look_through(value: Any) -> None:
+def _look_through(value: Any, called: str) -> None:
     # Iterators, so that a line of a million values takes no room for a second time.
     inside: list[Iterator[Any]] = [iter((value,))]
     while inside:
@@ -84,7 +84,7 @@ def _look_through(value: Any) -> None:
                 _check_text(each)
             elif isinstance(each, dict | list):
                 if len(inside) > MOST_DEPTH:
-                    raise _too_deep()
+                    raise _too_deep(called)
                 inside.append(chain(each, each.values()) if isinstance(each, dict) else iter(each))
                 break
         else:

@@ -1,0 +1,83 @@
+"""The part of forms that says how answers are scored: the scorer and the options that it takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from starlette.datastructures import FormData, QueryParams
+
+from services.gateway.api.datasets.scoring import OPTIONS, SCORERS, scoring_body, scoring_of
+from services.gateway.api.query import values_of
+from services.gateway.responses import FieldErrors
+from touchstone.v1 import scoring_pb2
+
+LABELS = {
+    "scorer": "Scored by",
+    "reference_field": "Reference field",
+    "tolerance": "Tolerance",
+    "fields": "Fields",
+    "choices": "Choices",
+    "answer_pattern": "Answer pattern",
+}
+_OF = {"tolerance": "numeric", "tolerance_is_relative": "numeric", "fields": "json", "choices": "choice"}
+"""The only scorer that takes an option; every scorer takes the others."""
+_LISTS = ("fields", "choices")
+_MOST_TEXT = 64 * 1024
+
+
+@dataclass(slots=True)
+class ScoringForm:
+    """As sent, with a sentence for each field that is wrong. `texts` are by the names of the API's single fields, but
+    that lists may have commas between; `own` is the scorer that counts unless another is chosen, if there is one."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    own: str = ""
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scoring: scoring_pb2.Scoring) -> ScoringForm:
+        """The form before anything is changed."""
+        known = scoring_body(scoring)
+        texts = {name: str(known[name]) for name in ("scorer", "reference_field", "answer_pattern")}
+        texts |= {name: _written(known[name]) for name in _LISTS}
+        texts["tolerance"] = repr(scoring.tolerance).removesuffix(".0") if scoring.tolerance else ""
+        texts["tolerance_is_relative"] = "true" if scoring.tolerance_is_relative else ""
+        return cls(texts, texts["scorer"])
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> ScoringForm:
+        return cls({one.name: str(sent.get(one.name, "")).strip()[:_MOST_TEXT] for one in OPTIONS})
+
+    @property
+    def scorer(self) -> str:
+        return self.texts.get("scorer", "") or self.own or SCORERS[0]
+
+    def scoring(self) -> scoring_pb2.Scoring | None:
+        """What is asked for, without options of other scorers; None where no scorer is, or where something is wrong."""
+        if not self.texts.get("scorer"):
+            return None
+        taken = {name: text for name, text in self.texts.items() if text and _OF.get(name, self.scorer) == self.scorer}
+        taken |= {name: _as_json(taken[name]) for name in _LISTS if name in taken}
+        try:
+            return scoring_of(values_of(taken, OPTIONS))
+        except FieldErrors as error:
+            for path, sentence in error.problems:
+                name = path.partition("[")[0]
+                self.errors.setdefault(name, sentence.replace(name, LABELS[name], 1))
+        return None
+
+
+def _written(names: Iterable[str]) -> str:
+    """With commas between, or as JSON where that would be read as other names."""
+    listed = list(names)
+    text = ", ".join(listed)
+    alike = not text.startswith("[") and [name.strip() for name in text.split(",")] == (listed or [""])
+    return text if alike else json.dumps(listed, ensure_ascii=False)
+
+
+def _as_json(text: str) -> str:
+    if text.startswith("["):
+        return text
+    return json.dumps([name.strip() for name in text.split(",") if name.strip()])

@@ -1,0 +1,33 @@
+"""Patterns that users give. RE2 takes and runs them: their time is linear in the text, whatever the pattern (no
+look-around, no references back). Pure.
+
+The services that take a job judge its patterns as those do that run them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MOST_CHARACTERS = 1000
+_MOST_MEMORY = 1024 * 1024
+"""Bytes of a compiled pattern; the package keeps the last 128."""
+
+
+def compiled(pattern: str) -> Any:
+    """Raises ValueError, with half a sentence that goes on after "the pattern", for one that cannot be used."""
+    if len(pattern) > MOST_CHARACTERS:
+        raise ValueError(f"has {len(pattern):,} characters; it may have {MOST_CHARACTERS:,}")
+    # Most jobs have none, and need no RE2.
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MOST_MEMORY
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        why = error.args[0] if error.args else ""
+        told = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+        raise ValueError(f"is none that RE2 takes ({told})") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("is no text") from error
