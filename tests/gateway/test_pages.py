@@ -62,9 +62,9 @@ async def test_a_board_without_a_complete_run_leads_to_those_there_are(gateway: 
     gateway.world.finish(job.job_id)
     job.incomplete = True
     text = await page(gateway, "/leaderboard?suite=glue")
-    assert "No complete GLUE run yet" in text
+    assert "No GLUE run on the board yet" in text
     assert '1 job of GLUE is in <a href="/jobs?suite=glue">History</a>' in text
-    assert "No complete GLUE run with these choices yet" in await page(
+    assert "No GLUE run on the board with these choices yet" in await page(
         gateway, "/leaderboard?suite=glue&endpoint=ollama"
     )
 

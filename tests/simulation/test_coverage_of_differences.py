@@ -77,7 +77,7 @@ def test_differences_of_unlike_tables_are_covered_in_93_to_97_percent() -> None:
         for a, b in (((0.5, 0.64), (0.995, 0.995)), ((0.7, 0.82), (0.99, 0.99)), ((0.95, 0.4), (0.995, 0.97))):
             world = Unlike(n, a, b)
             truth = world.truth(metric)
-            for _ in range(120):
+            for _ in range(80):
                 difference = task_differences([world.draw(rng, metric)], PAIR, TERMS)[0][metric][0]
                 hits.append(within(difference.low, truth, difference.high))
     print(f"\nUnlike tables, A − B: {np.mean(hits):.3f}")

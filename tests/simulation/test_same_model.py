@@ -119,12 +119,12 @@ def test_the_clustered_test_keeps_5_percent_where_a_naive_one_rejects_four_times
 @pytest.mark.parametrize("metric", ["matthews_correlation", "macro_f1"])
 def test_models_of_unlike_labels_keep_5_percent_where_it_is_drawn_which_is_which(metric: str) -> None:
     """One says the same of nearly all items, the other of half of them."""
-    rng, runs = np.random.default_rng(995), 700
+    rng, runs = np.random.default_rng(995), 500
     for world in (Unlike(400, (0.5, 0.64), (0.995, 0.995)), Unlike(277, (0.9, 0.3), (0.995, 0.98))):
         tasks = (world.draw(rng, metric, exchanged=True) for _ in range(runs))
         claims = sum(_p(task_differences([task], PAIR, TERMS)[0][metric][0]) <= 0.05 for task in tasks)
         print(f"\nUnlike labels, {metric}, n = {world.n}: rejects {claims / runs:.3f} of true nulls")
-        assert 0.03 * runs <= claims <= _at_most(0.05, runs)
+        assert 0.02 * runs <= claims <= _at_most(0.05, runs)
 
 
 @pytest.mark.parametrize(

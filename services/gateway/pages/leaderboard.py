@@ -107,7 +107,7 @@ async def leaderboard(request: Request) -> Response:
         "modes": _modes(known, view.mode),
         "tops": TOPS,
         "board": board,
-        "incomplete": 0 if board.entries or problem else (await _runs(request, view.suite, size=1)).total_size,
+        "completed": 0 if board.entries or problem else (await _runs(request, view.suite, size=1)).total_size,
         "problem": problem,
         "hidden_baselines": len(hidden),
         "hidden_unranked": 0 if view.unranked else len(unranked),
@@ -190,7 +190,7 @@ async def _dataset_name(request: Request, suite: str) -> str:
 
 async def _newest_suite(request: Request) -> str:
     """The suite of the newest completed job: what someone who just ran something wants to see. Jobs with every answer
-    go first, as no board lists the others."""
+    go first, as the others do not rank."""
     found = [job for job in (await _runs(request, size=20)).jobs if job.spec.HasField("suite")]
     if not found:
         # The newest ones may all be of datasets.

@@ -29,8 +29,8 @@ class Tables:
     moves: Floats
     weight: float
 
-    def differences(self, ahead: Floats) -> Floats:
-        change = ahead @ self.moves
+    def differences(self, change: Floats) -> Floats:
+        """With changes (exchanges, cells) of the first table."""
         found: Floats = self.weight * (self._of(self.middle + change) - self._of(self.middle - change))
         return found
 
@@ -65,14 +65,16 @@ class Exchange:
 
     def slopes(self) -> Floats:
         """What one row of each kind makes the difference where of all others as many lie either way."""
-        return self.differences(np.eye(len(self.times))) if self.tables else self.sums
+        return self._of(self.sums, [each.moves for each in self.tables])
 
     def differences(self, ahead: Floats) -> Floats:
         """Of exchanges (exchanges, kinds) that leave so many rows ahead."""
-        found: Floats = ahead @ self.sums
-        for each in self.tables:
-            found = found + each.differences(ahead)
-        return found
+        return self._of(ahead @ self.sums, [ahead @ each.moves for each in self.tables])
+
+    def _of(self, sums: Floats, changes: Sequence[Floats]) -> Floats:
+        for each, change in zip(self.tables, changes, strict=True):
+            sums = sums + each.differences(change)
+        return sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ from services.results.statistics import Floats
 
 _MOST_SIZES = 64
 """Sums over rows that add more sizes than these are as good as normal."""
+_FLIPS = 5_000_000
+"""Drawn at most for a pair; what has more kinds of rows gets fewer draws, at least `_FEWEST`."""
+_FEWEST = 1_000
 _NOTHING = 1e-12
 
 
@@ -75,9 +78,9 @@ def _drawn(
     tilt = observed / max(float(slopes**2 @ times) + variance, _NOTHING)
     flat = np.abs(slopes * tilt)
     cumulant = float(times @ (flat + np.log1p(np.exp(-2 * flat)) - math.log(2))) + tilt**2 * variance / 2
-    half = draws // 2
+    half = min(draws, max(_FEWEST, _FLIPS // len(times))) // 2
     ahead = np.empty((2 * half, len(times)))
-    for place, (flips, chance) in enumerate(zip(times.astype(int), 1 / (1 + np.exp(-2 * slopes * tilt)), strict=True)):
+    for place, (flips, chance) in enumerate(zip(times.astype(int), (1 + np.tanh(slopes * tilt)) / 2, strict=True)):
         ahead[:half, place] = 2 * rng.binomial(flips, 0.5, half) - flips
         ahead[half:, place] = 2 * rng.binomial(flips, chance, half) - flips
     normal = math.sqrt(variance) * rng.standard_normal(2 * half)

@@ -59,10 +59,10 @@ def distinct(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 def outcomes(flips: float) -> tuple[Floats, Floats]:
     """How many more heads than tails so many flips may have, and the chances of that."""
-    tails = np.arange(round(flips) + 1, dtype=float)
-    least = np.minimum(tails, tails[::-1])
-    # From the thin end on both sides, where nothing cancels.
-    return flips - 2 * tails, binomial_tail(least, flips) - binomial_tail(least - 1, flips)
+    whole = round(flips)
+    # From the thin end, where nothing cancels; the other half is the same.
+    first = np.diff(binomial_tail(np.arange(-1, whole // 2 + 1), flips))
+    return flips - 2 * np.arange(whole + 1, dtype=float), np.concatenate([first, first[: (whole + 1) // 2][::-1]])
 
 
 def _enumerated(sizes: Floats, times: Floats, reached: float) -> float:
