@@ -45,7 +45,7 @@ chaos: setup-dev ## Kill processes at random under load and check that nothing i
 	@$(BIN)/python -m pytest -m chaos -s
 
 simulation: setup-dev ## Show by simulation that intervals cover and tests hold their size and power
-	@$(BIN)/python -m pytest -m simulation -s
+	@$(BIN)/python -m pytest -n 2 -m simulation -rP
 
 bench: setup-dev bench-env ## Measure speed and memory beside a bare loop, lm_eval, Inspect, MLflow and SQLite (installs them)
 	@$(BIN)/python -m benchmarks --peers $(BENCH_VENV) --mlflow $(MLFLOW_VENV)
