@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any
 
 from services.bus import PLAN_ENDPOINT, PLAN_UNIT, BatchRecord, ResultHeaders, heed_cancel, of_job
@@ -32,6 +33,9 @@ _MOST_RETURNS = 6
 """As many deliveries condemn a unit whose job has no budget."""
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 5.0
 
+Chore = Callable[[], Coroutine[Any, Any, None]]
+"""Work that may wait for another service for long. A failure ends the leadership."""
+
 
 class Scheduler:
     """Runs the jobs of one board."""
@@ -40,7 +44,7 @@ class Scheduler:
         self._board, self._results = board, results
         self._upkeep = Upkeep(board)
         self._settling = Settling(board, results, lambda: self._upkeep.position)
-        self._group: asyncio.TaskGroup | None = None
+        self._chores: asyncio.Queue[Chore] = asyncio.Queue()
         self._sealing: set[str] = set()
 
     def restore(self, jobs: Iterable[Job], released: set[tuple[str, int]], position: int) -> int:
@@ -121,7 +125,7 @@ class Scheduler:
         job = self._board.find(job_id)
         if attempt > 1 and not plan.error:
             # Results may be down for long; other jobs' messages must not wait for it.
-            self._background(self._start_retry(job, attempt, plan, sequence))
+            self._chores.put_nowait(partial(self._start_retry, job, attempt, plan, sequence))
         else:
             await self._start(job, attempt, plan, None, sequence)
 
@@ -180,18 +184,21 @@ class Scheduler:
     async def run(self) -> None:
         """Admits, releases, finalizes and keeps time until cancelled or leadership is lost."""
         try:
-            async with asyncio.TaskGroup() as self._group:
-                self._group.create_task(self._pump())
-                self._group.create_task(self._upkeep.run())
-                self._group.create_task(self._settling.run())
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump())
+                group.create_task(self._upkeep.run())
+                group.create_task(self._settling.run())
+                group.create_task(self._run_chores(group))
                 raise await self._board.lost
         finally:
             self._board.close()
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs beside the pump; a failure ends the leadership as a failure of the pump does."""
-        assert self._group is not None
-        self._group.create_task(work)
+    async def _run_chores(self, group: asyncio.TaskGroup) -> None:
+        """Runs each chore beside the pump. Those that the replay of RESULTS asked for have waited for this."""
+        while True:
+            heed_cancel()
+            chore = await self._chores.get()
+            group.create_task(chore())
 
     async def _pump(self) -> None:
         while True:
@@ -296,7 +303,7 @@ class Scheduler:
         for job in self._board.in_state(FINALIZING):
             if job.id not in self._sealing:
                 self._sealing.add(job.id)
-                self._background(self._seal(job))
+                self._chores.put_nowait(partial(self._seal, job))
 
     async def _seal(self, job: Job) -> None:
         """Asks results until it has stored everything. Results may be down for long: nothing is lost meanwhile."""

@@ -35,10 +35,13 @@ LIMIT = bus.Settings(url="", monitor_url="", results_max_bytes=64 * 1024**2, rep
 
 
 class Sealer(results_service_pb2_grpc.ResultsServiceServicer):
-    """Results that has everything."""
+    """Results that seals every job, and has stored nothing of it."""
 
     async def SealJob(self, request, context):  # type: ignore[no-untyped-def]
         return results_service_pb2.SealJobResponse()
+
+    async def ListStoredItems(self, request, context):  # type: ignore[no-untyped-def]
+        return results_service_pb2.ListStoredItemsResponse()
 
 
 async def until(condition: Callable[[], object], within: float = 60) -> None:

@@ -15,7 +15,7 @@ from services.scheduler.nats_work import WorkStream
 from services.scheduler.ports import LeadershipLostError
 from tests.integration.scheduler_rig import Harness, answered, running
 from tests.nats_server import NatsServer
-from tests.unit.scheduler.fakes import DATASET, dataset_spec, spec
+from tests.unit.scheduler.fakes import DATASET, dataset_spec, plan, spec
 from touchstone.v1 import dataset_pb2, job_pb2, scheduler_service_pb2, unit_pb2
 
 
@@ -92,6 +92,22 @@ async def test_a_plan_answered_while_nobody_led_is_found(harness: Harness) -> No
     await harness.answer_plan(job.job_id)
     async with harness.scheduler():
         await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)
+
+
+async def test_a_retrys_plan_that_was_answered_while_nobody_led_stops_no_start(harness: Harness) -> None:
+    async with harness.scheduler():
+        job = await harness.create()
+        await harness.answer_plan(job.job_id)
+        await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)
+        await harness.stub().CancelJob(scheduler_service_pb2.CancelJobRequest(job_id=job.job_id), timeout=15)
+        await harness.stub().RetryJob(scheduler_service_pb2.RetryJobRequest(job_id=job.job_id), timeout=15)
+        # An evaluator has it in hand.
+        (held,) = await (await harness.subscribe(bus.PLAN_ENDPOINT)).fetch(1, timeout=60)
+    await harness.connection.publish_plan(job.job_id, 2, plan())
+    await held.ack_sync()
+    async with harness.scheduler():
+        running = await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)
+        assert (running.attempt, running.progress.items_total) == (2, 200)
 
 
 async def test_a_second_scheduler_stands_by_and_takes_over_after_a_goodbye(harness: Harness) -> None:

@@ -212,6 +212,25 @@ async def test_a_crash_at_any_step_loses_nothing_and_repeats_no_finished_unit(at
     await world.stop()
 
 
+async def test_a_retry_whose_plan_came_while_nobody_led_goes_on_at_the_next_start(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    await world.desk.cancel(ALICE, job)
+    await world.desk.retry(ALICE, job)
+    await world.settle()
+    await world.stop()
+    world.results.have = {"one": set(range(100)), "two": set(range(90))}
+    world.lead()
+    world.fleet.hear(evaluator(), world.time)
+    world.scheduler.restore(world.store.jobs(), await world.work.released(), world.work.position)
+    # As the replay of RESULTS does, before anything else runs.
+    await world.planned(job)
+    await world.start()
+    assert world.state(job) == "running"
+    await world.run_all(job)
+    assert world.state(job) == "completed"
+
+
 async def test_a_stale_leader_stops_and_tells_nobody(world: World) -> None:
     world.store.fenced = True
     with pytest.raises(Exception, match="fenced"):
