@@ -11,6 +11,7 @@ TouchstoneError
 ├── UnsupportedError       known, but not available in this installation
 ├── DeadlineError          took longer than the caller allowed
 └── UnavailableError       a service or server does not answer; what was asked may or may not be done
+    └── DamagedFilesError  stored files cannot be read: starting again changes nothing
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ class DeadlineError(TouchstoneError):
 
 class UnavailableError(TouchstoneError):
     """Something needed does not answer; trying again may help."""
+
+
+class DamagedFilesError(UnavailableError):
+    """Files of the installation are damaged. The message names them and the commands that help."""
 
 
 def suite_order(suite: str) -> tuple[int, str]:

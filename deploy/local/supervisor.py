@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
-from services.rpc import WRONG_SETTINGS
+from services.rpc import DAMAGED_FILES, WRONG_SETTINGS
 
 CHILD = Path(__file__).with_name("child.py")
 FIRST_BACKOFF_S = 0.2
@@ -143,9 +143,10 @@ class Supervisor:
             if process.name in self._stopping:
                 return
             now = time.monotonic()
-            if code == WRONG_SETTINGS:
+            if code in (WRONG_SETTINGS, DAMAGED_FILES):
                 ending = f"cannot start: {self._last_sentence(process)}"
-                if process.name not in self._started:
+                # Wrong settings may be corrected while the others go on; damaged files need everything stopped.
+                if process.name not in self._started or code == DAMAGED_FILES:
                     raise LaunchError(f"{process.name} {ending}")
             if process.name not in self._started:
                 exits = [*(at for at in exits if now - at < EARLY_S), now]

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib import resources
+from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import duckdb
 
-from services.errors import UnavailableError
+from services.errors import DamagedFilesError, UnavailableError
 
 T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
@@ -25,6 +27,8 @@ Connection = duckdb.DuckDBPyConnection
 READERS, LONG_READERS = 4, 2
 STREAMERS = 2
 _FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
+_DAMAGE = re.compile(r"corrupt|checksum|not a valid DuckDB|Could not read enough bytes|replaying WAL|serializ", re.I)
+_PASSING = re.compile(r"No space left|Could not set lock|Permission denied|Too many open files", re.I)
 
 
 @cache
@@ -39,16 +43,38 @@ def first_row(connection: Connection, sql: str, parameters: dict[str, Any]) -> t
     return rows[0] if rows else None
 
 
+def path_of(connection: Connection) -> Path:
+    """The file that the connection has open."""
+    found = first_row(connection, "SELECT path FROM duckdb_databases() WHERE database_name = current_database()", {})
+    return Path(found[0] if found and found[0] else "results")
+
+
+def damage(error: Exception, path: Path) -> DamagedFilesError | None:
+    """What to say of an error of DuckDB's that a damaged file causes; None for any other error."""
+    text = " ".join(str(error).split())
+    if not isinstance(error, duckdb.Error) or _PASSING.search(text) or not _DAMAGE.search(text):
+        return None
+    state = path.parent.parent
+    return DamagedFilesError(
+        f"The results database {path} is damaged: {text[:300].rstrip('.')}. Stop Touchstone, then run "
+        f"`touchstone restore BACKUP --state-dir {state}` with a backup, or `touchstone repair --state-dir {state}` "
+        "without one. Both keep the damaged files."
+    )
+
+
 class Database:
     """Runs functions against the database off the event loop: writes one at a time, reads side by side."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._path = path_of(connection)
         self._writer = ThreadPoolExecutor(1, "writer")
         self._readers = ThreadPoolExecutor(READERS, "reader")
         self._long_readers = ThreadPoolExecutor(LONG_READERS, "long reader")
         self._streamers = ThreadPoolExecutor(STREAMERS, "streamer")
         self.lost = asyncio.Event()
+        self.damage: DamagedFilesError | None = None
+        """Why the file cannot be trusted, where that is why it was lost."""
 
     async def write(self, change: Callable[[Connection], T]) -> T:
         """Runs `change` in a transaction and commits it to disk. Raises UnavailableError when the disk refuses."""
@@ -84,7 +110,13 @@ class Database:
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
-        except _FATAL as error:
+        except duckdb.Error as error:
+            if (found := damage(error, self._path)) is not None:
+                self.damage = found
+                self.lost.set()
+                raise found from error
+            if not isinstance(error, _FATAL):
+                raise
             self.lost.set()
             raise UnavailableError(
                 f"The results database is not usable: {error}. Make room on its disk; the service opens it again."

@@ -11,7 +11,7 @@ import duckdb
 
 from services.errors import UnavailableError
 from services.results.backfill import BACKFILLS
-from services.results.database import Connection
+from services.results.database import Connection, damage
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ def migrations() -> list[tuple[int, str]]:
 def open_file(path: Path) -> Connection:
     """Opens or creates the database and brings it to the newest schema.
 
-    Raises UnavailableError when another process has it open, the disk refuses, or a newer Touchstone wrote it.
+    Raises DamagedFilesError when its files are damaged, and UnavailableError when another process has it open, the disk
+    refuses, or a newer Touchstone wrote it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +50,8 @@ def open_file(path: Path) -> Connection:
         _migrate(connection)
         connection.checkpoint()
     except (duckdb.Error, OSError) as error:
+        if (found := damage(error, path)) is not None:
+            raise found from error
         raise UnavailableError(
             f"The results database {path} cannot be opened: {error}. "
             "Check that no other results service uses it and that the disk has room."

@@ -79,6 +79,8 @@ async def _serve(settings: Settings, stop: asyncio.Event, database: Database, co
             )
         finally:
             await server.set_ready(False)
+    if database.damage is not None:
+        raise database.damage
     if database.lost.is_set():
         raise UnavailableError(
             f"The results database {settings.database} cannot be written. "

@@ -19,7 +19,7 @@ from services.rpc.caller import (
     token_digest,
 )
 from services.rpc.client import channel, metadata
-from services.rpc.process import WRONG_SETTINGS, run
+from services.rpc.process import DAMAGED_FILES, WRONG_SETTINGS, run
 from services.rpc.request_ids import check_request_id
 from services.rpc.sending import send
 from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve
@@ -27,6 +27,7 @@ from services.rpc.status import from_rpc_error, to_status
 from services.rpc.tls import PLAIN, Tls
 
 __all__ = [
+    "DAMAGED_FILES",
     "LOCAL",
     "MAX_MESSAGE_BYTES",
     "PLAIN",

@@ -15,13 +15,15 @@ from services import errors
 WRONG_SETTINGS = 78
 """Exit code of a service whose settings or files are wrong, so that starting it again changes nothing (EX_CONFIG of
 BSD's sysexits.h)."""
+DAMAGED_FILES = 65
+"""Exit code of a service whose stored files are damaged: it needs `touchstone repair` or `restore` (EX_DATAERR)."""
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Runs a service until SIGTERM or SIGINT sets the event it is given.
 
     A TouchstoneError ends the process with its sentence and exit code 1, an InvalidRequestError, which settings and
-    configuration files raise, with WRONG_SETTINGS.
+    configuration files raise, with WRONG_SETTINGS, and a DamagedFilesError with DAMAGED_FILES.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -43,5 +45,8 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     except errors.InvalidRequestError as error:
         print(f"touchstone: {error.message}", file=sys.stderr)
         sys.exit(WRONG_SETTINGS)
+    except errors.DamagedFilesError as error:
+        print(f"touchstone: {error.message}", file=sys.stderr)
+        sys.exit(DAMAGED_FILES)
     except errors.TouchstoneError as error:
         sys.exit(f"touchstone: {error.message}")

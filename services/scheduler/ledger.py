@@ -209,6 +209,15 @@ class Ledger:
         self._lost += 0.0 if self._paid_once else flight.bound
         self._taken_back[unit] = self.sequence, self.taken_back(unit) + 1
 
+    def close_if_stored(self, unit: int, stored: Mapping[str, set[int]]) -> bool:
+        """Marks a charged unit done when every answer it was to bring is stored. `stored` has positions by task."""
+        place = self.layout.slice(unit)
+        wanted = self.positions(unit) or range(place.start, place.stop)
+        if not stored.get(self._names[place.task], set()).issuperset(wanted):
+            return False
+        self._set_done(unit)
+        return True
+
     def free(self, unit: int) -> None:
         """The second half: the unit may be released again."""
         self.released.discard(unit)

@@ -42,7 +42,7 @@ class Scheduler:
 
     def __init__(self, board: Board, results: Results) -> None:
         self._board, self._results = board, results
-        self._upkeep = Upkeep(board)
+        self._upkeep = Upkeep(board, results)
         self._settling = Settling(board, results, lambda: self._upkeep.position)
         self._chores: asyncio.Queue[Chore] = asyncio.Queue()
         self._sealing: set[str] = set()

@@ -6,11 +6,11 @@ import asyncio
 import logging
 
 from services.bus import PLAN_UNIT, heed_cancel, of_job
-from services.errors import OVER_LIMIT
+from services.errors import OVER_LIMIT, DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler.board import Board
 from services.scheduler.job import PLANNING, RUNNING, Job, seconds
 from services.scheduler.lookout import stop_without_dataset, tell_losses
-from services.scheduler.ports import Change
+from services.scheduler.ports import Change, Results
 from services.scheduler.reuse import calls_nobody, too_few_stored
 from services.scheduler.route import route
 
@@ -24,8 +24,8 @@ _LOST_AFTER_S = 15.0
 class Upkeep:
     """Keeps time for one board. `position` is the last RESULTS position that was handled."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, board: Board, results: Results) -> None:
+        self._board, self._results = board, results
         self.position = 0
         self._floor = 0
         self._checked = 0.0
@@ -128,16 +128,38 @@ class Upkeep:
 
     async def _take_back(self, job: Job, offered: set[tuple[str, int]]) -> None:
         """Stored before they are released again: no message tells a successor what their calls may have cost."""
+        stored = await self._stored(job)
+        if stored is None:
+            return
         async with self._board.lock:
             if job.state != RUNNING or job.ledger is None:
                 return
             lost = [unit for unit in sorted(job.ledger.released) if (job.id, unit) not in offered]
+            again = []
             for unit in lost:
-                log.warning("job %s: unit %d was lost, releasing it again", job.id, unit, extra=of_job(job.id))
                 job.ledger.charge(unit)
+                if job.ledger.close_if_stored(unit, stored):
+                    log.warning(
+                        "job %s: unit %d was lost, all its answers are stored", job.id, unit, extra=of_job(job.id)
+                    )
+                    continue
+                log.warning("job %s: unit %d was lost, releasing it again", job.id, unit, extra=of_job(job.id))
+                again.append(unit)
             await self._board.save([Change(job)])
-            for unit in lost:
+            for unit in again:
                 job.ledger.free(unit)
+
+    async def _stored(self, job: Job) -> dict[str, set[int]] | None:
+        """Positions with an answer by task, as results has them: the stream may have lost what was stored from it.
+        None while results does not answer, when it is asked again later."""
+        try:
+            return await self._results.stored(job.id, self.position)
+        except (UnavailableError, DeadlineError) as error:
+            log.info("job %s: lost units wait for the results service: %s", job.id, error.message)
+            return None
+        except TouchstoneError as error:
+            log.warning("job %s: results does not tell what is stored: %s", job.id, error.message)
+            return {}
 
 
 def _span(total_s: float) -> str:

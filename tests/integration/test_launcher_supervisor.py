@@ -17,7 +17,7 @@ import pytest
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir, process_info
 from deploy.local.supervisor import Probe, Process, Supervisor
-from services.rpc import WRONG_SETTINGS
+from services.rpc import DAMAGED_FILES, WRONG_SETTINGS
 
 HOLDER = Path(__file__).with_name("launcher_child_holder.py")
 SLEEP = "import time; time.sleep(600)"
@@ -128,6 +128,20 @@ async def test_settings_that_became_wrong_end_nothing_else(
     await eventually(lambda: lines.holds(r"^a cannot start: x is wrong. Set y.; starting it again in"))
     flag.unlink()
     await eventually(lambda: supervisor.pid("a") not in (None, pid))
+
+
+async def test_damaged_files_end_the_launch_also_when_it_ran_already(supervisor: Supervisor, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    code = "import os, sys, time; print('touchstone: x is damaged. Repair it.', flush=True)\n"
+    code += f"if os.path.exists({str(flag)!r}):"
+    code += f" sys.exit({DAMAGED_FILES})\n{SLEEP}"
+    await supervisor.start([python("a", code)])
+    flag.touch()
+    pid = supervisor.pid("a")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(LaunchError, match=r"^a cannot start: x is damaged. Repair it.$"):
+        await asyncio.wait_for(supervisor.watch(), 60)
 
 
 async def test_processes_stop_from_the_highest_stage_down(supervisor: Supervisor, tmp_path: Path) -> None:

@@ -42,3 +42,44 @@ async def test_the_charge_of_a_lost_unit_is_stored_before_the_unit_is_released_a
     (restored,) = world.store.jobs()
     assert restored.ledger is not None
     assert restored.ledger.spending().lost == pytest.approx(4 * 0.01)
+
+
+async def test_a_lost_unit_whose_answers_are_all_stored_is_done_and_asked_no_more() -> None:
+    world = World()
+    world.fleet.hear(evaluator(concurrency=40), world.time)
+    await world.start()
+    job = await world.create()
+    await world.planned(job, plan(40, 10, ["one"]))
+    world.results.have = {"one": set(range(10, 25))}
+    for unit in (1, 2):
+        del world.work.offered[job, unit]
+    for _ in range(2):
+        world.time += 16
+        world.fleet.hear(evaluator(concurrency=40), world.time)
+        await world.look()
+
+    # Unit 1 has every answer; of unit 2 half are missing, so it runs again.
+    assert (job, 1) not in world.work.offered
+    assert (job, 2) in world.work.offered
+    for unit in (0, 2, 3):
+        world.report(job, unit, items=10, done=True)
+    await world.settle()
+    assert world.state(job) == "completed"
+    await world.stop()
+
+
+async def test_lost_units_wait_while_the_results_service_is_silent() -> None:
+    world = World()
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    job = await world.create()
+    await world.planned(job, plan(40, 10, ["one"]))
+    world.results.down = True
+    del world.work.offered[job, 1]
+    for down in (True, False):
+        world.results.down = down
+        world.time += 16
+        world.fleet.hear(evaluator(), world.time)
+        await world.look()
+        assert ((job, 1) in world.work.offered) is not down
+    await world.stop()
