@@ -6,6 +6,8 @@ MODEL_VENV := .venv-model
 BENCH_VENV := .venv-bench
 MLFLOW_VENV := .venv-mlflow
 BIN := $(VENV)/bin
+# One part of a long suite: make test-stack PART=1/3
+PART ?= 0/1
 UV := $(shell command -v uv 2>/dev/null)
 PROTOS := $(wildcard protos/touchstone/v1/*.proto)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -14,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos bench bench-env simulation check format protos protos-release lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos bench bench-env calibration nightly check format protos protos-release lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -30,10 +32,10 @@ demo: setup ## The same, but end after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not stack and not model and not parity and not chaos and not simulation"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not stack and not model and not parity and not chaos and not calibration"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and re-use through the whole stack
-	@$(BIN)/python -m pytest -m stack
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
 	@$(BIN)/python -m pytest -m model -rs
@@ -42,10 +44,13 @@ parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on th
 	@$(BIN)/python -m pytest -m parity -rs -s
 
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or doubled
-	@$(BIN)/python -m pytest -m chaos -s
+	@$(BIN)/python -m pytest -m chaos -s --part $(PART)
 
-simulation: setup-dev ## Show by simulation that intervals cover and tests hold their size and power
-	@$(BIN)/python -m pytest -n 2 -m simulation -rP
+calibration: setup-dev ## Show by simulation that intervals cover and tests hold their size and power
+	@$(BIN)/python -m pytest -n 2 -m calibration -rP --part $(PART)
+
+nightly: ## Run every check and test whole, which takes hours
+	@bash .ci/run nightly
 
 bench: setup-dev bench-env ## Measure speed and memory beside a bare loop, lm_eval, Inspect, MLflow and SQLite (installs them)
 	@$(BIN)/python -m benchmarks --peers $(BENCH_VENV) --mlflow $(MLFLOW_VENV)

@@ -8,6 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests import parts
 from tests.nats_server import NatsServer
 
 # The same examples every time: a rare one found by chance in CI would fail a change that has nothing to do with it.
@@ -16,6 +17,16 @@ hypothesis.settings.register_profile(
     "touchstone", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("touchstone")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parts.add_option(parser)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Last, when the markers have made their choice: each part is a share of what would run.
+    parts.leave_out(config, items)
 
 
 @pytest.fixture

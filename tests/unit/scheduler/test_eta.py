@@ -11,7 +11,7 @@ import pytest
 
 from services.scheduler.eta import TimeLeft, time_left
 from services.scheduler.rates import Rates, Sample
-from tests.simulation.runs import Run, Told, drawn, run
+from tests.calibration.runs import Run, Told, drawn, run
 
 RUNS = 200
 

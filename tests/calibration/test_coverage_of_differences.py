@@ -14,7 +14,7 @@ from services.results.paired.rows import Correlation
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 from services.results.statistics import pearson, spearman
-from tests.simulation.worlds import (
+from tests.calibration.worlds import (
     NO_YES,
     THREE,
     ClassTask,
@@ -26,7 +26,7 @@ from tests.simulation.worlds import (
     within,
 )
 
-pytestmark = pytest.mark.simulation
+pytestmark = pytest.mark.calibration
 
 LEAST, MOST = 0.94, 0.96
 TERMS = Terms(resamples=400)

@@ -12,9 +12,9 @@ from services.results.paired.difference import Terms
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 from services.results.statistics import Floats
-from tests.simulation.worlds import Unlike, by_cluster, cluster_answers, right_and_wrong
+from tests.calibration.worlds import Unlike, by_cluster, cluster_answers, right_and_wrong
 
-pytestmark = pytest.mark.simulation
+pytestmark = pytest.mark.calibration
 
 PAIR = [(0, 1)]
 WITHIN = 0.03

@@ -12,7 +12,7 @@ from services.results.pilot.durations import Pace, duration
 from services.results.pilot.totals import total
 from services.results.statistics import Floats
 
-pytestmark = pytest.mark.simulation
+pytestmark = pytest.mark.calibration
 
 WORLDS = 3_000
 RUNS = 500

@@ -12,7 +12,7 @@ from services.results.paired.families import Correction, adjust
 from services.results.paired.rows import is_binary
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
-from tests.simulation.worlds import (
+from tests.calibration.worlds import (
     NO_YES,
     THREE,
     ClassTask,
@@ -26,7 +26,7 @@ from tests.simulation.worlds import (
     right_and_wrong,
 )
 
-pytestmark = pytest.mark.simulation
+pytestmark = pytest.mark.calibration
 
 RUNS = 2_000
 TERMS = Terms(resamples=200)

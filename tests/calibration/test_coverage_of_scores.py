@@ -15,10 +15,10 @@ from services.results.intervals import score_interval
 from services.results.paired.rows import Correlation
 from services.results.scores import Lost, Scores
 from services.results.statistics import Cell, Floats
-from tests.simulation.worlds import NO_YES, THREE, ClassTask, alike, cluster_answers, ratings, within
+from tests.calibration.worlds import NO_YES, THREE, ClassTask, alike, cluster_answers, ratings, within
 from touchstone.v1.suite_pb2 import MetricSpec
 
-pytestmark = pytest.mark.simulation
+pytestmark = pytest.mark.calibration
 
 LEAST, MOST = 0.94, 0.96
 

@@ -16,9 +16,9 @@ from services.results.paired.rows import TaskRows, binary_rows
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 from services.results.statistics import Floats
-from tests.simulation.worlds import by_cluster, cluster_answers, right_and_wrong
+from tests.calibration.worlds import by_cluster, cluster_answers, right_and_wrong
 
-pytestmark = pytest.mark.simulation
+pytestmark = pytest.mark.calibration
 
 PAIR = [(0, 1)]
 

@@ -1,0 +1,34 @@
+"""The parts of a long suite that continuous integration takes turns in."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.parts import Part
+
+FILES = (("a", 11), ("b", 1), ("c", 4))
+NAMES = [f"tests/{file}.py::test_{number}" for file, count in FILES for number in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_the_parts_together_run_each_test_once(count: int) -> None:
+    parts = [Part(number, count).chosen(NAMES) for number in range(count)]
+    assert sorted(name for part in parts for name in part) == sorted(NAMES)
+
+
+def test_a_part_takes_about_its_share_of_each_file() -> None:
+    for number in range(3):
+        chosen = Part(number, 3).chosen(NAMES)
+        assert sum("/a.py" in name for name in chosen) in (3, 4)
+        assert sum("/c.py" in name for name in chosen) in (1, 2)
+
+
+def test_files_with_one_test_are_spread_over_the_parts() -> None:
+    names = [f"tests/{file}.py::test" for file in range(60)]
+    assert min(len(Part(number, 3).chosen(names)) for number in range(3)) > 10
+
+
+@pytest.mark.parametrize("text", ["3/3", "-1/2", "1", "a/b", "0/0"])
+def test_what_is_not_a_part_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"part|invalid literal"):
+        Part.parse(text)
