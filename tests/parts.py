@@ -7,11 +7,15 @@ order of their names' hashes, so that every part takes about as long.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
+
+NIGHTLY = os.environ.get("TOUCHSTONE_NIGHTLY") == "1"
+"""Whether long tests take their full length. `make nightly` sets it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,14 @@ class World:
 
     async def jobs(self) -> list[job_pb2.Job]:
         """Every job that the scheduler has."""
+        found: list[job_pb2.Job] = []
         request = scheduler_service_pb2.ListJobsRequest(page_size=500)
-        return list((await self.scheduler.ListJobs(request, timeout=30)).jobs)
+        while True:
+            answer = await self.scheduler.ListJobs(request, timeout=30)
+            found += answer.jobs
+            request.page_token = answer.next_page_token
+            if not request.page_token:
+                return found
 
     async def messages(self, stream: str) -> int:
         """How many messages a stream holds."""

@@ -16,6 +16,7 @@ import pytest
 
 from deploy.local.settings import ROOT
 from tests.gateway import conformance
+from tests.parts import NIGHTLY
 from tests.stack import API, Stack, credentials, running
 from touchstone.v1 import scheduler_service_pb2
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.stack
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 SEED = 20261120
-EXAMPLES = 50
+EXAMPLES = 50 if NIGHTLY else 10
 LIMIT_S = 600
 CHECKS = (
     "not_a_server_error",
