@@ -20,6 +20,7 @@ from services.bus.contract import (
     FLOOR_KEY,
     IMPORTED_ENDPOINTS,
     JOBS,
+    KIND_BEGUN,
     KIND_FAULT,
     KIND_ITEMS,
     KIND_PLAN,
@@ -59,9 +60,10 @@ from services.bus.contract import (
 )
 from services.bus.datasets import DamagedError, Datasets
 from services.bus.job_logs import job_logs, levels_from, of_job
-from services.bus.operations import Bus, StreamFullError
+from services.bus.operations import Bus
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches
 from services.bus.splits import OpenSplit, Split, read_split, serve_splits
+from services.bus.turns import OvertakenError, StreamFullError, Turn
 
 __all__ = [
     "ADVISORIES",
@@ -77,6 +79,7 @@ __all__ = [
     "FLOOR_KEY",
     "IMPORTED_ENDPOINTS",
     "JOBS",
+    "KIND_BEGUN",
     "KIND_FAULT",
     "KIND_ITEMS",
     "KIND_PLAN",
@@ -101,11 +104,13 @@ __all__ = [
     "Datasets",
     "JobHeaders",
     "OpenSplit",
+    "OvertakenError",
     "ProviderBatches",
     "ResultHeaders",
     "Settings",
     "Split",
     "StreamFullError",
+    "Turn",
     "audit_subject",
     "batched_endpoint",
     "batches_endpoint",

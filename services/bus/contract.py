@@ -36,6 +36,8 @@ LOG_LEVELS = ("info", "warning", "error")
 KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
 KIND_RETURNED = "returned"
 """A unit of a job with a budget left WORK undone: running it again is up to the scheduler, who counts the cost."""
+KIND_BEGUN = "begun"
+"""A call of such a unit is about to begin. `items` counts the unit's items so far that are stored or have begun."""
 
 _DAY_S = 24 * 3600
 # Server error codes (nats-server errors.json): what each means for us is said where it is handled.
@@ -54,7 +56,8 @@ class ResultHeaders:
     `items`, `errors`, `output_tokens`, `untold`, `cost`, `unpriced` and `retries` count this message only; `done` marks
     the unit's last message. `untold` counts answers that were called for and whose generated tokens are not known.
     `cost` is in micro-dollars, None where no answer's price is known; `unpriced` counts items that were called for at a
-    cost that is not known, `retries` their calls beyond the first. `evaluator` is who sent it.
+    cost that is not known, `retries` their calls beyond the first. `evaluator` is who sent it. `counted`, of a returned
+    unit: each of its calls was noted as KIND_BEGUN before it began.
     """
 
     kind: str
@@ -70,6 +73,7 @@ class ResultHeaders:
     retries: int = 0
     evaluator: str = ""
     untold: int = 0
+    counted: bool = False
 
     def encode(self) -> dict[str, str]:
         headers = {
@@ -85,6 +89,7 @@ class ResultHeaders:
             "Touchstone-Unpriced": str(self.unpriced),
             "Touchstone-Retries": str(self.retries),
             "Touchstone-Evaluator": self.evaluator,
+            "Touchstone-Counted": "1" if self.counted else "0",
         }
         return headers if self.cost is None else headers | {"Touchstone-Cost": repr(self.cost)}
 
@@ -106,6 +111,7 @@ class ResultHeaders:
             unpriced=int(h.get("Touchstone-Unpriced", "0")),
             retries=int(h.get("Touchstone-Retries", "0")),
             evaluator=h.get("Touchstone-Evaluator", ""),
+            counted=h.get("Touchstone-Counted") == "1",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence
 from contextlib import suppress
 from datetime import datetime
 from math import fsum
@@ -24,6 +24,7 @@ from services.bus.contract import (
     ERR_WRONG_LAST_SEQUENCE_CONSTANT,
     EVALUATORS,
     JOBS,
+    KIND_BEGUN,
     KIND_FAULT,
     KIND_ITEMS,
     KIND_PLAN,
@@ -31,6 +32,7 @@ from services.bus.contract import (
     LIMITS,
     LOGS,
     PLAN_UNIT,
+    RESULTS,
     TOKENS,
     WORK,
     JobHeaders,
@@ -48,6 +50,7 @@ from services.bus.contract import (
     stream_configs,
     work_subject,
 )
+from services.bus.turns import OvertakenError, StreamFullError, Turn
 from touchstone.v1 import evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
 
 
@@ -64,10 +67,6 @@ def _expecting(sequence: int) -> dict[str, str]:
 
 
 _WEBHOOKS_CONSUMER = "webhooks"
-
-
-class StreamFullError(Exception):
-    """RESULTS has no room until the results service has caught up."""
 
 
 class Bus:
@@ -227,13 +226,23 @@ class Bus:
 
     # -- results -----------------------------------------------------------------------------------------------
 
-    async def publish_items(self, batch: item_result_pb2.ItemResultBatch, *, delivery: int, done: bool) -> int:
-        """Stores item results; returns their position. Raises StreamFullError while RESULTS has no room.
+    async def publish_items(
+        self,
+        batch: item_result_pb2.ItemResultBatch,
+        *,
+        delivery: int,
+        done: bool,
+        told: Container[int] = (),
+        turn: Turn | None = None,
+    ) -> int:
+        """Stores item results; returns their position. `told` are the positions of items that an earlier delivery has
+        published with their costs.
 
-        No message id: a redelivered unit must be able to publish again; the item key makes it harmless.
+        Without a `turn` the message has no id: a redelivered unit must be able to publish again; the item key makes it
+        harmless. Raises StreamFullError while RESULTS has no room, OvertakenError when it is not the message's turn.
         """
         # Stored answers were generated, and paid, once, and not now.
-        asked = [r for r in batch.items if not r.reused and r.calls]
+        asked = [r for r in batch.items if not r.reused and r.calls and r.position not in told]
         prices = [r.cost_usd for r in asked if r.HasField("cost_usd")]
         headers = ResultHeaders(
             kind=KIND_ITEMS,
@@ -250,7 +259,7 @@ class Bus:
             retries=sum(r.calls - 1 for r in asked),
             evaluator=one_line(batch.evaluator),
         )
-        return await self._publish_result(batch.job_id, batch.unit, batch.SerializeToString(), headers)
+        return await self._publish_result(batch.job_id, batch.unit, batch.SerializeToString(), headers, turn)
 
     async def publish_plan(self, job_id: str, attempt: int, plan: unit_pb2.Plan) -> int:
         headers = ResultHeaders(kind=KIND_PLAN, attempt=attempt, done=True)
@@ -260,18 +269,44 @@ class Bus:
         headers = ResultHeaders(kind=KIND_FAULT, attempt=attempt)
         return await self._publish_result(job_id, unit, fault.SerializeToString(), headers)
 
-    async def publish_returned(self, job_id: str, attempt: int, unit: int, delivery: int) -> int:
+    async def publish_returned(self, job_id: str, attempt: int, unit: int, delivery: int, *, counted: bool) -> int:
         """Says that a unit of a job with a budget has left WORK undone. Publish it after the unit has left."""
-        headers = ResultHeaders(kind=KIND_RETURNED, attempt=attempt, delivery=delivery)
+        headers = ResultHeaders(kind=KIND_RETURNED, attempt=attempt, delivery=delivery, counted=counted)
         return await self._publish_result(job_id, unit, b"", headers)
 
-    async def _publish_result(self, job_id: str, unit: int, data: bytes, headers: ResultHeaders) -> int:
+    async def publish_begun(self, unit: unit_pb2.Unit, evaluator: str, items: int, turn: Turn) -> int:
+        """Notes that so many items of a unit are stored or have begun. Raises StreamFullError, OvertakenError."""
+        headers = ResultHeaders(
+            kind=KIND_BEGUN, attempt=unit.attempt, task=unit.task, items=items, evaluator=one_line(evaluator)
+        )
+        return await self._publish_result(unit.job_id, unit.unit, b"", headers, turn)
+
+    async def last_result(self, job_id: str, unit: int) -> tuple[int, str]:
+        """Position and id of a unit's newest message on RESULTS; 0 and an empty id where there is none."""
         try:
-            ack = await self.js.publish(results_subject(job_id, unit), data, headers=headers.encode())
+            # Of the stream's leader: a replica may answer a moment late.
+            msg = await self.js.get_last_msg(RESULTS, results_subject(job_id, unit))
+        except nats.js.errors.NotFoundError:
+            return 0, ""
+        return msg.seq or 0, (msg.headers or {}).get(api.Header.MSG_ID.value, "")
+
+    async def _publish_result(
+        self, job_id: str, unit: int, data: bytes, headers: ResultHeaders, turn: Turn | None = None
+    ) -> int:
+        sent = headers.encode()
+        if turn is not None:
+            sent |= _expecting(turn.after) | {api.Header.MSG_ID.value: turn.name}
+        try:
+            ack = await self.js.publish(results_subject(job_id, unit), data, headers=sent)
         except nats.js.errors.APIError as error:
             if error.err_code == ERR_STREAM_LIMIT:
                 raise StreamFullError from error
-            raise
+            if turn is None or error.err_code not in _CONFLICTS:
+                raise
+            position, name = await self.last_result(job_id, unit)
+            if name != turn.name:
+                raise OvertakenError from error
+            return position  # It was stored when it was sent before, and the answer was lost.
         return ack.seq
 
     # -- the audit trail ---------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from services.evaluator.responses import Identify, KnownAnswers
 from services.evaluator.settings import Settings
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.units import result
+from services.evaluator.units.begun import Begun
 from services.evaluator.units.hand import FaultError, Hand, Held, JobKey, Stop
 from services.evaluator.units.load import Loader
 from services.evaluator.units.notices import Seldom
@@ -61,6 +62,7 @@ class _Unit:
     flow: Flow
     task: AnyTask
     packer: Packer
+    begun: Begun | None
     trouble: _Trouble
     identify: Identify
 
@@ -161,11 +163,16 @@ class EndpointWorker:
         identify = self._answers.identity(held.unit)
         known = await self._answers.of(held, loaded, identify)
 
-        packer = Packer.of(held, len(loaded.items), self._bus, self._settings.name)
+        begun: Begun | None = None
+        if held.may_cost and held.unit.counted_until:
+            begun = Begun(self._bus, held, self._settings.name)
+            await begun.open(len(known.results))
+        name, told = self._settings.name, known.told
+        packer = Packer.of(held, len(loaded.items), self._bus, name, told=told, begun=begun)
         for stored in known.results.values():
             packer.add(stored)
         flow = Flow(held.unit.owner, held.unit.job_id)
-        unit = _Unit(held, flow, loaded.task, packer, self._trouble(held.job), identify)
+        unit = _Unit(held, flow, loaded.task, packer, begun, self._trouble(held.job), identify)
         self._turns.add(
             flow,
             [
@@ -294,6 +301,8 @@ class EndpointWorker:
         try:
             if self._loading is not None:
                 await self._loaded(self._loading, unit)
+            if unit.begun is not None and tries.calls == 1 and not await unit.begun.note():
+                return  # The unit ends here.
             sent = time.monotonic()
             response = await self._ask(call)
         except ProviderError as error:

@@ -102,9 +102,11 @@ class ResultsStore:
 
 @dataclass(slots=True)
 class Known:
-    """A unit's results that need no call, by position; `unusable` says why a stored answer cannot stand in."""
+    """A unit's results that need no call, by position; `unusable` says why a stored answer cannot stand in. `told` are
+    the positions of those that an earlier delivery has published."""
 
     results: dict[int, ItemResult] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
     unusable: dict[int, str] = field(default_factory=dict)
 
 
@@ -147,6 +149,7 @@ class KnownAnswers:
         known = Known()
         if held.delivery > 1 or unit.begun:
             known.results.update(await self._own(unit, loaded))
+            known.told.update(known.results)
         if unit.spec.reuse.job_id:
             await self._of_source(unit.spec.reuse, unit.task, loaded, known)
         elif unit.spec.reuse.any_job and unit.model_digest:

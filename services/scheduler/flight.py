@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Flight:
-    """Counts of the unit's newest delivery, and what earlier ones may have cost.
+    """Counts of the unit's newest delivery, and what earlier ones have cost and may have cost.
 
     `size` is the items that it was released with, `most` the US dollars that one answer may cost at most (0 where no
     budget is kept), `first` the stream position before its first message.
@@ -30,17 +30,21 @@ class Flight:
     untold: int = 0
     retries: int = 0
     unpriced: int = 0
+    begun: int = 0
+    """Items that are stored or whose call has begun, where that is told."""
     costs: list[float] = field(default_factory=list)
-    """US dollars of messages that tell a price."""
-    lost: float = 0.0
-    """US dollars that calls of earlier deliveries may have cost at most."""
+    """US dollars of messages that tell a price, of all deliveries: each tells of calls of its own."""
+    lost_calls: int = 0
+    """Calls of earlier deliveries, at most, whose price was never told."""
     evaluator: str = ""
 
     def count(self, headers: ResultHeaders) -> None:
-        """Adds a message of the newest delivery; one of an earlier delivery changes nothing."""
+        """Adds a message of the newest delivery; of one of an earlier delivery no more than what its calls cost."""
         if headers.delivery > self.delivery:
             self._begin(headers.delivery)
-        elif headers.delivery < self.delivery:
+        if headers.cost is not None and not (self.paid_once and headers.delivery < self.delivery):
+            self.costs.append(headers.cost / 1e6)
+        if headers.delivery < self.delivery:
             return
         self.items += headers.items
         self.errors += headers.errors
@@ -48,18 +52,28 @@ class Flight:
         self.untold += headers.untold
         self.retries += headers.retries
         self.unpriced += headers.unpriced
-        if headers.cost is not None:
-            self.costs.append(headers.cost / 1e6)
+        self.evaluator = headers.evaluator or self.evaluator
+
+    def note(self, headers: ResultHeaders) -> None:
+        """Takes over how many items are stored or have begun."""
+        if headers.delivery > self.delivery:
+            self._begin(headers.delivery)
+        self.begun = max(self.begun, headers.items)
         self.evaluator = headers.evaluator or self.evaluator
 
     def _begin(self, delivery: int) -> None:
-        # Answers of the delivery before are perhaps told again and perhaps asked for again: both are counted.
         if not self.paid_once:
             unheard = delivery - self.delivery - 1
-            self.lost += self.most * self.size * unheard + (self._so_far + self.open if self.delivery else 0.0)
+            self.lost_calls += self.size * unheard + (self.silent if self.delivery else 0)
+        else:
+            self.costs = []
         self.delivery = delivery
-        self.items = self.errors = self.tokens = self.untold = self.retries = self.unpriced = 0
-        self.costs = []
+        self.items = self.errors = self.tokens = self.untold = self.retries = self.unpriced = self.begun = 0
+
+    @property
+    def silent(self) -> int:
+        """Calls of this delivery, at most, whose price is not told, or not yet."""
+        return max(0, self.size - self.items) + self.unpriced
 
     @property
     def cost(self) -> float | None:
@@ -67,15 +81,19 @@ class Flight:
         return fsum(self.costs) if self.costs else None
 
     @property
-    def _so_far(self) -> float:
-        return self.cost or 0.0 if self.most else 0.0
+    def lost(self) -> float:
+        """US dollars that calls of earlier deliveries may have cost at most."""
+        return self.most * self.lost_calls
 
     @property
     def open(self) -> float:
-        """US dollars that its calls may have cost or cost yet, beyond what they are known to."""
-        return self.most * (max(0, self.size - self.items) + self.unpriced)
+        """US dollars that calls of this delivery may have cost or cost yet, beyond what they are known to."""
+        return self.most * self.silent
 
-    @property
-    def bound(self) -> float:
-        """US dollars of the most that all of its deliveries can have cost."""
-        return self.lost + self._so_far + self.open
+    def given_up(self, *, counted: bool) -> int:
+        """Calls of all deliveries, at most, whose price was never told, if none begins any more. `counted`: each call
+        was told of before it began."""
+        # Without a word of a call, answers show that its evaluator tells of none.
+        if counted and self.begun >= self.items:
+            return self.lost_calls + self.begun - self.items + self.unpriced
+        return self.lost_calls + self.silent

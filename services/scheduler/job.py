@@ -118,8 +118,7 @@ class Job:
         self.ledger = Ledger(list(plan.tasks), paid_once=self.message.spec.provider_batch)
         self.ledger.sequence = sequence
         self.batches.clear()
-        before = self.message.progress
-        self.ledger.carry(before.cost_usd if before.HasField("cost_usd") else None, before.reserved_usd)
+        self.ledger.carry(self.message.progress)
         if missing is not None:
             self.ledger.keep(missing)
         stamp(self.message.attempt_started_at, now)
@@ -167,6 +166,10 @@ class Job:
         progress = self.message.progress
         for name in ("eta_s", "eta_low_s", "eta_high_s"):
             progress.ClearField(name)
+        if self.ledger is not None and self.message.spec.budget_usd:
+            # The answers to what is under way come too late to be counted.
+            progress.lost_usd = progress.reserved_usd
+            progress.lost_calls += self.ledger.open_calls
         progress.units_released = progress.queue_position = 0
         for task in progress.tasks:
             task.running = False

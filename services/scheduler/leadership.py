@@ -95,6 +95,8 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         async def on_result(job_id: str, unit: int, headers: bus.ResultHeaders, sequence: int) -> None:
             if headers.kind == bus.KIND_ITEMS:
                 scheduler.on_items(job_id, unit, headers, sequence)
+            elif headers.kind == bus.KIND_BEGUN:
+                scheduler.on_begun(job_id, unit, headers, sequence)
             elif headers.kind == bus.KIND_RETURNED:
                 await scheduler.on_returned(job_id, unit, headers, sequence)
             elif headers.kind in (bus.KIND_PLAN, bus.KIND_FAULT) and scheduler.awaits(job_id, headers.attempt):

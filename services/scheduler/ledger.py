@@ -42,6 +42,7 @@ class Ledger:
         self._costs: list[float] = []
         """US dollars of earlier attempts and of done units: added up at once, so that no digits are lost."""
         self._lost = 0.0
+        self._lost_calls = 0
         self._partial: dict[int, tuple[int, ...]] = {}
         self._flights: dict[int, Flight] = {}
         self.released: set[int] = set()
@@ -71,7 +72,7 @@ class Ledger:
         record.ClearField("cost_usd")
         if self._costs:
             record.cost_usd = fsum(self._costs)
-        record.lost_usd = self._lost
+        record.lost_usd, record.lost_calls = self._lost, self._lost_calls
         for sample in self._rates.samples:
             record.samples.add(at=sample.at, items=sample.items, tokens=sample.tokens, retries=sample.retries)
         for unit, (sequence, times) in self._taken_back.items():
@@ -94,7 +95,7 @@ class Ledger:
         ledger.kept_items = record.kept_items
         ledger.sequence = record.results_sequence
         ledger._costs = [record.cost_usd] if record.HasField("cost_usd") else []
-        ledger._lost = record.lost_usd
+        ledger._lost, ledger._lost_calls = record.lost_usd, record.lost_calls
         ledger._taken_back = {c.unit: (c.results_sequence, c.times) for c in record.charged_units}
         ledger._rates = Rates(Sample(s.at, s.items, s.tokens, s.retries) for s in record.samples)
         return ledger
@@ -107,9 +108,10 @@ class Ledger:
         self._partial = {unit: positions for unit, positions in missing.items() if positions}
         self.kept_items = self.layout.items - sum(self.unit_items(unit) for unit in missing)
 
-    def carry(self, cost: float | None, lost: float) -> None:
+    def carry(self, before: job_pb2.Progress) -> None:
         """Takes over what earlier attempts have cost."""
-        self._costs, self._lost = [] if cost is None else [cost], lost
+        self._costs = [before.cost_usd] if before.HasField("cost_usd") else []
+        self._lost, self._lost_calls = before.reserved_usd, before.lost_calls
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -128,15 +130,22 @@ class Ledger:
         self._untold += flight.untold
         self._retries += flight.retries
         self._costs += flight.costs
-        self._lost += flight.lost + flight.open
+        self._lose(unit, flight.lost_calls + flight.unpriced)
         self._set_done(unit)
         return True
 
-    def returned(self, unit: int, sequence: int) -> bool:
+    def begun(self, unit: int, headers: ResultHeaders, sequence: int) -> None:
+        """Notes how many of a unit's calls have begun."""
+        if self._is_news(unit, sequence):
+            self._flights.setdefault(unit, self._flight(unit, sequence - 1)).note(headers)
+            self.released.add(unit)
+
+    def returned(self, unit: int, headers: ResultHeaders, sequence: int) -> bool:
         """Notes that a unit has left WORK undone; True when it is to be released again."""
         if not self._is_news(unit, sequence):
             return False
-        self.take_back(unit)
+        self.charge(unit, counted=headers.counted)
+        self.free(unit)
         return True
 
     def _is_news(self, unit: int, sequence: int) -> bool:
@@ -197,16 +206,12 @@ class Ledger:
         """How often the unit was taken back, so that an evaluator may have stored some of its answers."""
         return self._taken_back.get(unit, (0, 0))[1]
 
-    def take_back(self, unit: int) -> None:
-        """The unit is not with an evaluator after all; it will be released again. What its calls may have cost counts
-        for ever."""
-        self.charge(unit)
-        self.free(unit)
-
-    def charge(self, unit: int) -> None:
-        """The first half of `take_back`: counts the cost, while the unit is not to be released yet."""
+    def charge(self, unit: int, *, counted: bool = False) -> None:
+        """The unit is not with an evaluator after all. What its calls may have cost counts for ever: those that were
+        told of where each is `counted` before it begins, else those of all its items. `free` lets it go out again."""
         flight = self._flights.pop(unit, None) or self._flight(unit, 0)
-        self._lost += 0.0 if self._paid_once else flight.bound
+        self._costs += flight.costs
+        self._lose(unit, flight.given_up(counted=counted))
         self._taken_back[unit] = self.sequence, self.taken_back(unit) + 1
 
     def close_if_stored(self, unit: int, stored: Mapping[str, set[int]]) -> bool:
@@ -218,8 +223,14 @@ class Ledger:
         self._set_done(unit)
         return True
 
+    def _lose(self, unit: int, calls: int) -> None:
+        """Counts calls whose price nobody will tell."""
+        if not self._paid_once:
+            self._lost_calls += calls
+            self._lost += self._most_cost(unit) * calls
+
     def free(self, unit: int) -> None:
-        """The second half: the unit may be released again."""
+        """A charged unit may be released again."""
         self.released.discard(unit)
         self._next = min(self._next, unit)
 
@@ -249,6 +260,12 @@ class Ledger:
         """US dollars of what was answered; None where no price is known."""
         known = [*self._costs, *(cost for flight in self._flights.values() for cost in flight.costs)]
         return fsum(known) if known else None
+
+    @property
+    def open_calls(self) -> int:
+        """Calls, at most, that are under way or may begin yet."""
+        flights = self._flights
+        return sum(flights[unit].silent if unit in flights else self.unit_items(unit) for unit in self.released)
 
     def spending(self) -> Spending:
         flights = self._flights
@@ -301,6 +318,8 @@ class Ledger:
         if (cost := self.cost_usd) is not None:
             progress.cost_usd = round(cost, _COST_DIGITS)
         progress.reserved_usd = spending.lost + spending.reserved
+        progress.lost_usd = spending.lost
+        progress.lost_calls = self._lost_calls + sum(flight.lost_calls for flight in self._flights.values())
         running = {self.layout.slice(unit).task for unit in self.released}
         flying = [0] * len(self._names)
         failing = list(self._failed_items)

@@ -84,13 +84,22 @@ class Scheduler:
             log.info("job %s: %s", job.id, done, extra=of_job(job.id))
         self._board.touch(job)
 
+    def on_begun(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
+        """Notes that calls of a unit of a job with a budget are about to begin."""
+        self._upkeep.position = sequence
+        job = self._board.jobs.get(job_id)
+        if job is None or job.state != RUNNING or job.ledger is None or headers.attempt != job.message.attempt:
+            return
+        self._upkeep.heard_of(job)
+        job.ledger.begun(unit, headers, sequence)
+
     async def on_returned(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
         """An evaluator leaves it to the scheduler whether a unit of a job with a budget is run once more."""
         self._upkeep.position = sequence
         job = self._board.jobs.get(job_id)
         if job is None or job.state != RUNNING or job.ledger is None or headers.attempt != job.message.attempt:
             return
-        if not job.ledger.returned(unit, sequence):
+        if not job.ledger.returned(unit, headers, sequence):
             return
         # The evaluator's line is in the job's log.
         log.info("job %s: unit %d came back", job.id, unit)
@@ -277,6 +286,7 @@ class Scheduler:
             model_digest=job.message.receipt.model_digest,
             owner=job.message.owner,
             begun=ledger.taken_back(unit) > 0,
+            counted_until=ledger.sequence if job.message.spec.budget_usd else 0,
         )
         _shorten(message.spec)
         ledger.released.add(unit)

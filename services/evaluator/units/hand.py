@@ -54,6 +54,7 @@ class Stop(enum.Enum):
     JOB_OVER = enum.auto()
     JOB_FAULTY = enum.auto()
     DRAINING = enum.auto()
+    OVERTAKEN = enum.auto()
 
 
 class FaultError(Exception):
@@ -309,6 +310,10 @@ class Hand:
             log.info("%s is given back: this evaluator stops", held.label, extra=held.logged)
             await self._give_back(held)
             return
+        if why is Stop.OVERTAKEN:
+            log.info("%s is let go: another evaluator has reported of it", held.label, extra=held.logged)
+            await held.msg.nak()  # Whoever gets it next returns it; where it was acknowledged, this does nothing.
+            return
         if why is Stop.JOB_FAULTY:
             # Until the reason is stored, the unit must not vanish: it would leave a job that waits for ever.
             await asyncio.shield(self._faults[held.job])
@@ -333,7 +338,8 @@ class Hand:
         unit = held.unit
         log.info("%s is returned: calls of it may have been charged", held.label, extra=held.logged)
         await held.msg.ack_sync(timeout=2)
-        await self._bus.publish_returned(unit.job_id, unit.attempt, unit.unit, held.delivery)
+        counted = bool(unit.counted_until)
+        await self._bus.publish_returned(unit.job_id, unit.attempt, unit.unit, held.delivery, counted=counted)
 
     async def _bury(self, held: Held) -> None:
         reason = (

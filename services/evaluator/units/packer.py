@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 
-from services.bus import Bus, heed_cancel
+from services.bus import Bus, Turn, heed_cancel
+from services.evaluator.units.begun import Begun
 from services.evaluator.units.hand import Held
 from services.evaluator.units.storing import until_stored
 from touchstone.v1 import item_result_pb2
@@ -34,9 +35,19 @@ class Packer:
         self._taken = asyncio.Event()
 
     @classmethod
-    def of(cls, held: Held, expected: int, bus: Bus, evaluator: str, *, delivery: int = 0) -> Packer:
+    def of(
+        cls,
+        held: Held,
+        expected: int,
+        bus: Bus,
+        evaluator: str,
+        *,
+        delivery: int = 0,
+        told: Container[int] = (),
+        begun: Begun | None = None,
+    ) -> Packer:
         """For the results of a unit in hand, published until JetStream has them, as those of this delivery; 0 means the
-        one in hand."""
+        one in hand. `told` are positions whose costs are known already; `begun` publishes in its turn."""
         unit = held.unit
 
         async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
@@ -48,10 +59,15 @@ class Packer:
                 items=items,
                 evaluator=evaluator,
             )
-            await until_stored(
-                lambda: bus.publish_items(batch, delivery=delivery or held.delivery, done=done),
-                f"items of {held.label}",
-            )
+
+            async def publish(turn: Turn | None = None) -> int:
+                number = delivery or held.delivery
+                return await bus.publish_items(batch, delivery=number, done=done, told=told, turn=turn)
+
+            if begun is not None:
+                await begun.publish(publish)
+            else:
+                await until_stored(publish, f"items of {held.label}")
 
         return cls(expected, store)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.bus import KIND_ITEMS, KIND_RETURNED, ResultHeaders
+from services.bus import KIND_BEGUN, KIND_ITEMS, KIND_RETURNED, ResultHeaders
 from services.errors import ConflictError, InvalidRequestError
 from services.scheduler.budget import Spending, affordable, dollars
 from services.scheduler.job import Job
@@ -81,11 +81,18 @@ def answer(
         world.work.offered.pop((job, unit), None)
 
 
-async def give_back(world: World, job: str, unit: int, delivery: int = 2) -> None:
+def begin(world: World, job: str, unit: int, items: int) -> None:
+    """An evaluator tells that it begins a call: so many of the unit's items are answered or have begun then."""
+    world.work.position += 1
+    headers = ResultHeaders(KIND_BEGUN, 1, 1, "one", items, evaluator="e1")
+    world.scheduler.on_begun(job, unit, headers, world.work.position)
+
+
+async def give_back(world: World, job: str, unit: int, delivery: int = 2, *, counted: bool = False) -> None:
     """An evaluator finds that the unit was begun before, and leaves it to the scheduler."""
     world.work.offered.pop((job, unit), None)
     world.work.position += 1
-    headers = ResultHeaders(KIND_RETURNED, 1, delivery)
+    headers = ResultHeaders(KIND_RETURNED, 1, delivery, counted=counted)
     await world.scheduler.on_returned(job, unit, headers, world.work.position)
     await world.settle()
 
@@ -248,7 +255,8 @@ async def test_calls_lost_with_their_evaluator_count_at_their_most(world: World)
     await give_back(world, job, 0)
     assert units_out(world, job) == [1], "0.031 may be gone, 0.04 is out: a third of 0.04 does not fit"
     progress = world.desk.get(job).progress
-    assert progress.reserved_usd == pytest.approx(0.031 + 0.04)
+    assert (progress.lost_calls, progress.cost_usd) == (3, 0.001)
+    assert [progress.lost_usd, progress.reserved_usd] == pytest.approx([0.03, 0.03 + 0.04])
     answer(world, job, 1, 0.025)
     await world.settle()
     assert units_out(world, job) == [0]
@@ -256,7 +264,49 @@ async def test_calls_lost_with_their_evaluator_count_at_their_most(world: World)
     answer(world, job, 0, 0.02)
     await world.settle()
     reason = world.desk.get(job).reason
-    assert "$0.045 was spent on 8 of 40 items, and calls whose answers were lost may have cost up to $0.031" in reason
+    assert "$0.046 was spent on 8 of 40 items, and calls whose answers were lost may have cost up to $0.030" in reason
+
+
+async def test_of_a_lost_unit_count_the_calls_that_had_begun_and_were_not_answered(world: World) -> None:
+    job = await running(world, 0.10)
+    assert world.work.offered[job, 0].counted_until > 0, "evaluators are to tell of each call"
+    begin(world, job, 0, 1)
+    begin(world, job, 0, 3)
+    answer(world, job, 0, 0.002, items=1, done=False)
+    assert world.desk.get(job).progress.reserved_usd == pytest.approx(0.03 + 0.04), "the fourth may begin yet"
+    before = world.work.offered[job, 0].counted_until
+    await give_back(world, job, 0, counted=True)
+    progress = world.desk.get(job).progress
+    assert (progress.cost_usd, progress.lost_calls) == (0.002, 2)
+    assert progress.lost_usd == pytest.approx(0.02)
+    answer(world, job, 1, 0.001)
+    await world.settle()
+    assert world.work.offered[job, 0].counted_until > before
+
+
+async def test_a_lost_unit_of_which_no_call_began_costs_nothing(world: World) -> None:
+    job = await running(world, 0.10)
+    await give_back(world, job, 0, counted=True)
+    progress = world.desk.get(job).progress
+    assert (progress.lost_usd, progress.lost_calls) == (0, 0)
+    assert units_out(world, job) == [0, 1]
+
+
+async def test_answers_of_an_evaluator_that_tells_of_no_call_show_that_its_units_count_whole(world: World) -> None:
+    job = await running(world, 0.10)
+    answer(world, job, 0, 0.001, items=1, done=False)
+    await give_back(world, job, 0, counted=True)
+    assert world.desk.get(job).progress.lost_calls == 3
+
+
+async def test_what_is_under_way_when_a_job_is_cancelled_counts_as_lost(world: World) -> None:
+    job = await running(world, 0.10)
+    begin(world, job, 0, 2)
+    answer(world, job, 0, 0.001, items=1, done=False)
+    await world.desk.cancel(ALICE, job)
+    progress = world.desk.get(job).progress
+    assert progress.lost_calls == 3 + 4
+    assert progress.lost_usd == progress.reserved_usd == pytest.approx(0.07)
 
 
 async def test_a_unit_that_is_given_back_again_and_again_fails_its_job(world: World) -> None:
@@ -297,7 +347,8 @@ async def test_without_a_budget_nothing_is_reserved_and_costs_are_told(world: Wo
     answer(world, job, 0, 0.5, items=2, done=False)
     answer(world, job, 0, 0.5, items=2, done=False, delivery=2)
     progress = world.desk.get(job).progress
-    assert (progress.cost_usd, progress.reserved_usd) == (0.5, 0.0)
+    assert (progress.cost_usd, progress.reserved_usd) == (1.0, 0.0)
+    assert progress.lost_calls == 2, "of the first delivery nobody answered for"
 
 
 async def test_a_scheduler_that_restarts_knows_what_was_spent_and_what_is_out(world: World) -> None:
@@ -337,6 +388,7 @@ class Till:
 @pytest.mark.parametrize("seed", range(60))
 def test_no_course_of_kills_redeliveries_and_restarts_passes_the_budget(seed: int) -> None:
     rng = random.Random(seed)
+    counted = seed % 3 > 0
     budget = rng.uniform(0.05, 1.0)
     tasks = [job_pb2.TaskPlan(task="one", items=60, unit_size=rng.choice((1, 4, 7)), most_cost_usd=MOST)]
     ledger, till = Ledger(tasks), Till()
@@ -350,9 +402,15 @@ def test_no_course_of_kills_redeliveries_and_restarts_passes_the_budget(seed: in
 
     def show(unit: int, headers: ResultHeaders, sequence: int) -> None:
         if headers.kind == KIND_RETURNED:
-            ledger.returned(unit, sequence)
+            ledger.returned(unit, headers, sequence)
+        elif headers.kind == KIND_BEGUN:
+            ledger.begun(unit, headers, sequence)
         else:
             ledger.record(unit, headers, sequence)
+
+    def begin(unit: int, items: int) -> None:
+        if counted:
+            tell(unit, ResultHeaders(KIND_BEGUN, 1, 1, "one", items))
 
     def asked(unit: int, calls: int, told: int, *, done: bool = False) -> None:
         """Calls that are made and charged, of which some are told."""
@@ -376,21 +434,25 @@ def test_no_course_of_kills_redeliveries_and_restarts_passes_the_budget(seed: in
             case "done":
                 first = rng.randint(0, size)
                 if first:
+                    begin(unit, first)
                     asked(unit, first, first)
+                begin(unit, size)
                 asked(unit, size - first, size - first, done=True)
             case "killed":
                 calls = rng.randint(0, size)
+                begin(unit, min(size, calls + rng.choice((0, 0, 1))))
                 told = rng.randint(0, calls)
                 if told:
                     asked(unit, calls, told)
                 else:
                     _ = [till.call(rng) for _ in range(calls)]
-                tell(unit, ResultHeaders(KIND_RETURNED, 1, 2))
+                tell(unit, ResultHeaders(KIND_RETURNED, 1, 2, counted=counted))
             case "killed early":
-                tell(unit, ResultHeaders(KIND_RETURNED, 1, 2))
+                tell(unit, ResultHeaders(KIND_RETURNED, 1, 2, counted=counted))
             case "lost":
                 _ = [till.call(rng) for _ in range(size)]
-                ledger.take_back(unit)
+                ledger.charge(unit)
+                ledger.free(unit)
                 ledger.save(saved)
             case "save":
                 ledger.save(saved)

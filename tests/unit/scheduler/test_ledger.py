@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.bus import KIND_ITEMS, KIND_RETURNED, ResultHeaders
+from services.bus import KIND_BEGUN, KIND_ITEMS, KIND_RETURNED, ResultHeaders
 from services.scheduler.ledger import Ledger
 from touchstone.v1 import job_pb2, job_record_pb2
 
@@ -102,7 +102,8 @@ def test_units_are_released_in_plan_order_and_a_lost_one_comes_back() -> None:
     assert ledger.unreleased(2) == [(0, 10), (1, 10)]
     ledger.released |= {0, 1}
     assert ledger.unreleased(9) == [(2, 5), (3, 10)]
-    ledger.take_back(0)
+    ledger.charge(0)
+    ledger.free(0)
     assert ledger.unreleased(1) == [(0, 10)]
 
 
@@ -133,12 +134,19 @@ def paid(items: int, cost: float, *, delivery: int = 1, done: bool = False, unpr
     )
 
 
+def begun(items: int) -> ResultHeaders:
+    return ResultHeaders(KIND_BEGUN, 1, 1, "a", items, evaluator="e1")
+
+
 RETURNED = ResultHeaders(KIND_RETURNED, 1, 2)
+COUNTED = ResultHeaders(KIND_RETURNED, 1, 2, counted=True)
 
 
 def show(ledger: Ledger, unit: int, headers: ResultHeaders, sequence: int) -> None:
     if headers.kind == KIND_RETURNED:
-        ledger.returned(unit, sequence)
+        ledger.returned(unit, headers, sequence)
+    elif headers.kind == KIND_BEGUN:
+        ledger.begun(unit, headers, sequence)
     else:
         ledger.record(unit, headers, sequence)
 
@@ -147,6 +155,7 @@ def test_replay_after_a_checkpoint_gives_the_same_costs() -> None:
     plans = tasks()
     for plan in plans:
         plan.most_cost_usd = 0.5
+    plans[1].items = 20
     messages = [
         (1, paid(2, 0.3)),
         (0, paid(6, 1.0, unpriced=1)),
@@ -158,19 +167,28 @@ def test_replay_after_a_checkpoint_gives_the_same_costs() -> None:
         (2, paid(5, 0.75, delivery=3, done=True)),
         (3, paid(1, 0.125)),
         (1, paid(8, 0.5, done=True)),
+        (4, begun(3)),
+        (4, paid(2, 0.25)),
+        (4, begun(5)),
+        (4, COUNTED),
+        (4, begun(1)),
     ]
 
     def figures(ledger: Ledger) -> tuple[float, ...]:
         spending = ledger.spending()
-        return spending.spent, spending.lost, spending.reserved, ledger.taken_back(3)
+        progress = job_pb2.Progress()
+        ledger.progress(0.0, progress)
+        assert progress.lost_usd == spending.lost
+        return spending.spent, spending.lost, spending.reserved, ledger.taken_back(3), progress.lost_calls
 
     whole = Ledger(plans)
     for sequence, (unit, headers) in enumerate(messages, 1):
         show(whole, unit, headers, sequence)
-    # Unit 0: 1.0 and at most .5 for the four unheard and one without a price; unit 3 was not heard of at all.
-    # Unit 2: two deliveries of five items, of which 1.25 answered for .25; then all of it.
-    lost = (1.0 + 0.5 * 5) + 0.5 * 10 + (0.5 * 5 + 0.25 + 0.5 * 4)
-    assert figures(whole) == pytest.approx((0.3 + 0.5 + 2.0 + 0.75 + 0.125, lost, 0.5 * 9, 1))
+    # Unit 0: four unheard and one without a price; unit 3 was not heard of at all.
+    # Unit 2: two deliveries of five items, of which one answered; then all of it. Unit 4: three begun and unheard.
+    lost_calls = (4 + 1) + 10 + (5 + 4) + 3
+    spent = (0.3 + 0.5) + (1.0 + 0.5 + 1.5) + (0.25 + 0.75) + 0.125 + 0.25
+    assert figures(whole) == pytest.approx((spent, 0.5 * lost_calls, 0.5 * (9 + 10), 1, lost_calls))
     for cut in range(len(messages) + 1):
         first = Ledger(plans)
         for sequence, (unit, headers) in enumerate(messages[:cut], 1):
