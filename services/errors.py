@@ -11,7 +11,8 @@ TouchstoneError
 ├── UnsupportedError       known, but not available in this installation
 ├── DeadlineError          took longer than the caller allowed
 └── UnavailableError       a service or server does not answer; what was asked may or may not be done
-    └── DamagedFilesError  stored files cannot be read: starting again changes nothing
+    ├── DamagedFilesError  stored files cannot be read: starting again changes nothing
+    └── NoRoomError        a disk is full, and nothing was done; `retry_after_s` tells when to try again
 """
 
 from __future__ import annotations
@@ -87,6 +88,14 @@ class UnavailableError(TouchstoneError):
 
 class DamagedFilesError(UnavailableError):
     """Files of the installation are damaged. The message names them and the commands that help."""
+
+
+class NoRoomError(UnavailableError):
+    """A disk has no room for new work. Another try makes sense after `retry_after_s` seconds."""
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 def suite_order(suite: str) -> tuple[int, str]:

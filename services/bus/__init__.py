@@ -62,6 +62,7 @@ from services.bus.datasets import DamagedError, Datasets
 from services.bus.job_logs import job_logs, levels_from, of_job
 from services.bus.operations import Bus
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches
+from services.bus.room import Level, Room
 from services.bus.splits import OpenSplit, Split, read_split, serve_splits
 from services.bus.turns import OvertakenError, StreamFullError, Turn
 
@@ -103,10 +104,12 @@ __all__ = [
     "DamagedError",
     "Datasets",
     "JobHeaders",
+    "Level",
     "OpenSplit",
     "OvertakenError",
     "ProviderBatches",
     "ResultHeaders",
+    "Room",
     "Settings",
     "Split",
     "StreamFullError",

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services import rpc
-from services.errors import TouchstoneError, UnavailableError
+from services.errors import NoRoomError, TouchstoneError, UnavailableError
 from touchstone.v1 import job_pb2, scheduler_service_pb2
 from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
 from touchstone.v1.results_service_pb2_grpc import ResultsServiceStub
@@ -20,6 +20,7 @@ from touchstone.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
+_NOTICE_TIMEOUT_S, _NOTICE_RETRY_S = 1.0, 30
 _NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -57,7 +58,7 @@ class Backend:
         try:
             return await method(request, timeout=timeout_s or self._timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
-            raise _translated(error, _service_of(request)) from error
+            raise await self._reason(error, _service_of(request)) from error
 
     async def send(
         self,
@@ -73,7 +74,7 @@ class Backend:
         try:
             return await rpc.send(call, requests)
         except grpc.aio.AioRpcError as error:
-            raise _translated(error, "results") from error
+            raise await self._reason(error, "results") from error
 
     async def stream(
         self, method: grpc.aio.UnaryStreamMultiCallable[Q, R], request: Q, caller: rpc.Identity
@@ -84,7 +85,7 @@ class Backend:
             async for response in call:
                 yield response
         except grpc.aio.AioRpcError as error:
-            raise _translated(error, _service_of(request)) from error
+            raise await self._reason(error, _service_of(request)) from error
         finally:
             call.cancel()
 
@@ -94,6 +95,21 @@ class Backend:
         async with aclosing(self.stream(self.scheduler.WatchJob, request, caller)) as updates:
             async for response in updates:
                 yield response.job
+
+    async def _reason(self, error: grpc.aio.AioRpcError, service: str) -> TouchstoneError:
+        """The domain error. Without disk space the results service may be away: then the scheduler says so."""
+        found = _translated(error, service)
+        if service == "results" and found.message == _SILENCE[service]:
+            request = scheduler_service_pb2.GetQueueRequest()
+            metadata = rpc.metadata(self._service_token, rpc.Identity("gateway", rpc.LOCAL.role))
+            try:
+                answer = await self.scheduler.GetQueue(request, timeout=_NOTICE_TIMEOUT_S, metadata=metadata)
+            except grpc.aio.AioRpcError as other:
+                said = rpc.from_rpc_error(other)
+                return said if isinstance(said, NoRoomError) else found
+            if answer.queue.notice:
+                return NoRoomError(answer.queue.notice, _NOTICE_RETRY_S)
+        return found
 
     async def health(self) -> dict[str, bool]:
         """Whether each service says that it is serving."""

@@ -127,19 +127,22 @@ class Feed:
         await self._stream.acknowledge(messages)
 
 
-async def keep_room(connection: bus.Bus, feed: Feed) -> None:
-    """Purges RESULTS, once it is half full, of what is on disk here and no longer needed by the scheduler."""
+async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room) -> None:
+    """Purges RESULTS of what is on disk here and no longer needed by the scheduler, once it is half full or the disk is
+    low."""
     while True:
         await asyncio.sleep(_ROOM_CHECK_S)
         try:
-            await _purge(connection, feed.position)
+            await _purge(connection, feed.position, room)
         except NATS_TROUBLE as error:
             log.warning("cannot check the room in %s: %s", bus.RESULTS, error or type(error).__name__)
 
 
-async def _purge(connection: bus.Bus, stored: int) -> None:
+async def _purge(connection: bus.Bus, stored: int, room: bus.Room) -> None:
     info = await connection.js.stream_info(bus.RESULTS)
-    if not info.config.max_bytes or info.config.max_bytes < 0 or info.state.bytes <= info.config.max_bytes / 2:
+    most = info.config.max_bytes or 0
+    # On a small disk the stream may never be half full.
+    if room.level is bus.Level.ENOUGH and (most <= 0 or info.state.bytes <= most / 2):
         return
     floor = await connection.kv_get(bus.JOBS, bus.FLOOR_KEY)
     last = min(stored, int(floor.data or b"0")) if floor is not None else 0

@@ -35,27 +35,30 @@ DATASETS_NAME = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop` is set. Raises UnavailableError when NATS, the port or the disk is not usable."""
     # The file's lock comes first: a second results service must not touch the consumers of the first.
+    room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
     database = Database(await asyncio.to_thread(open_file, settings.database))
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:
-            await _serve(settings, stop, database, connection)
+            await _serve(settings, stop, database, connection, room)
         finally:
             await connection.close()
     finally:
         await database.close()
 
 
-async def _serve(settings: Settings, stop: asyncio.Event, database: Database, connection: bus.Bus) -> None:
+async def _serve(
+    settings: Settings, stop: asyncio.Event, database: Database, connection: bus.Bus, room: bus.Room
+) -> None:
     items = Feed(
         database, OrderedStream(connection, bus.RESULTS, "results-items"), ingest.store_items, ingest.insert_items
     )
     events = Feed(database, OrderedStream(connection, bus.AUDIT, "results-events"), ingest.store_events)
-    servicer = ResultsServicer(database, items, events, Installation(connection), settings.reads)
+    servicer = ResultsServicer(database, items, events, Installation(connection), settings.reads, room)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
-    datasets = KeptDatasets(connection, store, database, settings.uploads, settings.reads)
+    datasets = KeptDatasets(connection, store, database, settings.uploads, settings.reads, room)
     await datasets.reconcile()
     services: list[tuple[Callable[[Any, Any], None], Any, str]] = [
         (results_service_pb2_grpc.add_ResultsServiceServicer_to_server, servicer, NAME),
@@ -64,7 +67,7 @@ async def _serve(settings: Settings, stop: asyncio.Event, database: Database, co
     async with rpc.serve(settings.listen, authenticate, services, tls=rpc.Tls.from_env()) as server:
         await server.set_ready(True)
         try:
-            purging = ingest.keep_room(connection, items)
+            purging = ingest.keep_room(connection, items, room)
             bounding = answer_texts.keep_bounded(database, settings.answers_max_bytes)
             tidying = keeping.keep_tidy(database, settings.answers_max_bytes)
             await _until_first(
@@ -76,6 +79,7 @@ async def _serve(settings: Settings, stop: asyncio.Event, database: Database, co
                 bounding,
                 tidying,
                 datasets.run(),
+                room.run(),
             )
         finally:
             await server.set_ready(False)

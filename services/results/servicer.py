@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from services import rpc
+from services.bus import Room
 from services.errors import InvalidRequestError, NotFoundError, UnavailableError
 from services.results import (
     configurations,
@@ -59,12 +60,14 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         events: Feed,
         installation: Installation,
         reads: str = visibility.OPEN,
+        room: Room | None = None,
     ) -> None:
         self._database = database
         self._results = results
         self._events = events
         self._installation = installation
         self._reads = reads
+        self._room = room or Room()
         self._exports = Exports(database)
         self._places = BoardPlaces(database)
         self._side_by_side = SideBySide()
@@ -141,7 +144,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def ImportAnswers(
         self, requests: AsyncIterator[pb.ImportAnswersRequest], context: Any
     ) -> pb.ImportAnswersResponse:
-        return await taking.take(self._database, requests, rpc.identity().user, _now())
+        return await taking.take(self._database, self._room.guard(requests), rpc.identity().user, _now())
 
     async def GetImport(self, request: pb.GetImportRequest, context: Any) -> pb.GetImportResponse:
         rpc.require_admin()

@@ -23,6 +23,8 @@ _CODES: dict[type[errors.TouchstoneError], grpc.StatusCode] = {
     errors.DeadlineError: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
 }
+_NO_ROOM = "no_room"
+_NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 _BAD_LINES = "bad_lines"
 _MOST_BAD_LINES = 100
 _MOST_BAD_LINES_BYTES = 4500
@@ -42,8 +44,10 @@ def to_status(error: errors.TouchstoneError) -> Any:
     elif isinstance(error, errors.InvalidRequestError):
         violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    elif isinstance(error, errors.LimitReachedError):
+    elif isinstance(error, errors.LimitReachedError | errors.NoRoomError):
         details.append(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=error.retry_after_s)))
+        if isinstance(error, errors.NoRoomError):
+            details.append(error_details_pb2.ErrorInfo(reason=_NO_ROOM))
     elif isinstance(error, errors.ConflictError):
         failure = error_details_pb2.PreconditionFailure.Violation(type="STATE", description=error.message)
         details.append(error_details_pb2.PreconditionFailure(violations=[failure]))
@@ -52,8 +56,11 @@ def to_status(error: errors.TouchstoneError) -> Any:
         any_ = any_pb2.Any()
         any_.Pack(detail)
         packed.append(any_)
-    status = status_pb2.Status(code=code.value[0], message=error.message, details=packed)
-    return rpc_status.to_status(status)
+    status = rpc_status.to_status(status_pb2.Status(code=code.value[0], message=error.message, details=packed))
+    if isinstance(error, errors.NoRoomError):
+        # A channel would try again within a second, which cannot help.
+        return status._replace(trailing_metadata=(*status.trailing_metadata, _NO_RETRY))
+    return status
 
 
 def _bad_lines(error: errors.BadLinesError) -> Any:
@@ -79,12 +86,22 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.TouchstoneError:
         return errors.TouchstoneError(message)
     status = _status_of(error)
     if kind is errors.LimitReachedError:
-        retry = error_details_pb2.RetryInfo()
-        seconds = next((retry.retry_delay.seconds for d in status.details if d.Unpack(retry)), 1) if status else 1
-        return errors.LimitReachedError(message, int(seconds))
+        return errors.LimitReachedError(message, _retry_after_s(status))
+    if kind is errors.UnavailableError and _says_no_room(status):
+        return errors.NoRoomError(message, _retry_after_s(status))
     if kind is errors.InvalidRequestError:
         return _invalid(message, status)
     return kind(message)
+
+
+def _retry_after_s(status: Any) -> int:
+    retry = error_details_pb2.RetryInfo()
+    return next((int(retry.retry_delay.seconds) for d in status.details if d.Unpack(retry)), 1) if status else 1
+
+
+def _says_no_room(status: Any) -> bool:
+    info = error_details_pb2.ErrorInfo()
+    return any(d.Unpack(info) and info.reason == _NO_ROOM for d in status.details) if status else False
 
 
 def _invalid(message: str, status: Any) -> errors.InvalidRequestError:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from services.bus import of_job
+from services.bus import Room, of_job
 from services.errors import NotFoundError
 from services.scheduler import queue
 from services.scheduler.fleet import Fleet
@@ -42,9 +42,11 @@ class Board:
         limits: Limits,
         clock: Callable[[], float],
         event_ids: Callable[[], str],
+        room: Room | None = None,
     ) -> None:
         self.store, self.work, self.datasets = store, work, datasets
         self.fleet, self.limits, self.now = fleet, limits, clock
+        self.room = room or Room()
         self.jobs: dict[str, Job] = {}
         self.lock = asyncio.Lock()
         self.wake = asyncio.Event()

@@ -57,8 +57,9 @@ class Desk:
     async def create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """Queues a job; the same request id again gives the job it made.
 
-        Raises InvalidRequestError, UnsupportedError, LimitReachedError, PermissionDeniedError; of a job whose answers
-        are to be taken also NotFoundError, ConflictError and, when only results knows it, UnavailableError.
+        Raises InvalidRequestError, UnsupportedError, LimitReachedError, PermissionDeniedError, NoRoomError; of a job
+        whose answers are to be taken also NotFoundError, ConflictError and, when only results knows it,
+        UnavailableError.
         """
         (job,) = await self.create_all(caller, request_id, [spec])
         return job
@@ -203,6 +204,7 @@ class Desk:
                     )
 
     def _require_room(self, owner: str, jobs: int = 1) -> None:
+        self._board.room.require()
         limits = self._board.limits
         room = max(0, limits.pending_per_owner - self._board.pending_by_owner()[owner])
         if room >= jobs:
@@ -291,6 +293,7 @@ class Desk:
             slots=board.limits.running_jobs,
             pending_per_owner=board.limits.pending_per_owner,
             evaluators=len(board.fleet.live(board.now())),
+            notice=board.room.sentence,
         )
 
 

@@ -40,6 +40,7 @@ class Process:
 
     settings: Settings
     connection: bus.Bus
+    room: bus.Room
     lease: Lease
     results: Results
     caller: Caller
@@ -54,7 +55,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     store = JobStore(connection, epoch)
     work = WorkStream(connection, process.lease)
     fleet = Fleet(settings.limits.absent_after_s)
-    board = Board(store, work, bus.Datasets(connection), fleet, settings.limits, clock, store.event_id)
+    board = Board(store, work, bus.Datasets(connection), fleet, settings.limits, clock, store.event_id, process.room)
     scheduler = Scheduler(board, process.results)
     urls = AddressRule(settings.webhooks.private, settings.webhooks.loopback)
     desk = Desk(board, process.results, process.reads, urls)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
-from services.bus import PLAN_ENDPOINT, PLAN_UNIT, BatchRecord, ResultHeaders, heed_cancel, of_job
+from services.bus import PLAN_ENDPOINT, PLAN_UNIT, BatchRecord, Level, ResultHeaders, heed_cancel, of_job
 from services.errors import ConflictError, DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler import budget, queue
 from services.scheduler.board import Board
@@ -227,7 +227,8 @@ class Scheduler:
                 False: board.limits.running_jobs - holding[False],
                 True: board.limits.batch_jobs - holding[True],
             }
-            for waiting in board.waiting():
+            # Queued jobs wait for room on the disk.
+            for waiting in board.waiting() if board.room.level is Level.ENOUGH else ():
                 job = board.jobs[waiting.job_id]
                 batched = job.message.spec.provider_batch
                 if free[batched] <= 0:
@@ -250,6 +251,8 @@ class Scheduler:
 
     async def _release(self) -> None:
         by_endpoint: dict[str, list[Job]] = {}
+        if self._board.room.level is Level.FULL:
+            return
         for job in self._board.in_state(RUNNING):
             by_endpoint.setdefault(route(job.message.spec), []).append(job)
         for endpoint, jobs in by_endpoint.items():

@@ -50,6 +50,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
     results_channel = rpc.channel(settings.results, tls)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
+    room = bus.Room.from_env(settings.state_dir, settings.bus.monitor_url)
     secrets = [settings.rpc.service_token, *settings.bus.secrets]
     async with (
         aclosing(HttpCaller(settings.webhooks)) as caller,
@@ -58,6 +59,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
         process = Process(
             settings=settings,
             connection=connection,
+            room=room,
             lease=lease,
             results=ResultsClient(results_channel, settings.rpc.service_token),
             caller=caller,
@@ -71,14 +73,16 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
             process.clock,
             process.reads,
             partial(list_job_logs, connection),
+            room,
         )
         service = (scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server, servicer, _SERVICE)
         async with rpc.serve(settings.listen, authenticate, [service], tls=tls) as server:
+            watching = asyncio.create_task(room.run())
             leading = asyncio.create_task(_lead_for_ever(process, leader, server))
             stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({leading, stopping, watching}, return_when=asyncio.FIRST_COMPLETED)
             await server.set_ready(False)
-            await end_tasks([leading])
+            await end_tasks([leading, watching])
             await lease.give_up()
     await results_channel.close()
     await connection.close()

@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
+from services.bus import Room
 from services.errors import UnavailableError
 from services.scheduler.desk import Desk
 from services.scheduler.fleet import Fleet
@@ -44,13 +45,17 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         now: Callable[[], float],
         reads: Reads,
         logs: Logs,
+        room: Room | None = None,
     ) -> None:
+        self._room = room or Room()
         self._leader, self._holder, self._now = leader, holder, now
         self._reads, self._logs = reads, logs
 
     def _lead(self) -> Leader:
         leader = self._leader()
         if leader is None:
+            # Without room NATS keeps no lease, so nobody can lead.
+            self._room.require()
             holder = self._holder()
             who = f"{holder} leads" if holder else "nobody leads yet"
             raise UnavailableError(f"This scheduler is a standby ({who}); ask again.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 from services import bus, rpc
 from services.errors import InvalidRequestError
@@ -110,7 +111,8 @@ def _word(name: str, default: str, known: tuple[str, ...]) -> str:
 class Settings:
     """`name` identifies this process: a restart under the same name takes its own lease over at once.
 
-    `reads` is "open", or "own" where users may read their own jobs only.
+    `reads` is "open", or "own" where users may read their own jobs only. `state_dir` is the launcher's, on whose disk
+    NATS and the results service write; None where they are elsewhere.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Settings:
     limits: Limits
     webhooks: WebhookSettings = WebhookSettings()
     reads: str = "open"
+    state_dir: Path | None = None
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -135,4 +138,5 @@ class Settings:
             limits=Limits.from_env(),
             webhooks=WebhookSettings.from_env(local=auth.auth == "local"),
             reads=_word("READS", "open", ("open", "own")),
+            state_dir=Path(state) if (state := os.environ.get("TOUCHSTONE_STATE_DIR")) else None,
         )

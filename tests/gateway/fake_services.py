@@ -12,7 +12,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from services import rpc
-from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NotFoundError, PermissionDeniedError
+from services.errors import (
+    ConflictError,
+    InvalidRequestError,
+    LimitReachedError,
+    NoRoomError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 from services.scheduler import reuse
 from tests.gateway import fake_comparison, fake_data, fake_datasets, fake_figures, fake_items, fake_owned
 from tests.gateway.fake_world import LIVE, World
@@ -53,6 +60,8 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self.world.callers.append(caller)
         if request_id in self.world.requests:
             return [self.world.jobs[job_id] for job_id in self.world.requests[request_id]]
+        if self.world.notice:
+            raise NoRoomError(self.world.notice, 30)
         for spec in specs:
             if spec.model == "unknown-model":
                 raise InvalidRequestError("ollama has no model 'unknown-model'.", "spec.model")
@@ -118,6 +127,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             slots=SLOTS,
             pending_per_owner=PENDING_PER_OWNER,
             evaluators=3,
+            notice=self.world.notice,
         )
         return scheduler_service_pb2.GetQueueResponse(queue=queue)
 

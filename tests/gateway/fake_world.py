@@ -68,6 +68,8 @@ class World:
     uploads_cut: int = 0
     annotations: dict[tuple[str, str, int], results_service_pb2.Annotation] = field(default_factory=dict)
     queued: list[scheduler_service_pb2.GetQueueRequest] = field(default_factory=list)
+    notice: str = ""
+    """Why there is no room for new jobs; empty while there is."""
     asked: list[Any] = field(default_factory=list)
     """Requests of reads, the newest last: what the gateway made of a query."""
 

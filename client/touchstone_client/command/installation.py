@@ -87,6 +87,8 @@ def _queue(options: argparse.Namespace) -> int:
     with Client() as client:
         queue = client.queue(options.project_id)
     facts = {"running": f"{len(queue.running)} of {queue.slots}", "evaluators": text(queue.evaluators)}
+    if queue.notice:
+        facts["notice"] = queue.notice
     show(Report([live([*queue.running, *queue.pending])], facts=facts, document=document(queue)), options.format)
     return DONE
 

@@ -46,6 +46,7 @@ async def queue(call: Call) -> JSONResponse:
             "slots": found.slots,
             "pending_per_user": found.pending_per_owner,
             "evaluators": found.evaluators,
+            "notice": found.notice or None,
         }
     )
 
@@ -242,6 +243,7 @@ QUEUE = Endpoint(
             "slots": about(COUNT, "Jobs that may run at once."),
             "pending_per_user": about(COUNT, "Waiting jobs that one user may have."),
             "evaluators": about(COUNT, "Live evaluators."),
+            "notice": about(null(STRING), "What everybody should know, such as that the disk is full."),
         },
         name="Queue",
     ),

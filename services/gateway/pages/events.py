@@ -80,7 +80,9 @@ async def _messages(ctx: Context, feed: Feed, caller: Caller, pause: float) -> A
             # Rows that fill a page stay as they are until the end; counts go on.
             full = await _add_items(ctx, feed, caller.identity, shell, parts, rows=last or not full) or full
         with contextlib.suppress(TouchstoneError):
-            shell_now = Shell("", caller, await ctx.catalogue.queue(), [])
+            queue = await ctx.catalogue.queue()
+            shell_now = Shell("", caller, queue, [], queue.notice)
+            parts["site-notice"] = ctx.templates.get_template("_site_notice.html").render(shell=shell_now)
             parts["queue"] = ctx.templates.get_template("_queue.html").render(shell=shell_now)
         fresh = {name: html for name, html in parts.items() if sent.get(name) != html}
         if fresh:

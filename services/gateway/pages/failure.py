@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 
-from services.errors import UnauthenticatedError
+from services.errors import NoRoomError, UnauthenticatedError
 from services.gateway import context
 from services.gateway.pages.login import login_address
 from services.gateway.pages.shell import render
@@ -29,7 +29,7 @@ async def page_error(connection: HTTPConnection, error: Exception) -> Response:
     sentence = sentence_of(error)
     if status == 404 and sentence == "Not Found":
         sentence = "There is no such page. The sidebar lists those there are."
-    title = _TITLES.get(status, "This did not work")
+    title = "No room on the disk" if isinstance(error, NoRoomError) else _TITLES.get(status, "This did not work")
     response = await render(connection, "error.html", "", {"title": title, "sentence": sentence}, status)
     response.headers.update(headers_of(error))
     return response

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, Response
 
-from services.errors import TouchstoneError
+from services.errors import NoRoomError, TouchstoneError
 from services.gateway import context
 from services.gateway.auth import Caller
 from touchstone.v1 import endpoint_pb2, queue_pb2
@@ -23,6 +23,8 @@ class Shell:
     caller: Caller | None
     queue: queue_pb2.Queue | None
     endpoints: list[endpoint_pb2.Endpoint]
+    notice: str = ""
+    """What everybody should know, such as that the disk is full."""
 
     @property
     def user(self) -> str:
@@ -67,9 +69,12 @@ async def load(connection: HTTPConnection, page: str) -> Shell:
     caller: Caller | None = connection.scope.get("state", {}).get("caller")
     queue: queue_pb2.Queue | None = None
     endpoints: list[endpoint_pb2.Endpoint] = []
+    notice = ""
     if caller is not None:
         try:
             queue, endpoints = await asyncio.gather(ctx.catalogue.queue(), ctx.catalogue.endpoints())
+        except NoRoomError as error:
+            notice = error.message
         except TouchstoneError:
             queue = None
-    return Shell(page, caller, queue, endpoints)
+    return Shell(page, caller, queue, endpoints, notice or (queue.notice if queue else ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from services.bus import Bus, Datasets
+from services.bus import Bus, Datasets, Room
 from services.results import visibility
 from services.results.database import Database
 from services.results.datasets.collecting import Collector
@@ -25,6 +25,7 @@ class KeptDatasets:
         database: Database,
         limits: UploadLimits,
         reads: str = visibility.OPEN,
+        room: Room | None = None,
     ) -> None:
         holding = Holding()
         self.collector = Collector(store, database, holding)
@@ -33,7 +34,7 @@ class KeptDatasets:
         )
         self.uploads = Uploads(store, database, holding, self.collector, limits)
         self.servicer = DatasetServicer(
-            connection, store, database, self.uploads, self.deletions, self.collector, reads
+            connection, store, database, self.uploads, self.deletions, self.collector, reads, room
         )
 
     async def reconcile(self) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from services import rpc
-from services.bus import Bus, Datasets, read_split
+from services.bus import Bus, Datasets, Room, read_split
 from services.errors import InvalidRequestError, PermissionDeniedError
 from services.results import visibility
 from services.results.database import Connection, Database
@@ -35,6 +35,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         deletions: Deletions,
         collector: Collector,
         reads: str = visibility.OPEN,
+        room: Room | None = None,
     ) -> None:
         self._bus = connection
         self._store = store
@@ -43,6 +44,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         self._deletions = deletions
         self._collector = collector
         self._reads = reads
+        self._room = room or Room()
 
     async def UploadDataset(
         self, request_iterator: AsyncIterator[pb.UploadDatasetRequest], context: Any
@@ -52,9 +54,11 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
         rpc.check_request_id(first.request_id)
         asked = names.checked(first.options, rpc.identity())
+        self._room.require()
         wanted = Request(asked.owner, first.request_id)
         async with self._uploads.place(asked.owner):
-            dataset = await self._uploads.keep(asked, _pieces(first, request_iterator), request=wanted)
+            pieces = self._room.guard(_pieces(first, request_iterator))
+            dataset = await self._uploads.keep(asked, pieces, request=wanted)
         return pb.UploadDatasetResponse(dataset=dataset)
 
     async def CreateHubDataset(self, request: pb.CreateHubDatasetRequest, context: Any) -> pb.CreateHubDatasetResponse:
@@ -68,8 +72,9 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         wanted = Request(asked.owner, request.request_id, fingerprint(asked, request.source, str(request.limit)))
         dataset = await self._uploads.made_by(wanted)
         if dataset is None:
+            self._room.require()
             async with self._uploads.place(asked.owner), read_split(self._bus, request) as split:
-                dataset = await self._uploads.keep(asked, split.pieces, split.source, wanted)
+                dataset = await self._uploads.keep(asked, self._room.guard(split.pieces), split.source, wanted)
         return pb.CreateHubDatasetResponse(dataset=dataset)
 
     async def GetDataset(self, request: pb.GetDatasetRequest, context: Any) -> pb.GetDatasetResponse:

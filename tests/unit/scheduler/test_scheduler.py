@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from services.bus import KIND_ITEMS, ResultHeaders
-from services.errors import ConflictError, InvalidRequestError, LimitReachedError, PermissionDeniedError
+from services.bus import KIND_ITEMS, PLAN_UNIT, Level, ResultHeaders
+from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NoRoomError, PermissionDeniedError
 from services.scheduler.fleet import Fleet
 from services.scheduler.ports import Change
 from services.scheduler.settings import Limits
@@ -431,3 +431,44 @@ def test_a_live_evaluators_suites_count_before_an_old_ones() -> None:
     world_fleet.hear(old, 0)
     world_fleet.hear(new, 100)
     assert [task.task for task in world_fleet.suite("demo", 101).tasks] == ["one", "two"]
+
+
+def set_room(world: World, level: Level) -> None:
+    world.board.room.level = level
+    world.board.room.sentence = "The disk is full." if level else ""
+    world.board.wake.set()
+
+
+async def test_a_low_disk_refuses_new_jobs_and_retries_and_holds_the_queue(world: World) -> None:
+    cancelled = await world.create(request_id="first")
+    await world.desk.cancel(ALICE, cancelled)
+    running = [await world.create() for _ in range(3)]
+    waiting = await world.create()
+    set_room(world, Level.LOW)
+    with pytest.raises(NoRoomError, match=r"The disk is full\."):
+        await world.create()
+    with pytest.raises(NoRoomError):
+        await world.desk.retry(ALICE, cancelled)
+    assert await world.create(request_id="first") == cancelled, "a request that made a job before is answered"
+    assert world.desk.queue().notice == "The disk is full."
+
+    await world.planned(running[0])
+    await world.run_all(running[0])
+    assert world.state(running[0]) == "completed", "running jobs go on"
+    assert world.state(waiting) == "pending"
+
+    set_room(world, Level.ENOUGH)
+    await world.settle()
+    assert world.state(waiting) == "planning"
+    assert world.desk.queue().notice == ""
+
+
+async def test_a_full_disk_pauses_running_jobs(world: World) -> None:
+    job = await world.create()
+    set_room(world, Level.FULL)
+    await world.planned(job)
+    assert not [unit for _, unit in world.work.offered if unit != PLAN_UNIT]
+    set_room(world, Level.ENOUGH)
+    await world.settle()
+    assert await world.run_all(job) == 20
+    assert world.state(job) == "completed"

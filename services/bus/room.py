@@ -1,0 +1,162 @@
+"""Whether there is room on the disks for what is still to come.
+
+Three levels: enough; low, where no new work is accepted and running jobs go on; full, where running jobs pause as well.
+Two sources: the disk of the state directory, where it is on this machine, and what NATS says of its own disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+
+from services.errors import InvalidRequestError, NoRoomError
+
+T = TypeVar("T")
+
+LOW_BYTES, LOW_SHARE = 500_000_000, 0.05
+FULL_SHARE = 0.25
+"""Of the low-water mark."""
+RETRY_AFTER_S = 30
+_LOOK_EVERY_S = 1.0
+_TIMEOUT_S = 2.0
+_NO_SPACE = ("no space left", "disk quota exceeded", "insufficient storage", "insufficient resources")
+
+
+class Level(IntEnum):
+    """How much room there is."""
+
+    ENOUGH = 0
+    LOW = 1
+    FULL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A disk at one moment, in bytes. `low` is the mark below which no new work is accepted."""
+
+    free: int
+    total: int
+    low: int
+
+    @property
+    def full(self) -> int:
+        """The mark below which running jobs pause."""
+        return int(self.low * FULL_SHARE)
+
+    @property
+    def level(self) -> Level:
+        if self.free >= max(self.low, 1):
+            return Level.ENOUGH
+        return Level.LOW if self.free >= max(self.full, 1) else Level.FULL
+
+    @property
+    def sentence(self) -> str:
+        """For users; empty where there is enough."""
+        if self.level is Level.ENOUGH:
+            return ""
+        free, needed = megabytes(self.free), megabytes(self.low)
+        what, jobs = ("almost full", "continue") if self.level is Level.LOW else ("full", "pause")
+        return (
+            f"The disk is {what}: {free} are free. Running jobs {jobs}; new jobs and uploads need {needed}. "
+            "Delete datasets or free disk space: Touchstone then goes on by itself."
+        )
+
+
+def low_bytes(environ: Mapping[str, str]) -> int | None:
+    """The low-water mark that TOUCHSTONE_DISK_LOW_BYTES sets; None where it sets none. Raises InvalidRequestError."""
+    text = environ.get("TOUCHSTONE_DISK_LOW_BYTES") or ""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidRequestError(
+            f"TOUCHSTONE_DISK_LOW_BYTES is {text!r}. Set a whole number of bytes, or 0 for no low-water mark."
+        )
+    return int(text)
+
+
+def measure(folder: Path, low: int | None) -> Space:
+    """The disk of a folder, or of its nearest parent that exists. A mark that is not set is the smaller of 500 MB and
+    5 % of the disk."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    usage = shutil.disk_usage(folder)
+    return Space(usage.free, usage.total, min(LOW_BYTES, int(usage.total * LOW_SHARE)) if low is None else low)
+
+
+def is_no_space(text: str) -> bool:
+    """Whether an error of NATS says that its disk has no room."""
+    return any(words in text.lower() for words in _NO_SPACE)
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+class Room:
+    """What a service knows of the room; keep it up to date with `run`. Without sources there is always enough."""
+
+    def __init__(self, folder: Path | None = None, low: int | None = None, monitor_url: str = "") -> None:
+        """`monitor_url` is where NATS is asked for its health; empty where it cannot be."""
+        self._folder, self._low, self._monitor_url = folder, low, monitor_url
+        self.level = Level.ENOUGH
+        self.sentence = ""
+        """What keeps new work from being accepted, for users; empty while there is enough room."""
+
+    @classmethod
+    def from_env(cls, folder: Path | None, monitor_url: str) -> Room:
+        """Raises InvalidRequestError."""
+        return cls(folder, low_bytes(os.environ), monitor_url)
+
+    def require(self) -> None:
+        """Raises NoRoomError unless there is room for new work."""
+        if self.level is not Level.ENOUGH:
+            raise NoRoomError(self.sentence, RETRY_AFTER_S)
+
+    async def guard(self, pieces: AsyncIterator[T]) -> AsyncIterator[T]:
+        """The pieces of an upload, as long as there is room. Raises NoRoomError before the first one that has none."""
+        self.require()
+        async for piece in pieces:
+            self.require()
+            yield piece
+
+    async def run(self) -> None:
+        """Looks every second until cancelled."""
+        async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT_S) as client:
+            while True:
+                await self.look(client)
+                await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def look(self, client: httpx.AsyncClient) -> None:
+        level, sentence = self._of_disk()
+        if level is not Level.FULL and await self._nats_has_none(client):
+            level = Level.FULL
+            sentence = sentence or (
+                "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space: Touchstone then "
+                "goes on by itself."
+            )
+        self.level, self.sentence = level, sentence
+
+    def _of_disk(self) -> tuple[Level, str]:
+        if self._folder is not None:
+            with suppress(OSError):
+                space = measure(self._folder, self._low)
+                return space.level, space.sentence
+        return Level.ENOUGH, ""
+
+    async def _nats_has_none(self, client: httpx.AsyncClient) -> bool:
+        if not self._monitor_url:
+            return False
+        try:
+            answer = await client.get(f"{self._monitor_url}/healthz")
+        except httpx.HTTPError:
+            return False
+        return answer.status_code != 200 and is_no_space(answer.text)

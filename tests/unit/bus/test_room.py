@@ -1,0 +1,101 @@
+"""How much room there is on a disk, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from services.bus.room import Level, Room, Space, is_no_space, low_bytes, measure
+from services.errors import InvalidRequestError, NoRoomError
+
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("free", "level"),
+    [
+        (900 * MB, Level.ENOUGH),
+        (500 * MB, Level.ENOUGH),
+        (499 * MB, Level.LOW),
+        (125 * MB, Level.LOW),
+        (124 * MB, Level.FULL),
+        (0, Level.FULL),
+    ],
+)
+def test_levels_follow_the_low_water_mark(free: int, level: Level) -> None:
+    assert Space(free, 100_000 * MB, 500 * MB).level is level
+
+
+def test_without_a_mark_only_a_disk_without_a_byte_is_full() -> None:
+    assert Space(1, 1000 * MB, 0).level is Level.ENOUGH
+    assert Space(0, 1000 * MB, 0).level is Level.FULL
+
+
+def test_the_sentence_says_how_much_is_free_and_what_to_do() -> None:
+    assert Space(500 * MB, 1000 * MB, 500 * MB).sentence == ""
+    assert Space(300 * MB, 1000 * MB, 500 * MB).sentence == (
+        "The disk is almost full: 300.0 MB are free. Running jobs continue; new jobs and uploads need 500.0 MB. "
+        "Delete datasets or free disk space: Touchstone then goes on by itself."
+    )
+    assert Space(0, 1000 * MB, 500 * MB).sentence.startswith("The disk is full: 0.0 MB are free. Running jobs pause;")
+
+
+def test_the_default_mark_also_fits_small_disks(tmp_path: Path) -> None:
+    space = measure(tmp_path / "not" / "there" / "yet", None)
+
+    assert space.low == min(500 * MB, int(space.total * 0.05))
+    assert measure(tmp_path, 7).low == 7
+
+
+def test_the_mark_is_a_number_of_bytes() -> None:
+    assert low_bytes({}) is None
+    assert low_bytes({"TOUCHSTONE_DISK_LOW_BYTES": "0"}) == 0
+    for text in ("-1", "1e9", "5 %", "²"):
+        with pytest.raises(InvalidRequestError, match="TOUCHSTONE_DISK_LOW_BYTES is"):
+            low_bytes({"TOUCHSTONE_DISK_LOW_BYTES": text})
+
+
+def test_errors_of_a_full_disk_are_known() -> None:
+    assert is_no_space("JetStream stream 'RESULTS' write error: write 1.blk: no space left on device")
+    assert not is_no_space("JetStream is not current with the meta leader")
+
+
+async def room_beside(folder: Path | None, low: int, status: int = 200, text: str = "") -> Room:
+    room = Room(folder, low, "http://nats.invalid" if text else "")
+    transport = httpx.MockTransport(lambda _: httpx.Response(status, text=text))
+    async with httpx.AsyncClient(transport=transport) as client:
+        await room.look(client)
+    return room
+
+
+async def test_a_room_refuses_below_the_mark(tmp_path: Path) -> None:
+    room = await room_beside(tmp_path, 2**62)
+    assert room.level is Level.FULL
+    with pytest.raises(NoRoomError, match="The disk is full") as refused:
+        room.require()
+    assert refused.value.retry_after_s == 30
+
+
+async def test_nats_may_have_no_room_where_this_disk_has(tmp_path: Path) -> None:
+    full = await room_beside(tmp_path, 0, 503, '{"error":"write 1.blk: no space left on device"}')
+    assert full.level is Level.FULL
+    assert full.sentence.startswith("The disk is full: NATS cannot store anything.")
+    assert (await room_beside(None, 0, 503, '{"error":"JetStream is recovering"}')).level is Level.ENOUGH
+    assert (await room_beside(None, 0, 200, '{"status":"ok"}')).level is Level.ENOUGH
+
+
+async def test_an_upload_ends_when_the_room_does() -> None:
+    room = Room()
+
+    async def pieces() -> AsyncIterator[int]:
+        yield 1
+        room.level, room.sentence = Level.LOW, "The disk is almost full."
+        yield 2
+
+    guarded = room.guard(pieces())
+    assert await anext(guarded) == 1
+    with pytest.raises(NoRoomError):
+        await anext(guarded)
