@@ -10,6 +10,8 @@ from nats.js import api
 from touchstone.v1 import job_pb2
 
 WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV", "LOGS"
+KEPT = "KEPT"
+"""What people said, for ever: rows of the results service's tables as JSON."""
 JOBS, LEASE, EVALUATORS, TOKENS, SESSIONS = "JOBS", "LEASE", "EVALUATORS", "TOKENS", "SESSIONS"
 WEBHOOKS, DELIVERIES = "WEBHOOKS", "DELIVERIES"
 """Keys of WEBHOOKS are secrets' places: who may read the bucket can sign calls."""
@@ -175,6 +177,15 @@ def audit_subject(job_id: str) -> str:
     return f"audit.{job_id}"
 
 
+def kept_subject(table: str, key: str = "") -> str:
+    """`key` names the row where a later message of the row takes the place of an earlier one."""
+    return f"kept.{table}.{key}" if key else f"kept.{table}"
+
+
+def kept_table(subject: str) -> str:
+    return subject.split(".")[1]
+
+
 def logs_subject(job_id: str, level: str) -> str:
     """A level of its own, so that many lines of one push out none of a graver one."""
     return f"logs.{job_id}.{level}"
@@ -277,6 +288,9 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
             **limits,
         ),
         api.StreamConfig(name=AUDIT, subjects=["audit.>"], deny_delete=True, deny_purge=True, **limits),
+        api.StreamConfig(
+            name=KEPT, subjects=["kept.>"], deny_delete=True, deny_purge=True, allow_direct=True, **limits
+        ),
         api.StreamConfig(name=DLQ, subjects=["dlq.>"], max_age=30 * _DAY_S, **limits),
         api.StreamConfig(
             name=ADVISORIES,

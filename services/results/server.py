@@ -9,7 +9,7 @@ from typing import Any
 
 from services import bus, rpc
 from services.errors import UnavailableError
-from services.results import answer_texts, ingest
+from services.results import answer_texts, duckdb_store, ingest, resealing, statements
 from services.results.database import Database
 from services.results.datasets.keeping import KeptDatasets
 from services.results.imports import keeping
@@ -29,6 +29,7 @@ from touchstone.v1 import (
 log = logging.getLogger(__name__)
 
 NAME = results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"].full_name
+_LOOK_S = 0.02
 DATASETS_NAME = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"].full_name
 
 
@@ -54,12 +55,15 @@ async def _serve(
         database, OrderedStream(connection, bus.RESULTS, "results-items"), ingest.store_items, ingest.insert_items
     )
     events = Feed(database, OrderedStream(connection, bus.AUDIT, "results-events"), ingest.store_events)
-    servicer = ResultsServicer(database, items, events, Installation(connection), settings.reads, room)
+    said = statements.Statements(connection, database)
+    servicer = ResultsServicer(database, items, events, Installation(connection), said, settings.reads, room)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
     datasets = KeptDatasets(connection, store, database, settings.uploads, settings.reads, room)
     await datasets.reconcile()
+    # Before anything new is said, which must not take the number of what the database has lost.
+    await _until_first(database.lost.wait(), _kept_feed(connection, database).run(), _begin(connection, database, said))
     services: list[tuple[Callable[[Any, Any], None], Any, str]] = [
         (results_service_pb2_grpc.add_ResultsServiceServicer_to_server, servicer, NAME),
         (dataset_service_pb2_grpc.add_DatasetServiceServicer_to_server, datasets.servicer, DATASETS_NAME),
@@ -75,6 +79,8 @@ async def _serve(
                 database.lost.wait(),
                 items.run(),
                 events.run(),
+                _kept_feed(connection, database).run(),
+                resealing.reseal_lost(connection, database, items, events),
                 purging,
                 bounding,
                 tidying,
@@ -90,6 +96,20 @@ async def _serve(
             f"The results database {settings.database} cannot be written. "
             "Make room on its disk; nothing acknowledged is lost, and the service goes on when it starts again."
         )
+
+
+def _kept_feed(connection: bus.Bus, database: Database) -> Feed:
+    return Feed(database, OrderedStream(connection, bus.KEPT, "results-kept"), statements.store)
+
+
+async def _begin(connection: bus.Bus, database: Database, said: statements.Statements) -> None:
+    """Waits until everything that was said is stored."""
+    last = (await connection.js.stream_info(bus.KEPT)).state.last_seq
+    while True:
+        mark = await database.read(lambda c: duckdb_store.read_mark(c, bus.KEPT))
+        if mark.sequence >= last:
+            return await said.begin()
+        await asyncio.sleep(_LOOK_S)
 
 
 async def _until_first(*waits: Coroutine[Any, Any, Any]) -> None:

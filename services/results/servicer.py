@@ -36,6 +36,7 @@ from services.results.leaderboard import UnknownSuiteError, leaderboard, suite_m
 from services.results.marking import mark_run
 from services.results.overview import overview
 from services.results.side_by_side.listing import SideBySide
+from services.results.statements import Statements
 from services.results.trends import list_trends
 from services.results.visibility import EVERYTHING, OWN, HiddenJobError, Visibility
 from touchstone.v1 import comparison_pb2, results_service_pb2_grpc
@@ -59,6 +60,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         results: Feed,
         events: Feed,
         installation: Installation,
+        statements: Statements,
         reads: str = visibility.OPEN,
         room: Room | None = None,
     ) -> None:
@@ -66,6 +68,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._results = results
         self._events = events
         self._installation = installation
+        self._statements = statements
         self._reads = reads
         self._room = room or Room()
         self._exports = Exports(database)
@@ -130,6 +133,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def AnnotateItem(self, request: pb.AnnotateItemRequest, context: Any) -> pb.AnnotateItemResponse:
         caller, visible, now = rpc.identity(), self._visible(), _now()
         await self._database.write(lambda c: annotate(c, request, caller, now, visible))
+        await self._statements.publish()
         of_item = pb.GetItemRequest(job_id=request.job_id, task=request.task, item=request.item, repeat=request.repeat)
         item = await self._database.read(lambda c: item_reads.get_item(c, of_item, visible))
         return pb.AnnotateItemResponse(item=item)
@@ -181,11 +185,13 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         named = await self._database.write(
             lambda c: configurations.name_configuration(c, request, caller, now, visible)
         )
+        await self._statements.publish()
         return pb.NameConfigurationResponse(configuration=named)
 
     async def MarkRun(self, request: pb.MarkRunRequest, context: Any) -> pb.MarkRunResponse:
         caller, visible, now = rpc.identity(), self._visible(), _now()
         await self._database.write(lambda c: mark_run(c, request, caller, now, visible))
+        await self._statements.publish()
         result = await self._database.read(lambda c: job_reads.get_job_result(c, request.job_id, visible))
         return pb.MarkRunResponse(result=result)
 

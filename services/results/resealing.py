@@ -1,0 +1,74 @@
+"""Seals that the database has lost. A seal is written on the scheduler's call and stands in no stream; but it follows
+from the job's end, which AUDIT has, and from the stored items.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from functools import partial
+
+from services import bus
+from services.errors import InvalidRequestError
+from services.results import duckdb_store, job_reads, run_scores
+from services.results.database import Connection, Database
+from services.results.ingest import Feed
+from services.results.job_result import Computed, compute
+from services.results.stream import NATS_TROUBLE
+from touchstone.v1 import job_pb2
+
+log = logging.getLogger(__name__)
+
+_FIRST_S, _PAUSE_S = 0.5, 60.0
+
+
+async def reseal_lost(connection: bus.Bus, database: Database, items: Feed, events: Feed) -> None:
+    """Seals completed jobs without a seal, whenever everything of the streams is stored, until cancelled."""
+    pause = _FIRST_S
+    while True:
+        if await _caught_up(connection, items, events):
+            await reseal(database)
+            pause = _PAUSE_S
+        await asyncio.sleep(pause)
+
+
+async def _caught_up(connection: bus.Bus, items: Feed, events: Feed) -> bool:
+    try:
+        for stream, feed in ((bus.AUDIT, events), (bus.RESULTS, items)):
+            if feed.position < (await connection.js.stream_info(stream)).state.last_seq:
+                return False
+    except NATS_TROUBLE:
+        return False
+    return True
+
+
+async def reseal(database: Database) -> int:
+    """How many jobs were sealed."""
+    lost = await database.read(_lost)
+    for job_id in lost:
+        job = await database.read(partial(job_reads.get_job, job_id=job_id))
+        try:
+            computed = await database.read_long(partial(compute, job=job, seal=True))
+        except InvalidRequestError as error:
+            log.error("the result of job %s was lost and cannot be computed: %s", job_id, error.message)
+            continue
+        at = job.finished_at.ToDatetime(UTC)
+        await database.write(partial(_store, job=job, computed=computed, sealed_at=at))
+        log.warning("the result of job %s was lost with the database; it was computed again", job_id)
+    return len(lost)
+
+
+def _store(connection: Connection, job: job_pb2.Job, computed: Computed, sealed_at: datetime) -> None:
+    duckdb_store.store_seal(connection, job, computed, sealed_at)
+    # The run may be marked already.
+    run_scores.refresh(connection, job.job_id)
+
+
+def _lost(connection: Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT j.job_id FROM jobs j LEFT JOIN seals s ON s.job_id = j.job_id AND s.attempt = j.attempt "
+        "WHERE j.state = $completed AND j.planned IS NOT NULL AND s.job_id IS NULL ORDER BY j.job_id",
+        {"completed": int(job_pb2.Job.STATE_COMPLETED)},
+    ).fetchall()
+    return [job_id for (job_id,) in rows]
