@@ -13,6 +13,7 @@ from pathlib import Path
 
 import services
 from benchmarks import measures, reads
+from benchmarks.bursts import bursts
 from benchmarks.comparing import comparing
 from benchmarks.dataset_run import dataset_run
 from benchmarks.report import Finding
@@ -29,7 +30,7 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="stack, many, peers, large, evaluators, uploads, dataset, comparing or reads; all without",
+        help="stack, many, peers, large, evaluators, uploads, dataset, comparing, bursts or reads; all without",
     )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
     parser.add_argument("--mlflow", type=Path, help="virtual environment that has mlflow, for reads")
@@ -45,6 +46,7 @@ def main() -> int:
         "uploads": uploads,
         "dataset": dataset_run,
         "comparing": comparing,
+        "bursts": bursts,
         "reads": lambda folder: reads.reads(folder, mlflow),
         **({"peers": lambda folder: measures.beside_peers(folder, environment)} if environment else {}),
     }

@@ -11,6 +11,7 @@ TouchstoneError
 ├── UnsupportedError       known, but not available in this installation
 ├── DeadlineError          took longer than the caller allowed
 └── UnavailableError       a service or server does not answer; what was asked may or may not be done
+    ├── BusyError          the service has too much to do; nothing was done
     ├── DamagedFilesError  stored files cannot be read: starting again changes nothing
     └── NoRoomError        a disk is full, and nothing was done; `retry_after_s` tells when to try again
 """
@@ -83,7 +84,15 @@ class DeadlineError(TouchstoneError):
 
 
 class UnavailableError(TouchstoneError):
-    """Something needed does not answer; trying again may help."""
+    """Something needed does not answer; trying again may help, after `retry_after_s` seconds."""
+
+    def __init__(self, message: str, retry_after_s: int = 2) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class BusyError(UnavailableError):
+    """The service has too much to do. It did nothing; clients must not repeat this by themselves at once."""
 
 
 class DamagedFilesError(UnavailableError):
@@ -92,10 +101,6 @@ class DamagedFilesError(UnavailableError):
 
 class NoRoomError(UnavailableError):
     """A disk has no room for new work. Another try makes sense after `retry_after_s` seconds."""
-
-    def __init__(self, message: str, retry_after_s: int) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
 
 
 def suite_order(suite: str) -> tuple[int, str]:

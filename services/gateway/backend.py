@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import grpc
 from google.protobuf.message import Message
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services import rpc
 from services.errors import NoRoomError, TouchstoneError, UnavailableError
+from services.gateway.lines import Line, SilentError, answered
 from touchstone.v1 import job_pb2, scheduler_service_pb2
 from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
 from touchstone.v1.results_service_pb2_grpc import ResultsServiceStub
@@ -20,8 +20,10 @@ from touchstone.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
+ANSWER_S = 30.0
+"""Most seconds for an answer of a service that can be heard."""
+_HEALTH_S = 1.5
 _NOTICE_TIMEOUT_S, _NOTICE_RETRY_S = 1.0, 30
-_NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 class RpcFailureError(TouchstoneError):
@@ -38,12 +40,11 @@ class Backend:
     def __init__(
         self, scheduler: grpc.aio.Channel, results: grpc.aio.Channel, service_token: str, timeout_s: float
     ) -> None:
-        self._channels = {"scheduler": scheduler, "results": results}
+        self._lines = {"scheduler": Line(scheduler, timeout_s), "results": Line(results, timeout_s)}
         self.scheduler = SchedulerServiceStub(scheduler)
         self.results = ResultsServiceStub(results)
         self.datasets = DatasetServiceStub(results)
         self._service_token = service_token
-        self._timeout_s = timeout_s
 
     async def ask(
         self,
@@ -53,12 +54,16 @@ class Backend:
         *,
         timeout_s: float | None = None,
     ) -> R:
-        """One unary call. Raises the domain error; UnavailableError when no answer comes in time."""
+        """One unary call. Raises the domain error; UnavailableError when the service is silent, or takes longer
+        than `timeout_s`, usually ANSWER_S, though it can be heard."""
         metadata = rpc.metadata(self._service_token, caller)
+        service = _service_of(request)
         try:
-            return await method(request, timeout=timeout_s or self._timeout_s, metadata=metadata)
+            return await self._lines[service].answer(method(request, timeout=timeout_s or ANSWER_S, metadata=metadata))
+        except SilentError:
+            raise await self._reason(UnavailableError(_SILENCE[service]), service) from None
         except grpc.aio.AioRpcError as error:
-            raise await self._reason(error, _service_of(request)) from error
+            raise await self._reason(_translated(error, service), service) from error
 
     async def send(
         self,
@@ -74,7 +79,7 @@ class Backend:
         try:
             return await rpc.send(call, requests)
         except grpc.aio.AioRpcError as error:
-            raise await self._reason(error, "results") from error
+            raise await self._reason(_translated(error, "results"), "results") from error
 
     async def stream(
         self, method: grpc.aio.UnaryStreamMultiCallable[Q, R], request: Q, caller: rpc.Identity
@@ -85,7 +90,8 @@ class Backend:
             async for response in call:
                 yield response
         except grpc.aio.AioRpcError as error:
-            raise await self._reason(error, _service_of(request)) from error
+            service = _service_of(request)
+            raise await self._reason(_translated(error, service), service) from error
         finally:
             call.cancel()
 
@@ -96,9 +102,9 @@ class Backend:
             async for response in updates:
                 yield response.job
 
-    async def _reason(self, error: grpc.aio.AioRpcError, service: str) -> TouchstoneError:
-        """The domain error. Without disk space the results service may be away: then the scheduler says so."""
-        found = _translated(error, service)
+    async def _reason(self, found: TouchstoneError, service: str) -> TouchstoneError:
+        """The error as users hear it. Without disk space the results service may be away: then the scheduler says
+        so."""
         if service == "results" and found.message == _SILENCE[service]:
             request = scheduler_service_pb2.GetQueueRequest()
             metadata = rpc.metadata(self._service_token, rpc.Identity("gateway", rpc.LOCAL.role))
@@ -113,19 +119,11 @@ class Backend:
 
     async def health(self) -> dict[str, bool]:
         """Whether each service says that it is serving."""
-        return {name: await self._serving(channel) for name, channel in self._channels.items()}
-
-    async def _serving(self, channel: grpc.aio.Channel) -> bool:
-        stub = health_pb2_grpc.HealthStub(channel)
-        try:
-            answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=1.5)
-        except grpc.aio.AioRpcError:
-            return False
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+        return {name: await line.serving(_HEALTH_S) for name, line in self._lines.items()}
 
     async def close(self) -> None:
-        for channel in self._channels.values():
-            await channel.close()
+        for line in self._lines.values():
+            await line.channel.close()
 
 
 def _service_of(request: Message) -> str:
@@ -133,21 +131,22 @@ def _service_of(request: Message) -> str:
 
 
 def _translated(error: grpc.aio.AioRpcError, service: str) -> TouchstoneError:
-    if error.code() in _NO_ANSWER and not _answered(error):
-        # Channels wait until a server is there, so a stopped service shows as a passed deadline.
-        return UnavailableError(_SILENCE[service])
+    if not answered(error):
+        if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+            return UnavailableError(_SLOW[service])
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            return UnavailableError(_SILENCE[service])
     domain = rpc.from_rpc_error(error)
     if type(domain) is TouchstoneError:
         return RpcFailureError(error.code(), domain.message)
     return domain
 
 
-def _answered(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the service itself says so, of something that it needs: its own errors come with details."""
-    return any(key == "grpc-status-details-bin" for key, _ in error.trailing_metadata() or ())
-
-
 _SILENCE = {
     "scheduler": "The scheduler does not answer. Jobs that run go on; try again in a moment.",
     "results": "The results service does not answer. Nothing is lost; try again in a moment.",
+}
+_SLOW = {
+    "scheduler": "The scheduler is busy and did not answer in time. Look whether it is done, then try again.",
+    "results": "The results service is busy and did not answer in time. Try again in a moment.",
 }

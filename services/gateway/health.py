@@ -19,4 +19,5 @@ async def readyz(request: Request) -> JSONResponse:
     return JSONResponse(
         {"ready": ready, **{name: "serving" if up else "not serving" for name, up in health.items()}},
         200 if ready else 503,
+        None if ready else {"Retry-After": "1"},
     )

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from services import rpc
-from services.errors import BadLinesError, LimitReachedError, NoRoomError, TouchstoneError, UnauthenticatedError
+from services.errors import BadLinesError, LimitReachedError, TouchstoneError, UnauthenticatedError, UnavailableError
 from services.gateway.backend import RpcFailureError
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ def sentence_of(error: Exception) -> str:
 
 def headers_of(error: Exception) -> dict[str, str]:
     """Headers that belong to an error: when to try again, how to authenticate, which methods there are."""
-    if isinstance(error, LimitReachedError | NoRoomError):
+    if isinstance(error, LimitReachedError | UnavailableError):
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, UnauthenticatedError):
         return {"WWW-Authenticate": 'Bearer realm="touchstone"'}
@@ -94,7 +94,7 @@ def json_error(error: Exception) -> JSONResponse:
     status = status_of(error)
     sentence = sentence_of(error)
     body: dict[str, Any] = {"detail": f"Benchmark execution failed: {sentence}" if status == 500 else sentence}
-    if isinstance(error, LimitReachedError | NoRoomError):
+    if isinstance(error, LimitReachedError | UnavailableError):
         body["retry_after"] = error.retry_after_s
     if isinstance(error, FieldErrors):
         body["errors"] = [{"field": field, "message": message} for field, message in error.problems]

@@ -24,7 +24,7 @@ from services.errors import DamagedFilesError, UnavailableError
 T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
 
-READERS, LONG_READERS = 4, 2
+READERS, LONG_READERS = 4, 3
 STREAMERS = 2
 _FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
 _DAMAGE = re.compile(r"corrupt|checksum|not a valid DuckDB|Could not read enough bytes|replaying WAL|serializ", re.I)
@@ -75,10 +75,15 @@ class Database:
         self.lost = asyncio.Event()
         self.damage: DamagedFilesError | None = None
         """Why the file cannot be trusted, where that is why it was lost."""
+        self.version = 0
+        """Counts the changes that are stored."""
 
     async def write(self, change: Callable[[Connection], T]) -> T:
         """Runs `change` in a transaction and commits it to disk. Raises UnavailableError when the disk refuses."""
-        return await self._run(self._writer, partial(self._transaction, change))
+        try:
+            return await self._run(self._writer, partial(self._transaction, change))
+        finally:
+            self.version += 1
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """Runs `ask` on a cursor of its own, on one snapshot of everything committed so far."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from datetime import UTC, datetime
+from functools import wraps
 from typing import Any, TypeVar
+
+from google.protobuf.message import Message
 
 from services import rpc
 from services.bus import Room
@@ -35,6 +38,7 @@ from services.results.job_result import compute
 from services.results.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
 from services.results.marking import mark_run
 from services.results.overview import overview
+from services.results.questions import Questions
 from services.results.side_by_side.listing import SideBySide
 from services.results.statements import Statements
 from services.results.trends import list_trends
@@ -43,11 +47,26 @@ from touchstone.v1 import comparison_pb2, results_service_pb2_grpc
 from touchstone.v1 import results_service_pb2 as pb
 
 Read = TypeVar("Read")
+Request = TypeVar("Request", bound=Message)
+Answer = TypeVar("Answer")
 
 _TRAIL_WAIT_S = 2.0
 _SEAL_WAIT_S = 10.0
 _SEAL_WORK_S = 1.0
 """Left of a caller's deadline for computing, after the wait."""
+
+
+def shared(
+    answer: Callable[[ResultsServicer, Request, Visibility], Coroutine[Any, Any, Answer]],
+) -> Callable[[ResultsServicer, Request, Any], Coroutine[Any, Any, Answer]]:
+    """A call that only reads: equal ones at the same time are answered once."""
+
+    @wraps(answer)
+    async def call(self: ResultsServicer, request: Request, context: Any) -> Answer:
+        visible = self._visible()
+        return await self._questions.once(request, visible, lambda: answer(self, request, visible))
+
+    return call
 
 
 class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
@@ -72,63 +91,68 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._reads = reads
         self._room = room or Room()
         self._exports = Exports(database)
+        self._questions = Questions(database)
         self._places = BoardPlaces(database)
         self._side_by_side = SideBySide()
 
-    async def GetJob(self, request: pb.ResultsServiceGetJobRequest, context: Any) -> pb.ResultsServiceGetJobResponse:
-        visible = self._visible()
+    @shared
+    async def GetJob(
+        self, request: pb.ResultsServiceGetJobRequest, visible: Visibility
+    ) -> pb.ResultsServiceGetJobResponse:
         job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id, visible))
         return pb.ResultsServiceGetJobResponse(job=job)
 
+    @shared
     async def ListJobs(
-        self, request: pb.ResultsServiceListJobsRequest, context: Any
+        self, request: pb.ResultsServiceListJobsRequest, visible: Visibility
     ) -> pb.ResultsServiceListJobsResponse:
-        visible = self._visible()
-        answer = await self._database.read(lambda c: job_lists.list_jobs(c, request, visible))
+        answer = await self._questions.read(lambda c: job_lists.list_jobs(c, request, visible))
         if not answer.total_size:
             await self._require_suite(request.suite, visible)
         return answer
 
-    async def GetJobResult(self, request: pb.GetJobResultRequest, context: Any) -> pb.GetJobResultResponse:
-        visible = self._visible()
+    @shared
+    async def GetJobResult(self, request: pb.GetJobResultRequest, visible: Visibility) -> pb.GetJobResultResponse:
         result = await self._of_job(request.job_id, lambda c: job_reads.get_job_result(c, request.job_id, visible))
         return pb.GetJobResultResponse(result=result)
 
-    async def GetLeaderboard(self, request: pb.GetLeaderboardRequest, context: Any) -> pb.GetLeaderboardResponse:
-        visible = self._visible()
+    @shared
+    async def GetLeaderboard(self, request: pb.GetLeaderboardRequest, visible: Visibility) -> pb.GetLeaderboardResponse:
         try:
             return await self._places.shown(
-                lambda places: self._database.read(lambda c: leaderboard(c, request, None, visible, places))
+                lambda places: self._questions.read(lambda c: leaderboard(c, request, None, visible, places))
             )
         except UnknownSuiteError:
             announced = await self._installation.suites()
-            return await self._database.read(lambda c: leaderboard(c, request, announced, visible))
+            return await self._questions.read(lambda c: leaderboard(c, request, announced, visible))
 
-    async def Compare(self, request: comparison_pb2.CompareRequest, context: Any) -> comparison_pb2.CompareResponse:
-        visible = self._visible()
+    @shared
+    async def Compare(
+        self, request: comparison_pb2.CompareRequest, visible: Visibility
+    ) -> comparison_pb2.CompareResponse:
         try:
-            return await self._database.read_long(lambda c: compare(c, request, visible))
+            return await self._questions.read_long(lambda c: compare(c, request, visible))
         except NotFoundError:
             await self._require_suite(request.suite, visible)
             raise
 
-    async def ListItems(self, request: pb.ListItemsRequest, context: Any) -> pb.ListItemsResponse:
-        visible = self._visible()
+    @shared
+    async def ListItems(self, request: pb.ListItemsRequest, visible: Visibility) -> pb.ListItemsResponse:
         return await self._of_job(request.job_id, lambda c: item_reads.list_items(c, request, visible))
 
-    async def GetItem(self, request: pb.GetItemRequest, context: Any) -> pb.GetItemResponse:
-        visible = self._visible()
-        return pb.GetItemResponse(item=await self._database.read(lambda c: item_reads.get_item(c, request, visible)))
+    @shared
+    async def GetItem(self, request: pb.GetItemRequest, visible: Visibility) -> pb.GetItemResponse:
+        return pb.GetItemResponse(item=await self._questions.read(lambda c: item_reads.get_item(c, request, visible)))
 
-    async def ListSideBySide(self, request: pb.ListSideBySideRequest, context: Any) -> pb.ListSideBySideResponse:
-        visible = self._visible()
-        return await self._database.read(lambda c: self._side_by_side.rows(c, request, visible))
+    @shared
+    async def ListSideBySide(self, request: pb.ListSideBySideRequest, visible: Visibility) -> pb.ListSideBySideResponse:
+        return await self._questions.read(lambda c: self._side_by_side.rows(c, request, visible))
 
-    async def EstimateRun(self, request: pb.EstimateRunRequest, context: Any) -> pb.EstimateRunResponse:
-        visible = self._visible()
+    @shared
+    async def EstimateRun(self, request: pb.EstimateRunRequest, visible: Visibility) -> pb.EstimateRunResponse:
         job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id, visible))
         limit = await self._installation.requests_per_minute(job.spec.endpoint)
-        return await self._database.read_long(lambda c: estimate_run(c, request, limit, visible))
+        return await self._questions.read_long(lambda c: estimate_run(c, request, limit, visible))
 
     async def AnnotateItem(self, request: pb.AnnotateItemRequest, context: Any) -> pb.AnnotateItemResponse:
         caller, visible, now = rpc.identity(), self._visible(), _now()
@@ -154,29 +178,31 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         rpc.require_admin()
         return await self._database.read(lambda c: imported.get_import(c, request))
 
-    async def ListEvents(self, request: pb.ListEventsRequest, context: Any) -> pb.ListEventsResponse:
-        visible = self._visible()
-        return await self._database.read(lambda c: job_reads.list_events(c, request, visible))
+    @shared
+    async def ListEvents(self, request: pb.ListEventsRequest, visible: Visibility) -> pb.ListEventsResponse:
+        return await self._questions.read(lambda c: job_reads.list_events(c, request, visible))
 
-    async def GetOverview(self, request: pb.GetOverviewRequest, context: Any) -> pb.GetOverviewResponse:
-        visible, now = self._visible(), _now()
-        answer = await self._database.read(lambda c: overview(c, request, now, visible))
+    @shared
+    async def GetOverview(self, request: pb.GetOverviewRequest, visible: Visibility) -> pb.GetOverviewResponse:
+        now = _now()
+        answer = await self._questions.read(lambda c: overview(c, request, now, visible))
         if not answer.total_jobs:
             await self._require_suite(request.suite, visible)
         return answer
 
-    async def ListTrends(self, request: pb.ListTrendsRequest, context: Any) -> pb.ListTrendsResponse:
-        visible, now = self._visible(), _now()
-        answer = await self._database.read(lambda c: list_trends(c, request, now, visible))
+    @shared
+    async def ListTrends(self, request: pb.ListTrendsRequest, visible: Visibility) -> pb.ListTrendsResponse:
+        now = _now()
+        answer = await self._questions.read(lambda c: list_trends(c, request, now, visible))
         if not answer.trends:
             await self._require_suite(request.suite, visible)
         return answer
 
+    @shared
     async def ListConfigurations(
-        self, request: pb.ListConfigurationsRequest, context: Any
+        self, request: pb.ListConfigurationsRequest, visible: Visibility
     ) -> pb.ListConfigurationsResponse:
-        visible = self._visible()
-        return await self._database.read(lambda c: configurations.list_configurations(c, request, visible))
+        return await self._questions.read(lambda c: configurations.list_configurations(c, request, visible))
 
     async def NameConfiguration(
         self, request: pb.NameConfigurationRequest, context: Any
@@ -228,11 +254,11 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         if not suite or suite.startswith("ds_"):
             return
         try:
-            await self._database.read(lambda c: suite_metrics(c, suite, None, visible))
+            await self._questions.read(lambda c: suite_metrics(c, suite, None, visible))
         except UnknownSuiteError:
             with contextlib.suppress(UnavailableError):
                 if announced := await self._installation.suites():
-                    await self._database.read(lambda c: suite_metrics(c, suite, announced, visible))
+                    await self._questions.read(lambda c: suite_metrics(c, suite, announced, visible))
 
     def _visible(self) -> Visibility:
         """What the caller may read. To be asked here: reads run in threads, which do not know the caller."""
@@ -244,7 +270,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         while True:
             position = self._events.position
             try:
-                return await self._database.read(read)
+                return await self._questions.read(read)
             except HiddenJobError:
                 raise
             except NotFoundError:
@@ -256,7 +282,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def _is_stored(self, job_id: str) -> bool:
         """What was not found is something else that the question names, such as a baseline."""
-        return await self._database.read(lambda c: job_reads.is_stored(c, job_id))
+        return await self._questions.read(lambda c: job_reads.is_stored(c, job_id))
 
     async def _reached(self, position: int, context: Any) -> None:
         left = context.time_remaining()

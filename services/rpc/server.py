@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from touchstone.v1 import token_pb2
 
 log = logging.getLogger(__name__)
 
+_ON_BEHALF_OF = "touchstone-user"
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 _PUBLIC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
 
@@ -51,7 +52,7 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
                 use_identity(await self._caller(metadata))
                 return await behaviour(request, context)
             except Exception as error:
-                await _abort(context, error)
+                await _abort(context, error, metadata)
 
         return call
 
@@ -62,7 +63,7 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
                 async for response in behaviour(request, context):
                     yield response
             except Exception as error:
-                await _abort(context, error)
+                await _abort(context, error, metadata)
 
         return call
 
@@ -70,17 +71,24 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
         scheme, _, bearer = metadata.get("authorization", "").partition(" ")
         token = bearer if scheme.lower() == "bearer" else metadata.get("x-api-key", "")
         caller = await self._authenticate(token)
-        if caller.role == token_pb2.ROLE_SERVICE and "touchstone-user" in metadata:
+        if caller.role == token_pb2.ROLE_SERVICE and _ON_BEHALF_OF in metadata:
             role = token_pb2.ROLE_ADMIN if metadata.get("touchstone-role") == "admin" else token_pb2.ROLE_USER
-            return Identity(metadata["touchstone-user"], role)
+            return Identity(metadata[_ON_BEHALF_OF], role)
         return caller
 
 
-async def _abort(context: Any, error: Exception) -> None:
+async def _abort(context: Any, error: Exception, metadata: Mapping[str, str]) -> None:
     if isinstance(error, grpc.aio.AbortError):
         raise error
     if isinstance(error, errors.TouchstoneError) and code_of(error) is not None:
-        await context.abort_with_status(to_status(error))
+        status = to_status(error)
+        if isinstance(error, errors.BusyError):
+            # gRPC's clients repeat UNAVAILABLE by themselves: users' after the wait, and the gateway, which passes
+            # the wait on to its own clients, not at all.
+            wait_ms = -1 if _ON_BEHALF_OF in metadata else 1000 * error.retry_after_s
+            pushback = ("grpc-retry-pushback-ms", str(wait_ms))
+            status = status._replace(trailing_metadata=(*status.trailing_metadata, pushback))
+        await context.abort_with_status(status)
     log.exception("unexpected error in an RPC", exc_info=error)
     await context.abort(grpc.StatusCode.INTERNAL, "Internal error; the service's log has the details.")
 

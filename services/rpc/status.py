@@ -44,7 +44,7 @@ def to_status(error: errors.TouchstoneError) -> Any:
     elif isinstance(error, errors.InvalidRequestError):
         violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    elif isinstance(error, errors.LimitReachedError | errors.NoRoomError):
+    elif isinstance(error, errors.LimitReachedError | errors.UnavailableError):
         details.append(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=error.retry_after_s)))
         if isinstance(error, errors.NoRoomError):
             details.append(error_details_pb2.ErrorInfo(reason=_NO_ROOM))
@@ -86,17 +86,20 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.TouchstoneError:
         return errors.TouchstoneError(message)
     status = _status_of(error)
     if kind is errors.LimitReachedError:
-        return errors.LimitReachedError(message, _retry_after_s(status))
-    if kind is errors.UnavailableError and _says_no_room(status):
-        return errors.NoRoomError(message, _retry_after_s(status))
+        return errors.LimitReachedError(message, _retry_after_s(status) or 1)
+    if kind is errors.UnavailableError:
+        unavailable = errors.NoRoomError if _says_no_room(status) else errors.UnavailableError
+        seconds = _retry_after_s(status)
+        return unavailable(message, seconds) if seconds else unavailable(message)
     if kind is errors.InvalidRequestError:
         return _invalid(message, status)
     return kind(message)
 
 
 def _retry_after_s(status: Any) -> int:
+    """What the status tells of it; 0 for nothing."""
     retry = error_details_pb2.RetryInfo()
-    return next((int(retry.retry_delay.seconds) for d in status.details if d.Unpack(retry)), 1) if status else 1
+    return next((int(retry.retry_delay.seconds) for d in status.details if d.Unpack(retry)), 0) if status else 0
 
 
 def _says_no_room(status: Any) -> bool:
