@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from nats.js import api
 
+from services import numbers
 from touchstone.v1 import job_pb2
 
 WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV", "LOGS"
@@ -98,23 +99,33 @@ class ResultHeaders:
     @classmethod
     def decode(cls, headers: dict[str, str] | None) -> ResultHeaders:
         h = headers or {}
-        cost = h.get("Touchstone-Cost")
+        told = h.get("Touchstone-Cost")
+        cost = _micro_dollars(told)
+        items, unpriced = int(h.get("Touchstone-Items", "0")), int(h.get("Touchstone-Unpriced", "0"))
         return cls(
             kind=h.get("Touchstone-Kind", ""),
             attempt=int(h.get("Touchstone-Attempt", "0")),
             delivery=int(h.get("Touchstone-Delivery", "1")),
             task=h.get("Touchstone-Task", ""),
-            items=int(h.get("Touchstone-Items", "0")),
+            items=items,
             errors=int(h.get("Touchstone-Errors", "0")),
             output_tokens=int(h.get("Touchstone-Tokens", "0")),
             untold=int(h.get("Touchstone-Untold", "0")),
             done=h.get("Touchstone-Done") == "1",
-            cost=None if cost is None else float(cost),
-            unpriced=int(h.get("Touchstone-Unpriced", "0")),
+            cost=cost,
+            # A sum that cannot be, as earlier versions sent it, says nothing of any of its answers.
+            unpriced=items if told is not None and cost is None else unpriced,
             retries=int(h.get("Touchstone-Retries", "0")),
             evaluator=h.get("Touchstone-Evaluator", ""),
             counted=h.get("Touchstone-Counted") == "1",
         )
+
+
+def _micro_dollars(told: str | None) -> float | None:
+    try:
+        return None if told is None else numbers.real(float(told), 0.0, numbers.MOST_JOB_USD * 1e6)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

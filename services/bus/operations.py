@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext, api
 
+from services import numbers
 from services.bus.contract import (
     AUDIT,
     ERR_STREAM_LIMIT,
@@ -243,7 +244,9 @@ class Bus:
         """
         # Stored answers were generated, and paid, once, and not now.
         asked = [r for r in batch.items if not r.reused and r.calls and r.position not in told]
-        prices = [r.cost_usd for r in asked if r.HasField("cost_usd")]
+        # Answers that an earlier version stored are told again as they are, with the numbers that it believed.
+        costs = (numbers.answer_usd(r.cost_usd) for r in asked if r.HasField("cost_usd"))
+        prices = [cost for cost in costs if cost is not None]
         headers = ResultHeaders(
             kind=KIND_ITEMS,
             attempt=batch.attempt,

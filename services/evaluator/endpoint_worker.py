@@ -26,6 +26,7 @@ from services.evaluator.settings import Settings
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.units import result
 from services.evaluator.units.begun import Begun
+from services.evaluator.units.doubts import Doubts
 from services.evaluator.units.hand import FaultError, Hand, Held, JobKey, Stop
 from services.evaluator.units.load import Loader
 from services.evaluator.units.notices import Seldom
@@ -111,6 +112,7 @@ class EndpointWorker:
         self._room.set()
         self._unit_items = settings.unit_size
         self._rate = Rate()
+        self._doubts = Doubts()
         self._puller = Puller(bus, endpoint.name, settings.ack_wait_s, self._room, self._units_wanted)
 
     @property
@@ -309,6 +311,8 @@ class EndpointWorker:
             # Loading is no call: however long it took, an outage begins when it fails.
             await self._failed(call, error, min(sent, time.monotonic()))
             return
+        if response.doubtful:
+            self._doubts.tell(unit.held, response.doubtful)
         unit.trouble.outage.success(time.monotonic())
         unit.trouble.budget.answered += 1
         self.pace.succeeded()

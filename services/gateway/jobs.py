@@ -96,8 +96,11 @@ def items_of(job: job_pb2.Job) -> int:
 
 
 def moment(stamp: Timestamp) -> datetime | None:
-    """None for a time that is not set."""
-    return stamp.ToDatetime(tzinfo=UTC) if stamp.seconds or stamp.nanos else None
+    """None for a time that is not set, or that no calendar has."""
+    try:
+        return stamp.ToDatetime(tzinfo=UTC) if stamp.seconds or stamp.nanos else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def iso(stamp: Timestamp) -> str | None:

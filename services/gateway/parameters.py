@@ -33,7 +33,7 @@ class Parameter:
         """What is wrong with the value, as one sentence; empty when nothing is. A bool is no number."""
         if isinstance(value, bool) or not isinstance(value, int if self.integer else (int, float)):
             return f"{name} must be a {'whole ' if self.integer else ''}number."
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             return f"{name} must be a finite number."
         if value < self.low:
             return f"{name} begins at {self.low:g}."
@@ -121,11 +121,13 @@ def parameter_problems(values: Mapping[str, object], path: str) -> list[tuple[st
 
 
 def custom_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
-    """(path, sentence) for fields that are not the user's to set, and for what is nested too deeply."""
+    """(path, sentence) for fields that are not the user's to set, and for what cannot be stored."""
     try:
         json_format.ParseDict(dict(values), struct_pb2.Struct())
     except json_format.ParseError:
         return [(path, f"{path} is nested too deeply.")]
+    except OverflowError:
+        return [(path, f"{path} holds a number that is too large.")]
     return [
         (f"{path}.{name}", f"{path}.{name} is set by Touchstone itself; leave it out.")
         for name in values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from typing import Any
 
 import grpc
@@ -52,7 +53,24 @@ class JSONResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+        return json_text(content).encode()
+
+
+def json_text(content: Any) -> str:
+    """The content as JSON, null in place of numbers that are none: one of them must not cost the rest of a list."""
+    try:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        log.warning("an answer holds a number that JSON does not have; it is shown as null")
+        return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(held) for name, held in value.items()}
+    return [_finite(held) for held in value] if isinstance(value, list | tuple) else value
 
 
 def status_of(error: Exception) -> int:

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import duckdb
 
+from services import numbers
 from services.errors import DamagedFilesError, UnavailableError
 
 T = TypeVar("T")
@@ -31,10 +32,20 @@ _DAMAGE = re.compile(r"corrupt|checksum|not a valid DuckDB|Could not read enough
 _PASSING = re.compile(r"No space left|Could not set lock|Permission denied|Too many open files", re.I)
 
 
+_KNOWN_USD = re.compile(r"known_usd\((\w+)\)")
+
+
 @cache
 def query(name: str) -> str:
-    """The text of `queries/<name>.sql`."""
-    return (resources.files(__package__) / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+    """The text of `queries/<name>.sql`. `known_usd(column)` in it is written out: DuckDB would keep such a macro in the
+    file, whose version it then depends on."""
+    text = (resources.files(__package__) / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+    return _KNOWN_USD.sub(lambda found: known_usd(found[1]), text)
+
+
+def known_usd(column: str) -> str:
+    """SQL of an answer's cost, NULL where it cannot be: earlier versions stored what any provider said."""
+    return f"CASE WHEN {column} BETWEEN 0 AND {numbers.MOST_USD} THEN {column} END"
 
 
 def first_row(connection: Connection, sql: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:

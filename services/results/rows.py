@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from services import numbers
 from touchstone.v1 import item_result_pb2, results_service_pb2
 
 ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
@@ -94,7 +95,9 @@ def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
     columns = _statistics(results)
     columns["continuations"] = _continuations(results)
     columns["identity"] = [result.identity for result in results]
-    columns["cost_usd"] = [result.cost_usd if result.HasField("cost_usd") else None for result in results]
+    columns["cost_usd"] = [
+        numbers.answer_usd(result.cost_usd) if result.HasField("cost_usd") else None for result in results
+    ]
     columns["input_tokens"] = [None if result.input_untold else result.input_tokens for result in results]
     columns["output_tokens"] = [None if result.output_untold else result.output_tokens for result in results]
     for name in _BATCH_FIELDS:
@@ -153,7 +156,7 @@ def stored_item(values: Sequence[Any], score: float | None = None) -> results_se
         **{name: row[name] for name in _PLAIN_FIELDS},
         continuations=[item_result_pb2.Continuation(**c) for c in row["continuations"] or ()],
         identity=row["identity"].hex if row["identity"] is not None else "",
-        cost_usd=row["cost_usd"],
+        cost_usd=numbers.answer_usd(row["cost_usd"]),
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
         input_untold=row["input_tokens"] is None,

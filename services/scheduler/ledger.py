@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from math import fsum
 from typing import TYPE_CHECKING
 
+from services import numbers
 from services.scheduler.budget import Spending
 from services.scheduler.eta import time_left
 from services.scheduler.flight import Flight
@@ -94,8 +95,8 @@ class Ledger:
         ledger._partial = {p.unit: tuple(p.positions) for p in record.partial_units}
         ledger.kept_items = record.kept_items
         ledger.sequence = record.results_sequence
-        ledger._costs = [record.cost_usd] if record.HasField("cost_usd") else []
-        ledger._lost, ledger._lost_calls = record.lost_usd, record.lost_calls
+        ledger._costs = _known(record.cost_usd if record.HasField("cost_usd") else None)
+        ledger._lost, ledger._lost_calls = fsum(_known(record.lost_usd)), record.lost_calls
         ledger._taken_back = {c.unit: (c.results_sequence, c.times) for c in record.charged_units}
         ledger._rates = Rates(Sample(s.at, s.items, s.tokens, s.retries) for s in record.samples)
         return ledger
@@ -110,8 +111,8 @@ class Ledger:
 
     def carry(self, before: job_pb2.Progress) -> None:
         """Takes over what earlier attempts have cost."""
-        self._costs = [before.cost_usd] if before.HasField("cost_usd") else []
-        self._lost, self._lost_calls = before.reserved_usd, before.lost_calls
+        self._costs = _known(before.cost_usd if before.HasField("cost_usd") else None)
+        self._lost, self._lost_calls = fsum(_known(before.reserved_usd)), before.lost_calls
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -354,3 +355,9 @@ class Ledger:
         left = time_left(self._rates, now, self.items_done, self.layout.items, progress.items_per_second, self.at_once)
         if left is not None:
             progress.eta_s, progress.eta_low_s, progress.eta_high_s = left.value, left.low, left.high
+
+
+def _known(usd: float | None) -> list[float]:
+    """The sum; none where it cannot be, as earlier versions stored them."""
+    known = numbers.job_usd(usd)
+    return [] if known is None else [known]

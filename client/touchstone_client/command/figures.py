@@ -44,7 +44,7 @@ def whole(value: float | None) -> str:
 
 def dollars(value: float | None) -> str:
     """$12.30, and below a dollar two figures: $0.42, $0.0042."""
-    if value is None:
+    if value is None or not 0 <= value < math.inf:
         return MISSING
     if value == 0 or value >= 1:
         return f"${value:,.2f}"

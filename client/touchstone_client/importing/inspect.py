@@ -156,7 +156,7 @@ def _samples(
         last = place
         try:
             yield _sample(place, sample, numbers)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise wrong(file, place, f"it cannot be read ({type(error).__name__}: {error}).") from None
 
 
@@ -172,11 +172,13 @@ def _sample(place: str, sample: Mapping[str, Any], numbers: _Numbers) -> Sample:
     if choices:
         answer.finish_reason = str(choices[0].get("stop_reason") or "")[:100]
     usage = _mapping(output.get("usage"))
-    cached = [_count(usage.get(f"input_tokens{part}")) for part in ("", "_cache_read", "_cache_write")]
-    answer.input_tokens = min(sum(cached), _MOST_TOKENS)
-    answer.output_tokens = _count(usage.get("output_tokens"))
+    read = [_count(usage.get(f"input_tokens{part}")) for part in ("", "_cache_read", "_cache_write")]
+    written = _count(usage.get("output_tokens"))
+    if None not in read and written is not None and sum(filter(None, read)) <= _MOST_TOKENS:
+        # Together or not at all: beside tokens that were read, 0 would say that none were generated.
+        answer.input_tokens, answer.output_tokens = sum(filter(None, read)), written
     seconds = output.get("time")
-    answer.latency_ms = max(0.0, seconds * 1000) if isinstance(seconds, int | float) and seconds < 1e9 else 0.0
+    answer.latency_ms = seconds * 1000 if isinstance(seconds, int | float) and 0 <= seconds < 1e9 else 0.0
     if error := _mapping(sample.get("error")).get("message"):
         answer.error = f"Inspect had an error: {texts.clean(str(error))[:1000]}"
     elif not choices and not output.get("completion"):
@@ -240,8 +242,11 @@ def _date(text: Any) -> datetime | None:
         return None
 
 
-def _count(value: Any) -> int:
-    return max(0, min(int(value), _MOST_TOKENS)) if isinstance(value, int | float) else 0
+def _count(value: Any) -> int | None:
+    """0 where the log has none; None for what cannot be a count."""
+    if not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 <= value <= _MOST_TOKENS else None
 
 
 def _mapping(value: Any) -> dict[str, Any]:

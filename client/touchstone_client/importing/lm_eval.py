@@ -115,7 +115,7 @@ def _samples(file: Path, mode: str) -> Iterator[Sample]:
         row = _mapping(line.get("doc"))
         try:
             answers = list(_choices(line) if mode == "loglikelihood" else _texts(line))
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise wrong(file, place, f"its answers cannot be read ({type(error).__name__}: {error}).") from None
         for repeat, (answer, prompt, response) in enumerate(answers):
             answer.item, answer.repeat = doc_id, repeat

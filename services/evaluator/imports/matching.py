@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from services import numbers
 from services.evaluator.tasks.base import Continuation, Item, Response
 from services.evaluator.units.result import prompt_text
 from touchstone.v1.results_service_pb2 import ImportedAnswer
@@ -82,6 +83,8 @@ def response(item: Item, answer: ImportedAnswer) -> Response:
 def _ordered(choices: Sequence[str], answer: ImportedAnswer) -> tuple[Continuation, ...]:
     """By their texts where these tell them apart, else one after the other."""
     given = [Continuation(c.text, c.loglikelihood, c.tokens, c.greedy) for c in answer.continuations]
+    if not all(one.loglikelihood <= numbers.MOST_LOG_PROBABILITY for one in given):
+        raise ValueError("The log has a log-likelihood that cannot be.")
     if len(given) != len(choices):
         raise ValueError(f"The log has {len(given)} continuations, the item {len(choices)} choices.")
     by_text = {_plain(continuation.text): continuation for continuation in given}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import KINDS
+from services.evaluator.providers import usage
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.transport import Reply
 from services.evaluator.tasks.base import Item, Response
@@ -20,6 +20,8 @@ SEND_S = 60.0
 UPLOAD_S = 600.0
 DOWNLOAD_S = 1800.0
 ASK_S = 30.0
+MOST_ROWS = 10_000_000
+"""What a provider may count in one batch."""
 MOST_PAGES = 50
 """Of a provider's list of batches, the newest first."""
 
@@ -137,10 +139,7 @@ def missing(name: str, state: str) -> str:
 
 def parsed(line: bytes) -> dict[str, Any]:
     """A line of JSON; empty for anything else."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
+    found = usage.parsed(line.decode("utf-8", "replace"))
     return found if isinstance(found, dict) else {}
 
 

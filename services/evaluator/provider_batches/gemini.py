@@ -17,11 +17,12 @@ from urllib.parse import quote
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.provider_batches import base
 from services.evaluator.provider_batches.base import Answer, Batch, GoneError, Line, Take
-from services.evaluator.providers import failures, gemini_wire
+from services.evaluator.providers import failures
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.gemini import GeminiProvider, model_path
-from services.evaluator.providers.openai_wire import inner, text
+from services.evaluator.providers.openai_wire import text
 from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.providers.usage import count, entries, inner, string
 from services.evaluator.tasks.base import Response
 
 _MOST_BYTES = 256 * 1024 * 1024
@@ -70,11 +71,11 @@ class GeminiBatches:
             reply = await self._http.get(path, timeout_s=base.ASK_S)
             if reply.status != 200 or not isinstance(reply.body, dict):
                 raise self._failure(reply, "")
-            for entry in reply.body.get("operations") or []:
-                name = text(entry.get("name")) if isinstance(entry, dict) else ""
+            for entry in entries(reply.body, "operations"):
+                name = string(entry, "name")
                 if _NAME.fullmatch(name) and inner(entry, "metadata").get("displayName") == mark:
                     found.append(name)
-            token = str(reply.body.get("nextPageToken") or "")
+            token = string(reply.body, "nextPageToken")
             if not token:
                 break
         return found[::-1]
@@ -120,7 +121,7 @@ class GeminiBatches:
             if not error:
                 await take(Answer(place, Reply(200, {}, entry.get("response"), "", 0.0)))
                 continue
-            code = gemini_wire.count(error, "code")
+            code = count(error, "code")
             status = _STATUS.get(code, code if code >= 400 else 500)
             failed.append(Answer(place, Reply(status, {}, {"error": dict(error) | {"code": status}}, "", 0.0)))
         for answer in failed:
@@ -143,13 +144,12 @@ class GeminiBatches:
 
 def _inlined(output: dict[str, Any]) -> list[dict[str, Any]]:
     """The list stands in an object of the same name, or alone."""
-    found = output.get("inlinedResponses")
-    if isinstance(found, dict):
-        found = found.get("inlinedResponses")
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    found = inner(output, "inlinedResponses")
+    return entries(found or output, "inlinedResponses")
 
 
 def _count(values: dict[str, Any], key: str) -> int:
     """Counts of 64 bits are written as texts."""
     value = values.get(key)
-    return int(value) if isinstance(value, str) and value.isdigit() else gemini_wire.count(values, key)
+    written = {key: int(value)} if isinstance(value, str) and value.isdecimal() and len(value) < 20 else values
+    return count(written, key, base.MOST_ROWS)

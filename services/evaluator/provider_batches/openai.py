@@ -20,8 +20,9 @@ from services.evaluator.provider_batches.base import Answer, Batch, GoneError, L
 from services.evaluator.providers import failures, openai_errors
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.openai import OpenAIProvider
-from services.evaluator.providers.openai_wire import count, inner, text
+from services.evaluator.providers.openai_wire import text
 from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.providers.usage import count, entries, inner, string
 from services.evaluator.tasks.base import Response
 
 _MARK = "touchstone"
@@ -78,11 +79,11 @@ class OpenAIBatches:
             data = reply.body.get("data") if isinstance(reply.body, dict) else None
             if reply.status != 200 or not isinstance(data, list):
                 raise self._failure(reply, "/batches")
-            entries = [entry for entry in data if isinstance(entry, dict) and entry.get("id")]
-            found += [str(entry["id"]) for entry in entries if inner(entry, "metadata").get(_MARK) == mark]
-            if not reply.body.get("has_more") or not entries:
+            listed = [entry for entry in entries(reply.body, "data") if _is_id(string(entry, "id"))]
+            found += [entry["id"] for entry in listed if inner(entry, "metadata").get(_MARK) == mark]
+            if not reply.body.get("has_more") or not listed:
                 break
-            after = str(entries[-1]["id"])
+            after = listed[-1]["id"]
         return found[::-1]
 
     async def state(self, batch_id: str) -> Batch:
@@ -94,17 +95,16 @@ class OpenAIBatches:
             raise self._failure(reply, "/batches")
         state = text(body.get("status"))
         counts = inner(body, "request_counts")
-        errors = inner(body, "errors").get("data")
-        told = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+        told = entries(inner(body, "errors"), "data")
         return Batch(
             batch_id,
             ended=state in _ENDED,
-            done=count(counts, "completed"),
-            failed=count(counts, "failed"),
+            done=count(counts, "completed", base.MOST_ROWS),
+            failed=count(counts, "failed", base.MOST_ROWS),
             missing=base.missing(self.label, state),
             refused=_words(told) if state == "failed" else "",
-            full=any(error.get("code") in _FULL for error in told),
-            output=[text(body.get(key)) for key in ("output_file_id", "error_file_id") if body.get(key)],
+            full=any(string(error, "code") in _FULL for error in told),
+            output=[string(body, key) for key in ("output_file_id", "error_file_id") if _is_id(string(body, key))],
         )
 
     async def cancel(self, batch_id: str) -> None:
@@ -147,10 +147,10 @@ class OpenAIBatches:
         await take(Answer(place, None, batch.missing if known or not said else f"{self.label}'s batch: {said}"))
 
     def _id(self, reply: Reply, path: str) -> str:
-        found = reply.body.get("id") if isinstance(reply.body, dict) else None
+        found = string(reply.body, "id")
         if reply.status not in (200, 201):
             raise self._failure(reply, path)
-        if not isinstance(found, str) or not found.replace("-", "").replace("_", "").isalnum():
+        if not _is_id(found):
             raise failures.lacking(self._endpoint, "an id")
         return found
 
@@ -160,7 +160,13 @@ class OpenAIBatches:
         return openai_errors.failure(self._endpoint, reply, "", path)
 
 
+def _is_id(text: str) -> bool:
+    """It becomes a part of a path."""
+    plain = text.replace("-", "").replace("_", "")
+    return plain.isascii() and plain.isalnum()
+
+
 def _words(errors: Sequence[dict[str, Any]]) -> str:
     """Why a batch was not begun, by the first errors that are told."""
-    said = [f"{text(error.get('message'))} ({error.get('code')})" for error in errors[:3] if error.get("message")]
+    said = [f"{text(error.get('message'))} ({string(error, 'code')})" for error in errors[:3] if error.get("message")]
     return " ".join(" ".join(said).split())[:600] or "no reason was given"

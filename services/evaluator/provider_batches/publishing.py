@@ -49,6 +49,7 @@ class _Reader:
         except ProviderError as error:
             self.errors[answer.position] = error.message, 1
             return
+        self._tools.doubts.tell(self._held, response.doubtful)
         del self.left[answer.position]
         self.errors.pop(answer.position, None)
         identity = self._identify(item, repeat)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.bus import Bus
 from services.evaluator.provider_batches.base import BatchApi
 from services.evaluator.responses import KnownAnswers
 from services.evaluator.settings import Settings
+from services.evaluator.units.doubts import Doubts
 from services.evaluator.units.load import Loader
 
 
@@ -20,3 +21,4 @@ class Tools:
     loader: Loader
     answers: KnownAnswers
     settings: Settings
+    doubts: Doubts = field(default_factory=Doubts)

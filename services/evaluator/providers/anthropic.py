@@ -12,6 +12,7 @@ from services.evaluator.providers import anthropic_wire, capabilities, failures,
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Beside, Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.providers.usage import entries, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -44,11 +45,11 @@ class AnthropicProvider:
                 if self._endpoint.models and reply.status in (404, 405):
                     break
                 raise self._failure(reply, "")
-            for entry in reply.body.get("data") or []:
+            for entry in entries(reply.body, "data"):
                 model = anthropic_wire.model(entry)
                 if model is not None:
                     found[model.model] = model
-            after = str(reply.body.get("last_id") or "")
+            after = string(reply.body, "last_id")
             if not (reply.body.get("has_more") and after):
                 break
         if self._endpoint.models:

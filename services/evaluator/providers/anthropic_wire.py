@@ -7,9 +7,10 @@ those that can still be asked greedily. Models from Claude 4.7 on refuse them un
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from services.evaluator.providers.usage import told
+from services.evaluator.providers.usage import Told, count
 from services.evaluator.tasks.base import Message, Response
 from touchstone.v1 import endpoint_pb2
 
@@ -56,18 +57,20 @@ def response(body: dict[str, Any]) -> Response | None:
         return None
     usage = body.get("usage")
     details = usage.get("output_tokens_details") if isinstance(usage, dict) else None
-    fresh = told(usage, "input_tokens")
-    return Response(
+    told = Told()
+    read = [told.tokens(usage, "input_tokens"), *(told.tokens(usage, key, absent=0) for key in _CACHED)]
+    response = Response(
         text="".join(_text(block, "text") for block in blocks if block.get("type") == "text"),
         reasoning="".join(_text(block, "thinking") for block in blocks if block.get("type") == "thinking"),
         finish_reason=stop,
         # Tokens read from a cache or written to it are counted apart.
-        input_tokens=None if fresh is None else fresh + sum(_count(usage, key) for key in _CACHED),
-        output_tokens=told(usage, "output_tokens"),
-        reasoning_tokens=_count(details, "thinking_tokens"),
+        input_tokens=None if None in read else sum(filter(None, read)),
+        output_tokens=told.tokens(usage, "output_tokens"),
+        reasoning_tokens=told.tokens(details, "thinking_tokens") or 0,
         served_model=_text(body, "model"),
         refused=stop == "refusal",
     )
+    return replace(response, doubtful=told.doubtful)
 
 
 def joined(events: Iterable[Any]) -> dict[str, Any] | None:
@@ -85,9 +88,9 @@ def joined(events: Iterable[Any]) -> dict[str, Any] | None:
             case "message_start" if isinstance(event.get("message"), dict):
                 message = dict(event["message"])
             case "content_block_start" if isinstance(event.get("content_block"), dict):
-                blocks[_count(event, "index")] = dict(event["content_block"])
+                blocks[count(event, "index")] = dict(event["content_block"])
             case "content_block_delta" if isinstance(event.get("delta"), dict):
-                block = blocks.setdefault(_count(event, "index"), {"type": "text"})
+                block = blocks.setdefault(count(event, "index"), {"type": "text"})
                 for key in ("text", "thinking"):
                     if isinstance(event["delta"].get(key), str):
                         block[key] = _text(block, key) + event["delta"][key]
@@ -111,7 +114,7 @@ def model(entry: Any) -> endpoint_pb2.Model | None:
         return None
     return endpoint_pb2.Model(
         model=_text(entry, "id"),
-        context_length=_count(entry, "max_input_tokens"),
+        context_length=count(entry, "max_input_tokens", 2**31 - 1),
         description=_text(entry, "display_name"),
     )
 
@@ -127,8 +130,3 @@ def _merged(first: Any, later: Any) -> dict[str, Any]:
 def _text(values: dict[str, Any], key: str) -> str:
     value = values.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _count(values: Any, key: str) -> int:
-    value = values.get(key) if isinstance(values, dict) else None
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else 0

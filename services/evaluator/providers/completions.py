@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures
-from services.evaluator.providers.openai_wire import count
 from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.providers.usage import count, entries
 
 PATH = "/completions"
 
@@ -17,7 +18,7 @@ PATH = "/completions"
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """The tokens of one choice. `values` are natural logarithms of their probabilities, None where the server gives
-    none; `tops` the most probable tokens at each place with theirs, empty where there are none.
+    none that can be; `tops` the most probable tokens at each place with theirs, empty where there are none.
     """
 
     texts: tuple[str, ...]
@@ -36,9 +37,9 @@ class Tokens:
         if not isinstance(tops, list) or len(tops) != len(texts):
             tops = [None] * len(texts)
         return cls(
-            tuple(map(str, texts)),
-            tuple(float(value) if isinstance(value, int | float) else None for value in values),
-            tuple(top if isinstance(top, dict) else {} for top in tops),
+            tuple(text if isinstance(text, str) else "" for text in texts),
+            tuple(map(_log_probability, values)),
+            tuple(_log_probabilities(top) for top in tops),
         )
 
     def __len__(self) -> int:
@@ -52,6 +53,15 @@ class Tokens:
         """Whether every token from `start` on was the most probable one, as far as the server tells."""
         pairs = zip(self.values[start:], self.tops[start:], strict=True)
         return all(top and value is not None and value >= max(top.values()) for value, top in pairs)
+
+
+def _log_probability(value: object) -> float | None:
+    return numbers.real(value, numbers.LEAST_LOG_PROBABILITY, numbers.MOST_LOG_PROBABILITY)
+
+
+def _log_probabilities(top: object) -> dict[str, float]:
+    found = {text: _log_probability(value) for text, value in top.items()} if isinstance(top, dict) else {}
+    return {text: value for text, value in found.items() if value is not None}
 
 
 class Completions:
@@ -72,8 +82,7 @@ class Completions:
             raise failures.cut_short(self.endpoint)
         if body.get("error"):
             raise failures.failed_midway(self.endpoint, reply.error_text)
-        choices = body.get("choices")
-        found = {count(choice, "index"): choice for choice in choices or () if isinstance(choice, dict)}
+        found = {count(choice, "index"): choice for choice in entries(body, "choices")}
         if set(found) != set(range(prompts)):
             raise failures.lacking(self.endpoint, "a choice for every prompt")
         read = [Tokens.read(found[place]) for place in range(prompts)]

@@ -14,6 +14,7 @@ from services.evaluator.providers import capabilities, failures, gemini_wire, mo
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.providers.usage import count, entries, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -46,11 +47,11 @@ class GeminiProvider:
                 if self._endpoint.models and reply.status in (404, 405):
                     break
                 raise self.failure(reply, "")
-            for entry in reply.body.get("models") or []:
+            for entry in entries(reply.body, "models"):
                 model = _model(entry)
                 if model is not None:
                     found[model.model] = model
-            token = str(reply.body.get("nextPageToken") or "")
+            token = string(reply.body, "nextPageToken")
             if not token:
                 break
         if self._endpoint.models:
@@ -162,15 +163,16 @@ def model_path(model: str) -> str:
     return f"/models/{quote(model.removeprefix('models/'), safe='')}:"
 
 
-def _model(entry: Any) -> endpoint_pb2.Model | None:
+def _model(entry: dict[str, Any]) -> endpoint_pb2.Model | None:
     """A model of `/models`; None for those that generate no text."""
-    if not isinstance(entry, dict) or "generateContent" not in (entry.get("supportedGenerationMethods") or []):
+    methods = entry.get("supportedGenerationMethods")
+    if not isinstance(methods, list) or "generateContent" not in methods:
         return None
-    name = str(entry.get("name") or "").removeprefix("models/")
+    name = string(entry, "name").removeprefix("models/")
     if not name:
         return None
     return endpoint_pb2.Model(
         model=name,
         parameters_b=model_size.parameters_b(name),
-        context_length=gemini_wire.count(entry, "inputTokenLimit"),
+        context_length=count(entry, "inputTokenLimit", 2**31 - 1),
     )

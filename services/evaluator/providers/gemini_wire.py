@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from services import numbers
 from services.evaluator.providers.base import ProviderError
-from services.evaluator.providers.usage import told
+from services.evaluator.providers.usage import Told, count
 from services.evaluator.tasks.base import Message, Response
 
 OPTIONS = {
@@ -54,7 +56,8 @@ def parameters(config: dict[str, Any], further: dict[str, Any]) -> dict[str, Any
     body = {key: value for key, value in further.items() if key in _BODY}
     inner = further.get("generationConfig")
     merged = dict(inner) if isinstance(inner, dict) else {}
-    thinking = dict(merged.get("thinkingConfig") or {})
+    known = merged.get("thinkingConfig")
+    thinking = dict(known) if isinstance(known, dict) else {}
     for key, value in further.items():
         if key in _THINKING:
             thinking[key] = value
@@ -88,19 +91,21 @@ def response(body: dict[str, Any]) -> Response | None:
     if not parts and not finish:
         return None
     usage = body.get("usageMetadata") if isinstance(body.get("usageMetadata"), dict) else {}
-    thoughts = count(usage, "thoughtsTokenCount")
-    return Response(
+    told = Told()
+    # Thoughts are counted apart and paid as output. A count of 0 is left out.
+    written = [told.tokens(usage, key, absent=0) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
+    response = Response(
         text="".join(_text(part, "text") for part in parts if not part.get("thought")),
         reasoning="".join(_text(part, "text") for part in parts if part.get("thought")),
         finish_reason=finish,
-        input_tokens=told(usage, "promptTokenCount"),
-        # Thoughts are counted apart and paid as output. A count of 0 is left out.
-        output_tokens=count(usage, "candidatesTokenCount") + thoughts if usage else None,
-        reasoning_tokens=thoughts,
+        input_tokens=told.tokens(usage, "promptTokenCount"),
+        output_tokens=sum(filter(None, written)) if usage and None not in written else None,
+        reasoning_tokens=written[1] or 0,
         served_model=_text(body, "modelVersion"),
         # "OTHER" without a word is how a filter without a name ends.
         refused=bool(blocked) or finish in _REFUSALS or (finish == "OTHER" and not parts),
     )
+    return replace(response, doubtful=told.doubtful)
 
 
 def joined(chunks: Iterable[Any]) -> dict[str, Any] | None:
@@ -138,7 +143,7 @@ def retry_after_s(details: Iterable[dict[str, Any]]) -> float | None:
         if str(detail.get("@type", "")).endswith("google.rpc.RetryInfo"):
             found = _DELAY.fullmatch(_text(detail, "retryDelay"))
             if found:
-                return float(found[1])
+                return numbers.real(float(found[1]), 0.0, numbers.MOST_WAIT_S)
     return None
 
 
@@ -163,11 +168,6 @@ def error_details(body: Any) -> list[dict[str, Any]]:
 def error_status(body: Any) -> int:
     """The HTTP status that an error names itself; 0 for none."""
     return count(body.get("error"), "code") if isinstance(body, dict) else 0
-
-
-def count(values: Any, key: str) -> int:
-    value = values.get(key) if isinstance(values, dict) else None
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else 0
 
 
 def _parts(candidate: Any) -> Iterator[dict[str, Any]]:

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, openai_wire
-from services.evaluator.providers.openai_wire import Wire, count, inner, text
+from services.evaluator.providers.openai_wire import Wire, text
 from services.evaluator.providers.transport import Reply
-from services.evaluator.providers.usage import told
+from services.evaluator.providers.usage import Told, count, entries, inner
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
+_BILLED = "cost_in_usd_ticks"
 _TICKS_PER_USD = 1e10
 # The listing counts US cents for a hundred million tokens.
 _PRICE_UNIT = 1e4
@@ -34,15 +36,16 @@ def models(entry: dict[str, Any]) -> Iterator[endpoint_pb2.Model]:
     name = text(entry.get("id"))
     if not name:
         return
-    found = endpoint_pb2.Model(model=name, context_length=min(count(entry, "context_length"), 2**31 - 1))
-    prompt, completion = entry.get("prompt_text_token_price"), entry.get("completion_text_token_price")
-    if isinstance(prompt, int | float) and isinstance(completion, int | float):
-        found.input_price, found.output_price = prompt / _PRICE_UNIT, completion / _PRICE_UNIT
+    found = endpoint_pb2.Model(model=name, context_length=count(entry, "context_length", 2**31 - 1))
+    prompt, completion = (_price(entry.get(f"{kind}_text_token_price")) for kind in ("prompt", "completion"))
+    if prompt is not None and completion is not None:
+        found.input_price, found.output_price = prompt, completion
     default = inner(entry, "capabilities").get("default_reasoning_effort")
     if isinstance(default, str):
         found.capabilities.reasoning = default != "none"
     yield found
-    for alias in entry.get("aliases") or ():
+    aliases = entry.get("aliases")
+    for alias in aliases if isinstance(aliases, list) else ():
         if isinstance(alias, str) and alias:
             other = endpoint_pb2.Model(description=f"Now {name}.")
             other.MergeFrom(found)
@@ -59,26 +62,22 @@ def efforts(entry: dict[str, Any]) -> tuple[str, ...] | None:
     return tuple(value for value in taken if isinstance(value, str)) if isinstance(taken, list) else ()
 
 
-def output_tokens(usage: Any, generated: str, read: str) -> int | None:
+def output_tokens(told: Told, usage: object, generated: str, read: str) -> int | None:
     """With the reasoning tokens, which the chat API's own count leaves out: its total has them."""
-    alone = told(usage, generated)
-    return None if alone is None else max(alone, count(usage, "total_tokens") - count(usage, read))
-
-
-def billed_usd(usage: Any) -> float | None:
-    """What the provider says that the call cost."""
-    told = isinstance(usage, dict) and "cost_in_usd_ticks" in usage
-    return count(usage, "cost_in_usd_ticks") / _TICKS_PER_USD if told else None
+    alone = told.tokens(usage, generated)
+    every, prompt = told.tokens(usage, "total_tokens"), told.tokens(usage, read)
+    return alone if alone is None or every is None or prompt is None else max(alone, every - prompt)
 
 
 def chat_response(endpoint: Endpoint, reply: Reply) -> Response:
     """An answer of `/chat/completions`."""
-    usage = inner(reply.body, "usage")
-    return replace(
+    usage, told = inner(reply.body, "usage"), Told()
+    response = replace(
         openai_wire.response(endpoint, reply),
-        output_tokens=output_tokens(usage, "completion_tokens", "prompt_tokens"),
-        cost_usd=billed_usd(usage),
+        output_tokens=output_tokens(told, usage, "completion_tokens", "prompt_tokens"),
+        cost_usd=told.usd(usage, _BILLED, per_usd=_TICKS_PER_USD),
     )
+    return replace(response, doubtful=tuple(dict.fromkeys((*response.doubtful, *told.doubtful))))
 
 
 def has_text(event: Any) -> bool:
@@ -105,9 +104,8 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         raise failures.cut_short(endpoint)
     if body.get("error") or body.get("status") == "failed":
         raise failures.failed_midway(endpoint, reply.error_text)
-    output = body.get("output")
-    items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
-    parts = [part for item in items if item.get("type") == "message" for part in _parts(item, "content")]
+    items = entries(body, "output")
+    parts = [part for item in items if item.get("type") == "message" for part in entries(item, "content")]
     finish = "stop"
     if body.get("status") == "incomplete":
         reason = text(inner(body, "incomplete_details").get("reason"))
@@ -116,30 +114,32 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         raise failures.lacking(endpoint, "a message")
     answer = "".join(text(part.get("text")) for part in parts)
     refusal = "".join(text(part.get("refusal")) for part in parts)
-    usage = body.get("usage")
-    return Response(
+    usage, told = body.get("usage"), Told()
+    response = Response(
         text=answer or refusal,
         reasoning="\n".join(
             text(part.get("text"))
             for item in items
             if item.get("type") == "reasoning"
-            for part in (*_parts(item, "summary"), *_parts(item, "content"))
+            for part in (*entries(item, "summary"), *entries(item, "content"))
         ),
         finish_reason=finish,
-        input_tokens=told(usage, "input_tokens"),
-        output_tokens=output_tokens(usage, "output_tokens", "input_tokens"),
+        input_tokens=told.tokens(usage, "input_tokens"),
+        output_tokens=output_tokens(told, usage, "output_tokens", "input_tokens"),
         latency_ms=reply.latency_ms,
         served_model=text(body.get("model")),
         refused=finish == "content_filter" or bool(refusal),
         ttft_ms=reply.ttft_ms,
-        reasoning_tokens=count(inner(usage, "output_tokens_details"), "reasoning_tokens"),
-        cost_usd=billed_usd(usage),
+        reasoning_tokens=told.tokens(inner(usage, "output_tokens_details"), "reasoning_tokens") or 0,
+        cost_usd=told.usd(usage, _BILLED, per_usd=_TICKS_PER_USD),
     )
+    return replace(response, doubtful=tuple(dict.fromkeys(told.doubtful)))
 
 
-def _parts(item: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    value = item.get(key)
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+def _price(value: object) -> float | None:
+    """US dollars of a million tokens."""
+    price = numbers.real(value, 0.0, numbers.MOST_PRICE * _PRICE_UNIT)
+    return None if price is None else price / _PRICE_UNIT
 
 
 CHAT = Wire(

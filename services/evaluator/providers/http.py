@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import capabilities, failures, model_size, prices
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
@@ -19,7 +20,7 @@ from services.evaluator.providers.jsonpath import JsonPath, NotFoundThereError
 from services.evaluator.providers.recorded import recorded
 from services.evaluator.providers.sampling import extra
 from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import whole
+from services.evaluator.providers.usage import Told
 from services.evaluator.tasks.base import Item, Response
 from touchstone.v1 import endpoint_pb2
 
@@ -120,7 +121,8 @@ class HttpProvider:
             # The transport knows errors by their usual place only.
             words = words.replace(endpoint.api_key, "[key]") if endpoint.api_key else words
             raise failures.failed_midway(endpoint, " ".join(words.split())[:300].rstrip("."))
-        read, written = (_count(path, body) for path in (options.input_tokens, options.output_tokens))
+        told = Told()
+        read, written = (_tokens(told, path, body) for path in (options.input_tokens, options.output_tokens))
         return Response(
             self._answer(body),
             finish_reason=_text(options.finish_reason, body),
@@ -129,6 +131,7 @@ class HttpProvider:
             latency_ms=reply.latency_ms,
             served_model=_text(options.model, body),
             cost_usd=prices.cost_usd(endpoint, model, read, written),
+            doubtful=told.doubtful,
         )
 
     def _answer(self, body: Any) -> str:
@@ -172,5 +175,6 @@ def _text(path: JsonPath | None, body: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _count(path: JsonPath | None, body: Any) -> int | None:
-    return whole(path.first(body)) if path is not None else None
+def _tokens(told: Told, path: JsonPath | None, body: Any) -> int | None:
+    value = path.first(body) if path is not None else None
+    return None if path is None else told.checked(path.text, value, numbers.whole(value, numbers.MOST_TOKENS))

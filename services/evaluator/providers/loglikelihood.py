@@ -20,7 +20,7 @@ from services.evaluator.providers.loglikelihood_proof import echoing, prove
 from services.evaluator.providers.recorded import recorded
 from services.evaluator.providers.sampling import extra
 from services.evaluator.providers.transport import Transport
-from services.evaluator.providers.usage import told
+from services.evaluator.providers.usage import Told
 from services.evaluator.tasks.base import Continuation, Response
 
 _WRITTEN = ("model", "prompt", "echo", "logprobs", "max_tokens", "temperature", "stream", "n")
@@ -56,12 +56,12 @@ class LogLikelihoods:
         if reply.status != 200:
             return openai_errors.refusal(self._endpoint, reply, model, recorded(beside), PATH)
         alone, *whole = (tokens.without_last(written) for tokens in self._completions.tokens(reply, len(prompts)))
-        usage = reply.body.get("usage")
+        usage, told = reply.body.get("usage"), Told()
         return Response(
             "",
             finish_reason="stop",
-            input_tokens=told(usage, "prompt_tokens"),
-            output_tokens=told(usage, "completion_tokens"),
+            input_tokens=told.tokens(usage, "prompt_tokens"),
+            output_tokens=told.tokens(usage, "completion_tokens"),
             latency_ms=reply.latency_ms,
             served_model=openai_wire.text(reply.body.get("model")),
             continuations=tuple(
@@ -72,7 +72,7 @@ class LogLikelihoods:
         )
 
     def _continuation(self, choice: str, tokens: Tokens, start: int) -> Continuation:
-        values = [value for value in tokens.values[start:] if value is not None and not math.isnan(value)]
+        values = [value for value in tokens.values[start:] if value is not None]
         if not values or len(values) < len(tokens) - start:
             # Summing what is there would make such a choice the likeliest of all.
             raise ProviderError(f"{self._endpoint.name} gives no log-likelihood for the choice {choice.strip()!r}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError
 
@@ -14,9 +15,14 @@ def parameters_b(text: str) -> float:
     """Billions of parameters in "7.6B", "qwen2.5:7b", "8x7b" or "smollm-135M-instruct"; 0 when it does not say."""
     sizes = []
     for experts, number, unit in _SIZE.findall(text):
-        billions = float(number) * int(experts or 1)
-        sizes.append(billions if unit in "bB" else billions / 1000)
-    return max(sizes, default=0.0)
+        billions = float(number) * float(experts or 1)
+        sizes.append(numbers.real(billions if unit in "bB" else billions / 1000, 0.0, numbers.MOST_PARAMETERS_B))
+    return max(filter(None, sizes), default=0.0)
+
+
+def billions(parameters: int) -> float:
+    """Of a count of parameters; 0 for one that cannot be."""
+    return numbers.real(round(parameters / 1e9, 3), 0.0, numbers.MOST_PARAMETERS_B) or 0.0
 
 
 def known_b(endpoint: Endpoint, model: str) -> float:

@@ -23,6 +23,7 @@ from services.evaluator.providers import capabilities, failures, model_size, oll
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
+from services.evaluator.providers.usage import count, entries, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -49,8 +50,8 @@ class OllamaProvider:
         )
         if tags.status != 200 or not isinstance(tags.body, dict):
             raise self._failure(tags, "")
-        entries = [entry for entry in tags.body.get("models") or [] if isinstance(entry, dict)]
-        found = {model.model: model for model in map(ollama_wire.model, entries) if model.model}
+        listed = map(ollama_wire.model, entries(tags.body, "models"))
+        found = {model.model: model for model in listed if model.model}
         if self._endpoint.models:
             found = {name: found.get(name, endpoint_pb2.Model(model=name)) for name in self._endpoint.models}
         await asyncio.gather(*(self._fill(model) for model in found.values()))
@@ -58,7 +59,7 @@ class OllamaProvider:
         shown = tuple(self._shown(model, loaded) for model in found.values())
         self._listed = {model.model: model for model in shown}
         self._preparations.forget()
-        number = version.body.get("version") if version.status == 200 and isinstance(version.body, dict) else None
+        number = string(version.body, "version") if version.status == 200 else ""
         return Listing(shown, f"Ollama {number}" if number else "Ollama")
 
     async def generate(self, request: Request) -> Response:
@@ -139,8 +140,7 @@ class OllamaProvider:
             reply = await self._http.get("/api/ps")
         except ProviderError:
             return []
-        loaded = reply.body.get("models") if isinstance(reply.body, dict) else None
-        return [entry for entry in loaded or [] if isinstance(entry, dict)]
+        return entries(reply.body, "models")
 
     async def _loaded_window(self, model: str) -> int:
         """Tokens that the loaded model's context holds, asked once a model; 0 when the server does not tell."""
@@ -148,7 +148,7 @@ class OllamaProvider:
             self._windows[model] = 0  # One question at a time, and none again when it fails.
             for entry in await self._loaded():
                 if ollama_wire.is_model(entry, model):
-                    self._windows[model] = ollama_wire.count(entry, "context_length")
+                    self._windows[model] = count(entry, "context_length", 2**31 - 1)
         return self._windows[model]
 
     async def _known(self, model: str) -> endpoint_pb2.Model | None:
@@ -176,10 +176,10 @@ class OllamaProvider:
         ollama_wire.thinks(model, reply.body)
         info = reply.body.get("model_info")
         if isinstance(info, dict):
-            lengths = (ollama_wire.count(info, key) for key in info if key.endswith(".context_length"))
-            model.context_length = model.context_length or min(max(lengths, default=0), 2**31 - 1)
-            counted = ollama_wire.count(info, "general.parameter_count")
-            model.parameters_b = model.parameters_b or round(counted / 1e9, 3)
+            lengths = (count(info, key, 2**31 - 1) for key in info if key.endswith(".context_length"))
+            model.context_length = model.context_length or max(lengths, default=0)
+            counted = count(info, "general.parameter_count")
+            model.parameters_b = model.parameters_b or model_size.billions(counted)
 
     def _failure(self, reply: Reply, model: str) -> ProviderError:
         endpoint, status, said = self._endpoint, reply.status, reply.error_text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from services.evaluator.providers import model_size
-from services.evaluator.providers.usage import told
+from services.evaluator.providers.usage import Told, count
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -34,7 +35,7 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
         parameters_b=model_size.parameters_b(text(details, "parameter_size")),
         quantization=text(details, "quantization_level"),
         disk_bytes=size,
-        context_length=min(count(details, "context_length"), 2**31 - 1),
+        context_length=count(details, "context_length", 2**31 - 1),
     )
     if size:
         found.memory_bytes = int(size * _BESIDE_WEIGHTS)
@@ -69,16 +70,18 @@ def response(body: dict[str, Any]) -> Response | None:
     message = body.get("message")
     if not isinstance(message, dict) or not body.get("done", True):
         return None
-    read = told(body, "prompt_eval_count")
-    return Response(
+    told = Told()
+    read = told.tokens(body, "prompt_eval_count")
+    response = Response(
         text=text(message, "content"),
         reasoning=text(message, "thinking"),
         finish_reason=text(body, "done_reason"),
         input_tokens=read,
         # A count of 0 is left out.
-        output_tokens=told(body, "eval_count") if read is None else count(body, "eval_count"),
+        output_tokens=told.tokens(body, "eval_count", absent=None if read is None else 0),
         served_model=text(body, "model"),
     )
+    return replace(response, doubtful=told.doubtful)
 
 
 def joined(lines: Iterable[Any]) -> dict[str, Any] | None:
@@ -110,11 +113,6 @@ def has_text(line: Any) -> bool:
 def text(values: dict[str, Any], key: str) -> str:
     value = values.get(key)
     return value if isinstance(value, str) else ""
-
-
-def count(values: dict[str, Any], key: str) -> int:
-    value = values.get(key)
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
 
 
 def _gb(size: int) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import OPENAI_URL
-from services.evaluator.providers import capabilities, failures, model_size, openai_errors, openai_wire, prices
+from services.evaluator.providers import capabilities, failures, model_size, openai_errors, openai_wire, prices, usage
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.loglikelihood import LogLikelihoods
 from services.evaluator.providers.sampling import Preparations, extra
@@ -59,13 +59,13 @@ class OpenAIProvider:
         reply = await self._http.get("/models")
         entries: list[dict[str, Any]] = []
         if reply.status == 200 and isinstance(reply.body, dict) and isinstance(reply.body.get("data"), list):
-            entries = [entry for entry in reply.body["data"] if isinstance(entry, dict) and entry.get("id")]
+            entries = [entry for entry in usage.entries(reply.body, "data") if usage.string(entry, "id")]
             if self._official:
-                entries = [entry for entry in entries if not _NO_TEXT.search(str(entry["id"]))]
+                entries = [entry for entry in entries if not _NO_TEXT.search(entry["id"])]
         elif not (self._endpoint.models and reply.status in (404, 405)):
             raise openai_errors.failure(self._endpoint, reply, "", "/models")
-        found = {str(entry["id"]): openai_wire.model(entry) for entry in entries}
-        owners = {str(entry.get("owned_by", "")).lower() for entry in entries}
+        found = {entry["id"]: openai_wire.model(entry) for entry in entries}
+        owners = {usage.string(entry, "owned_by").lower() for entry in entries}
         self._owner = next((owner for owner in OPTIONAL if owner in owners), "")
         return Listing(self._remember(found), _PRODUCTS.get(self._owner, ""))
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, model_size
 from services.evaluator.providers.transport import Reply
-from services.evaluator.providers.usage import told
+from services.evaluator.providers.usage import Told, count, inner, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
+_MOST_LENGTH = 2**31 - 1
 _BROKEN_OFF = frozenset({"error", "abort"})
 """Finish reasons of a server that failed while it wrote: OpenRouter's, and that of vLLM and SGLang."""
 
@@ -32,23 +34,23 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
     finish = text(choice.get("finish_reason"))
     if choice.get("error") or finish in _BROKEN_OFF:
         raise failures.failed_midway(endpoint, text(inner(choice, "error").get("message")))
-    usage = body.get("usage")
+    usage, told = body.get("usage"), Told()
     refusal = message.get("refusal")
-    billed = usage.get("cost") if isinstance(usage, dict) else None
-    return Response(
+    response = Response(
         text=text(message.get("content")) or text(refusal),
         reasoning=_reasoning(message),
         finish_reason=finish,
-        input_tokens=told(usage, "prompt_tokens"),
-        output_tokens=told(usage, "completion_tokens"),
+        input_tokens=told.tokens(usage, "prompt_tokens"),
+        output_tokens=told.tokens(usage, "completion_tokens"),
         latency_ms=reply.latency_ms,
         served_model=text(body.get("model")),
         refused=finish == "content_filter" or bool(refusal),
         ttft_ms=reply.ttft_ms,
-        reasoning_tokens=count(inner(usage, "completion_tokens_details"), "reasoning_tokens"),
+        reasoning_tokens=told.tokens(inner(usage, "completion_tokens_details"), "reasoning_tokens") or 0,
         # OpenRouter's; others that have such a field put an object there.
-        cost_usd=float(billed) if isinstance(billed, int | float) else None,
+        cost_usd=told.usd(usage, "cost"),
     )
+    return replace(response, doubtful=told.doubtful)
 
 
 def has_text(event: Any) -> bool:
@@ -105,13 +107,14 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
     """A model of `/models`. `max_model_len` is vLLM's and SGLang's, `meta` llama.cpp's; `context_length`, `pricing` (US
     dollars a token) and `supported_parameters` are OpenRouter's.
     """
-    meta, name = inner(entry, "meta"), str(entry["id"])
-    lengths = (count(entry, "max_model_len"), count(entry, "context_length"), count(meta, "n_ctx"))
+    meta, name = inner(entry, "meta"), string(entry, "id")
+    lengths = [count(entry, key, _MOST_LENGTH) for key in ("max_model_len", "context_length")]
+    lengths += [count(meta, key, _MOST_LENGTH) for key in ("n_ctx", "n_ctx_train")]
     found = endpoint_pb2.Model(
         model=name,
-        parameters_b=round(count(meta, "n_params") / 1e9, 3) or model_size.parameters_b(name),
+        parameters_b=model_size.billions(count(meta, "n_params")) or model_size.parameters_b(name),
         disk_bytes=count(meta, "size"),
-        context_length=min(next(filter(None, lengths), 0) or count(meta, "n_ctx_train"), 2**31 - 1),
+        context_length=next(filter(None, lengths), 0),
     )
     takes = entry.get("supported_parameters")
     if isinstance(takes, list) and takes:
@@ -133,18 +136,6 @@ def text(value: object) -> str:
     return ""
 
 
-def count(values: object, key: str) -> int:
-    """A count from anything; 0 where there is none."""
-    value = values.get(key) if isinstance(values, dict) else None
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
-
-
-def inner(values: object, key: str) -> dict[str, Any]:
-    """An object within anything; empty where there is none."""
-    value = values.get(key) if isinstance(values, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
 def _choice(event: Any) -> dict[str, Any]:
     choices = event.get("choices") if isinstance(event, dict) else None
     return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
@@ -160,8 +151,9 @@ def _reasoning(message: dict[str, Any]) -> str:
 
 
 def _price(value: object) -> float | None:
+    """US dollars of a token, as a number or a text."""
     try:
-        price = float(value) if isinstance(value, str | int | float) else -1.0
+        price = float(value) if isinstance(value, str) else value
     except ValueError:
         return None
-    return price if price >= 0 else None
+    return numbers.real(price, 0.0, numbers.MOST_PRICE / 1e6)

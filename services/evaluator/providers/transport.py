@@ -16,9 +16,11 @@ from typing import Any
 
 import aiohttp
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.events import EventLines
+from services.evaluator.providers.usage import parsed
 
 CONNECT_S = 5.0
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -63,22 +65,22 @@ class Reply:
         error = self.body.get("error")
         # xAI puts the code beside an error that is a text.
         where = error if isinstance(error, dict) else self.body if isinstance(error, str) else {}
-        return str(where.get("code") or where.get("type") or "")
+        code = where.get("code") or where.get("type")
+        return str(code) if isinstance(code, str | int | float) else ""
 
     @property
     def retry_after_s(self) -> float | None:
-        """What `retry-after-ms` or `Retry-After` (seconds or a date) ask for."""
+        """What `retry-after-ms` or `Retry-After` (seconds or a date) ask for; None for more than a day."""
         try:
             if "retry-after-ms" in self.headers:
-                return max(0.0, float(self.headers["retry-after-ms"]) / 1000)
-            value = self.headers.get("retry-after")
-            if value is None:
+                seconds = float(self.headers["retry-after-ms"]) / 1000
+            elif "retry-after" in self.headers:
+                seconds = _seconds(self.headers["retry-after"])
+            else:
                 return None
-            if value.strip().replace(".", "", 1).isdigit():
-                return float(value)
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, OverflowError, IndexError):
             return None
+        return numbers.real(seconds, 0.0, numbers.MOST_WAIT_S)
 
 
 @dataclass(slots=True)
@@ -219,7 +221,7 @@ class Transport:
                 fatal=True,
             )
         text = raw.decode("utf-8", "replace")
-        body = _parsed(text)
+        body = parsed(text)
         if status >= 400 or (isinstance(body, dict) and bool(body.get("error"))):
             text, body = self._without_key(text, body)
         return Reply(status, sent, body, text, latency_ms)
@@ -229,7 +231,7 @@ class Transport:
         if not self._secret or self._secret not in text:
             return text, body
         text = text.replace(self._secret, "[key]")
-        return text, _parsed(text)
+        return text, parsed(text)
 
     async def _follow(self, response: aiohttp.ClientResponse, stream: _Stream, started: float) -> Reply:
         lines = EventLines(self._name, lines=response.content_type != "text/event-stream")
@@ -250,7 +252,7 @@ class Transport:
     def _take(self, text: str, stream: _Stream, started: float) -> None:
         if text == "[DONE]":
             return
-        event = _parsed(text)
+        event = parsed(text)
         if event is None:
             sentence = f"{self._name} cut an answer short: an event is not whole JSON. {AGAIN}"
             raise ProviderError(sentence, retryable=True)
@@ -309,16 +311,15 @@ class Transport:
         raise AssertionError(f"no sentence for {type(error).__name__}")
 
 
+def _seconds(retry_after: str) -> float:
+    """Raises ValueError, TypeError, OverflowError or IndexError."""
+    if retry_after.strip().replace(".", "", 1).isdecimal():
+        return float(retry_after)
+    return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+
+
 def _written(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-
-
-def _parsed(text: str) -> Any:
-    """None for what is not JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 # The first row that fits counts, so narrower kinds stand above wider ones. The flag: the endpoint as a whole is away.

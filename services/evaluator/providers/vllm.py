@@ -9,8 +9,8 @@ from dataclasses import replace
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import Listing, ProviderError
 from services.evaluator.providers.openai import OPTIONAL, OpenAIProvider
-from services.evaluator.providers.openai_wire import count
 from services.evaluator.providers.transport import Transport
+from services.evaluator.providers.usage import count
 
 _HINT = "Start it with `vllm serve MODEL` or correct base_url in the endpoints file."
 
@@ -49,4 +49,4 @@ class VLLMProvider(OpenAIProvider):
     async def _context_length(self, model: str) -> int:
         """What the tokenizer's path tells of adapters and aliases, whose listing has no length; 0 when nothing."""
         reply = await self._root.post("/tokenize", {"model": model, "prompt": "a"}, timeout_s=5)
-        return min(count(reply.body, "max_model_len"), 2**31 - 1) if reply.status == 200 else 0
+        return count(reply.body, "max_model_len", 2**31 - 1) if reply.status == 200 else 0

@@ -75,6 +75,7 @@ class Response:
     per choice, in their order, in log-likelihood mode. `parameters` is what the request carried beside the prompt, as
     JSON. `cost_usd` is None where no price is known. `ttft_ms` is 0 for an answer that was not streamed.
     `reasoning_tokens` are part of `output_tokens`. `note` is what the provider says beside it, as why it refused.
+    `doubtful` names numbers of it that cannot be, with their values; they count as not known.
     """
 
     text: str
@@ -92,6 +93,7 @@ class Response:
     reasoning_tokens: int = 0
     cost_usd: float | None = None
     note: str = ""
+    doubtful: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

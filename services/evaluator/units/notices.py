@@ -28,7 +28,7 @@ class Seldom:
 
 
 class Firsts:
-    """Tells what comes for the first time for a job: a task's first unit, of hundreds."""
+    """Tells what comes for the first time for a job: a task's first unit, of hundreds; a number that cannot be."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[str, int], set[str]] = OrderedDict()

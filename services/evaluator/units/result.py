@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 
+from services import numbers
 from services.evaluator.datasets.task import AnyTask
 from services.evaluator.tasks.base import Continuation, Item, Response
 from touchstone.v1 import item_result_pb2
@@ -18,8 +19,6 @@ REASONING_BYTES = PROMPT_BYTES = 128 * 1024
 _ERROR_BYTES = 8 * 1024
 _NAME_BYTES = 512
 _MOST_CHARACTER_BYTES = 4
-_MOST_TOKENS = 2**31 - 1
-"""What the field holds. A provider that counts more is wrong, which is no reason to lose its answer."""
 
 
 def prompt_text(item: Item) -> str:
@@ -43,11 +42,13 @@ def answered(
     result.prediction = _cut("prediction", scored.prediction, _ERROR_BYTES, notes)
     result.extraction = scored.extraction
     result.latency_ms = response.latency_ms
+    # Stored answers and imports come by here, too: numbers that cannot be cost no answer.
+    read = numbers.whole(response.input_tokens, numbers.MOST_TOKENS)
+    written = numbers.whole(response.output_tokens, numbers.MOST_TOKENS)
     # A prompt has tokens: a server that says 0 does not count them.
-    result.input_untold = not response.input_tokens
-    result.output_untold = response.output_tokens is None or not (response.output_tokens or response.input_tokens)
-    result.input_tokens = min(response.input_tokens or 0, _MOST_TOKENS)
-    result.output_tokens = min(response.output_tokens or 0, _MOST_TOKENS)
+    result.input_untold = not read
+    result.output_untold = written is None or not (written or read)
+    result.input_tokens, result.output_tokens = read or 0, written or 0
     result.finish_reason = _cut("finish reason", response.finish_reason, _NAME_BYTES, notes)
     result.served_model = _cut("model's name", response.served_model, _NAME_BYTES, notes)
     result.continuations.extend(
@@ -56,9 +57,10 @@ def answered(
     )
     result.ttft_ms = response.ttft_ms
     result.parameters = _cut("parameters", response.parameters, _ERROR_BYTES, notes)
-    result.reasoning_tokens = min(response.reasoning_tokens, _MOST_TOKENS)
-    if response.cost_usd is not None:
-        result.cost_usd = response.cost_usd
+    result.reasoning_tokens = numbers.whole(response.reasoning_tokens, numbers.MOST_TOKENS) or 0
+    cost = numbers.answer_usd(response.cost_usd)
+    if cost is not None:
+        result.cost_usd = cost
     result.identity = identity
     result.error = " ".join(notes)
     for name, value in scored.statistics.items():

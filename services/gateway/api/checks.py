@@ -184,7 +184,7 @@ def record(fields: Mapping[str, Field], name: str = "") -> Check:
 def parse(body: bytes, check: Check) -> dict[str, object]:
     """The checked object. Raises InvalidRequestError for what is no JSON, FieldErrors for what is wrong in it."""
     try:
-        value = json.loads(body, parse_constant=_refuse, parse_float=_finite)
+        value = json.loads(body, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
         json.dumps(value, ensure_ascii=False).encode()  # lone surrogates are legal in JSON text but are no Unicode
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError("The body is not valid JSON. Send an object.") from error
@@ -199,6 +199,11 @@ def _finite(number: str) -> float:
     if not math.isfinite(value):
         raise InvalidRequestError(f"{number[:40]} is more than a number can be. Send a smaller one.")
     return value
+
+
+def _whole(number: str) -> int:
+    _finite(number)
+    return int(number)
 
 
 def _refuse(constant: str) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal, Protocol
 
+from services import numbers
 from services.gateway.api.metrics import FIGURES, SOMETIMES, metric_body
 from services.gateway.api.schema import (
     BOOLEAN,
@@ -77,6 +78,27 @@ def parsed(written: str) -> Any:
         return written
 
 
+class Priced(Protocol):
+    """A message that may tell a cost."""
+
+    @property
+    def cost_usd(self) -> float: ...
+
+    def HasField(self, field_name: Literal["cost_usd"], /) -> bool: ...  # noqa: N802 - protobuf's name
+
+
+def members(written: str) -> dict[str, Any] | None:
+    """A stored JSON object; None for none, and for one that was cut."""
+    held = parsed(written)
+    return held if isinstance(held, dict) else None
+
+
+def cost(message: Priced) -> float | None:
+    """US dollars. None also for what cannot be, which earlier versions took
+    over from providers."""
+    return numbers.job_usd(message.cost_usd) if message.HasField("cost_usd") else None
+
+
 def tokens(counted: int, untold: int) -> int | None:
     """None where there are answers and none of them tells its tokens."""
     return None if untold and not counted else counted
@@ -96,7 +118,7 @@ def receipt(receipt: job_pb2.Receipt) -> dict[str, Any]:
         "software": receipt.software or None,
         "concurrency": receipt.concurrency or None,
         "configuration": receipt.configuration or None,
-        "parameters": json.loads(receipt.parameters) if receipt.parameters else None,
+        "parameters": members(receipt.parameters),
         "template": receipt.template or None,
         "setup": receipt.setup or None,
         "source_job": receipt.source_job or None,
@@ -226,7 +248,7 @@ def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
         "score_rule": result.score_rule or None,
         "reused": {"items": result.items_reused, "share": result.items_reused / stored if stored else 0.0},
         "served_models": list(result.served_models),
-        "cost_usd": result.cost_usd if result.HasField("cost_usd") else None,
+        "cost_usd": cost(result),
         "tokens": {
             "input": tokens(result.input_tokens, result.input_untold),
             "output": tokens(result.output_tokens, result.output_untold),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from typing import Any
 
 from services.errors import InvalidRequestError
@@ -134,9 +134,9 @@ def item_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
         "input_tokens": figures.tokens(result.input_tokens, result.input_untold),
         "output_tokens": figures.tokens(result.output_tokens, result.output_untold),
         "reasoning_tokens": figures.tokens(result.reasoning_tokens, result.output_untold),
-        "cost_usd": result.cost_usd if result.HasField("cost_usd") else None,
+        "cost_usd": figures.cost(result),
         "reused": result.reused,
-        "parameters": json.loads(result.parameters) if result.parameters else None,
+        "parameters": figures.members(result.parameters),
         "served_model": result.served_model or None,
         "scorer_version": result.scorer_version,
         "item_hash": result.item_hash,
@@ -154,7 +154,9 @@ def item_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
 
 
 def _continuation(one: item_result_pb2.Continuation) -> dict[str, Any]:
-    return {"text": one.text, "loglikelihood": one.loglikelihood, "tokens": one.tokens, "greedy": one.greedy}
+    # Some tools write -inf for a text of no probability, which JSON does not have.
+    value = one.loglikelihood if math.isfinite(one.loglikelihood) else None
+    return {"text": one.text, "loglikelihood": value, "tokens": one.tokens, "greedy": one.greedy}
 
 
 ITEM = shape(

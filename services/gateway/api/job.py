@@ -238,7 +238,7 @@ def progress_body(job: job_pb2.Job) -> dict[str, Any]:
         "eta_seconds": progress.eta_s if progress.HasField("eta_s") else None,
         "eta_low_seconds": progress.eta_low_s if progress.HasField("eta_low_s") else None,
         "eta_high_seconds": progress.eta_high_s if progress.HasField("eta_high_s") else None,
-        "cost_usd": progress.cost_usd if progress.HasField("cost_usd") else None,
+        "cost_usd": figures.cost(progress),
         "queue_position": progress.queue_position or None,
         "elapsed_seconds": progress.elapsed_s,
         "time_limit_seconds": progress.time_limit_s,

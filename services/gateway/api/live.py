@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -16,7 +15,7 @@ from services.gateway.api.job import JOB, STATE, job_body, state_body, version
 from services.gateway.api.query import Parameter
 from services.gateway.api.schema import STRING, about, enum, shape
 from services.gateway.feed import following
-from services.gateway.responses import JSONResponse
+from services.gateway.responses import JSONResponse, json_text
 from touchstone.v1 import job_pb2
 
 MOST_WAIT_S = 60
@@ -79,7 +78,7 @@ async def _events(call: Call, job: job_pb2.Job) -> AsyncIterator[bytes]:
 
 
 def _message(event: str, state: dict[str, Any]) -> bytes:
-    return f"event: {event}\nid: {state['version']}\ndata: {json.dumps(state, ensure_ascii=False)}\n\n".encode()
+    return f"event: {event}\nid: {state['version']}\ndata: {json_text(state)}\n\n".encode()
 
 
 _STATE = shape(STATE, name="JobState", optional=("error",))

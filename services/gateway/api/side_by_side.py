@@ -87,7 +87,7 @@ def _run(run: results_service_pb2.SideBySideRun) -> dict[str, Any]:
         "output_tokens": figures.tokens(run.output_tokens, run.output_untold),
         "input_untold": run.input_untold,
         "output_untold": run.output_untold,
-        "cost_usd": run.cost_usd if run.HasField("cost_usd") else None,
+        "cost_usd": figures.cost(run),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from services.gateway.api import figures
 from services.gateway.pages import formatting
 from touchstone.v1 import metric_pb2
 
@@ -40,7 +41,7 @@ def _apart(rows: Sequence[metric_pb2.LeaderboardEntry]) -> list[str]:
 def _settings(entry: metric_pb2.LeaderboardEntry) -> Mapping[str, str]:
     """A setting's words by its name, in the order they are read."""
     receipt = entry.receipt
-    sent = json.loads(receipt.parameters) if receipt.parameters else {}
+    sent = figures.members(receipt.parameters) or {}
     known = {
         "mode": formatting.mode(entry.mode),
         "shots": f"{entry.shots}-shot",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from services.gateway.api import figures
 from services.gateway.api.metrics import is_bounded
 from services.gateway.jobs import moment
 from touchstone.v1 import metric_pb2, suite_pb2
@@ -202,8 +203,16 @@ def ago(stamp_: Timestamp) -> str:
     return "yesterday" if seconds < 172800 else f"{round(seconds / 86400)} d ago"
 
 
+def cost(message: figures.Priced) -> str:
+    """$12.40; empty where it is not known."""
+    known = figures.cost(message)
+    return "" if known is None else f"${dollars(known)}"
+
+
 def dollars(value: float) -> str:
-    """12.40, 0.38, 0.0021: two decimals, for small sums two figures."""
+    """12.40, 0.38, 0.0021: two decimals, for small sums two figures; missing for what is no number."""
+    if not math.isfinite(value):
+        return MISSING
     if value >= 0.1 or value <= 0:
         return f"{value:,.2f}"
     return f"{value:.{min(12, 1 - math.floor(math.log10(value)))}f}"

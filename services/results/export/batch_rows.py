@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
+from services import numbers
 from services.errors import InvalidRequestError
 from services.results import answer_texts, item_choice, metadata
 from services.results.database import Connection, query
@@ -176,7 +177,7 @@ def _cells(run: _Run, found: Found, names: list[str]) -> Row:
         finite(answer.latency_ms),
         answer.input_tokens,
         answer.output_tokens,
-        finite(answer.cost_usd),
+        numbers.answer_usd(answer.cost_usd),
         failed[1] if failed is not None else answer.error,
         *((VERDICTS[held.verdict], held.corrected_answer, held.note) if held is not None else ("", "", "")),
         *(values.get(name) for name in names),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.results import item_choice, metadata
-from services.results.database import Connection
+from services.results.database import Connection, known_usd
 from services.results.export import item_chunks
 from services.results.export.columns import Kind, Row, Table, Value
 from services.results.export.item_chunks import Found
@@ -52,7 +52,7 @@ _STORED: tuple[Field, ...] = (
     *_plain(Kind.TEXT, "extraction", "error", "scorer_version", "finish_reason"),
     *_finite("latency_ms", "ttft_ms"),
     *_plain(Kind.WHOLE, "input_tokens", "output_tokens", "reasoning_tokens", "calls"),
-    *_finite("cost_usd"),
+    Field("cost_usd", Kind.NUMBER, known_usd("cost_usd")),
     *_plain(Kind.FLAG, "reused"),
     *_plain(Kind.TEXT, "parameters", "served_model"),
     Field("identity", Kind.TEXT, "coalesce(replace(identity::VARCHAR, '-', ''), '')"),

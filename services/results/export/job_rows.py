@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
+from services import numbers
 from services.results.export.columns import Column, Kind, Table, Value, number, table, time
 from services.results.export.runs import Run
 from services.results.job_columns import suite_of
@@ -125,7 +126,7 @@ COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     _measured("items_reused", Kind.WHOLE, attrgetter("items_reused")),
     *map(_tokens, ("input", "output")),
     *(_measured(name, Kind.WHOLE, attrgetter(name)) for name in ("reasoning_tokens", "input_untold", "output_untold")),
-    _measured("cost_usd", Kind.NUMBER, lambda result: number(result, "cost_usd")),
+    _measured("cost_usd", Kind.NUMBER, lambda result: numbers.job_usd(number(result, "cost_usd"))),
     *(
         _measured(name, Kind.NUMBER, attrgetter(name))
         for name in ("latency_p50_ms", "latency_p95_ms", "ttft_p50_ms", "ttft_p95_ms")

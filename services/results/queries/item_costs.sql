@@ -1,5 +1,5 @@
 -- What each item of runs that know their prices cost, all its answers together. Of runs that called for every one.
-SELECT task, item, job_id, fsum(cost_usd) AS cost_usd
+SELECT task, item, job_id, fsum(known_usd(cost_usd)) AS cost_usd
 FROM items
 WHERE list_contains($jobs::VARCHAR[], job_id)
   AND job_id NOT IN (
@@ -7,7 +7,7 @@ WHERE list_contains($jobs::VARCHAR[], job_id)
       FROM items
       WHERE list_contains($jobs::VARCHAR[], job_id)
         AND list_contains($tasks::VARCHAR[], task)
-        AND (reused OR coalesce(cost_usd, 0) <= 0)
+        AND (reused OR coalesce(known_usd(cost_usd), 0) <= 0)
   )
   AND list_contains($tasks::VARCHAR[], task)
 GROUP BY task, item, job_id

@@ -5,7 +5,7 @@ SELECT
     item,
     CASE WHEN count(input_tokens) = count(*) THEN avg(input_tokens) END AS input_tokens,
     CASE WHEN count(output_tokens) = count(*) THEN avg(output_tokens) END AS output_tokens,
-    CASE WHEN count(cost_usd) = count(*) THEN avg(cost_usd) END AS cost_usd,
+    CASE WHEN count(known_usd(cost_usd)) = count(*) THEN avg(known_usd(cost_usd)) END AS cost_usd,
     avg(latency_ms) / 1000 AS seconds,
     avg(calls) AS calls,
     CASE

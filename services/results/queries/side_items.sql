@@ -13,7 +13,7 @@ SELECT
     latency_ms,
     input_tokens,
     output_tokens,
-    cost_usd,
+    known_usd(cost_usd) AS cost_usd,
     prediction,
     {response} AS response,
     {condition} AS fits

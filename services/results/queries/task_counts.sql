@@ -16,8 +16,8 @@ SELECT
     count(*) FILTER (outcome <> 6 AND output_tokens IS NULL) AS output_untold,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
     count(*) FILTER (reused) AS reused,
-    fsum(cost_usd) FILTER (NOT reused) AS cost_usd,
-    count(*) FILTER (NOT reused AND cost_usd IS NULL AND outcome <> 6) AS unpriced,
+    fsum(known_usd(cost_usd)) FILTER (NOT reused) AS cost_usd,
+    count(*) FILTER (NOT reused AND known_usd(cost_usd) IS NULL AND outcome <> 6) AS unpriced,
     bool_or("group" <> '') AS grouped,
     sum(json_extract(other_statistics, '$.correct_first')::DOUBLE - correct)
         FILTER (contains(other_statistics, 'correct_first')) AS first_gain

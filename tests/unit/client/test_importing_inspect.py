@@ -57,6 +57,20 @@ def test_both_forms_give_the_same_answers(write: Callable[..., Path]) -> None:
     assert (found[0].input_tokens, found[0].output_tokens, found[0].latency_ms) == (9, 3, 250.0)
 
 
+@pytest.mark.parametrize("count", [float("nan"), float("inf"), -1, 2**31, 10**400])
+@pytest.mark.parametrize("place", ["input_tokens", "output_tokens", "input_tokens_cache_read"])
+def test_a_count_that_cannot_be_costs_no_answer_and_makes_tokens_unknown(
+    write: Callable[..., Path], place: str, count: float
+) -> None:
+    sample = inspected(1, "Say yes.", "Answer: yes")
+    sample["output"]["usage"][place] = count
+    sample["output"]["time"] = count
+    (found,) = read(write([sample]))
+    assert found.answer.response == "Answer: yes"
+    assert (found.answer.input_tokens, found.answer.output_tokens) == (0, 0)
+    assert 0 <= found.answer.latency_ms < 1e12
+
+
 def test_epochs_are_repeats_and_system_messages_part_of_the_prompt(write: Callable[..., Path]) -> None:
     second = inspected(1, "Say yes.", "no", epoch=2)
     second["messages"].insert(0, {"role": "system", "content": "Be brief."})

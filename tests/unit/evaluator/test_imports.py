@@ -214,6 +214,17 @@ async def test_an_answer_without_all_choices_is_an_error_and_never_scored(catalo
     assert not result.statistics
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e308])
+async def test_a_log_likelihood_that_cannot_be_is_an_error_of_its_item(catalogue: Catalogue, value: float) -> None:
+    task = catalogue.task("glue", "rte", LOGLIKELIHOOD)
+    lied, honest = logged(task, [0, 1])
+    lied.continuations[0].loglikelihood = value
+    honest.continuations[1].loglikelihood = float("-inf")
+    first, second = await results(task, [lied, honest], [0, 1])
+    assert (first.outcome, first.error) == (ERROR, "The log has a log-likelihood that cannot be.")
+    assert second.outcome == ANSWERED
+
+
 async def test_what_the_log_lacks_or_failed_is_an_error_with_the_reason(catalogue: Catalogue) -> None:
     task = catalogue.task("glue", "rte", LOGLIKELIHOOD)
     (failed,) = logged(task, [1])

@@ -220,10 +220,15 @@ def test_other_weights_than_were_planned_end_the_job_before_they_are_asked() -> 
         assert identity(listed, planned)(ITEMS[0], 0)
 
 
-def test_a_count_beyond_what_is_stored_costs_no_answer() -> None:
-    response = Response("yes", input_tokens=2**40, output_tokens=2**31, reasoning_tokens=2**31)
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -100.0, 1e308, 1e5])
+def test_numbers_that_cannot_be_are_not_known_and_cost_no_answer(cost: float) -> None:
+    response = Response("yes", input_tokens=2**40, output_tokens=2**31, reasoning_tokens=2**31, cost_usd=cost)
     found = result.answered(TASK, ITEMS[0], 0, 0, response, 1)
-    assert {found.input_tokens, found.output_tokens, found.reasoning_tokens} == {2**31 - 1}
+    assert found.response == "yes"
+    assert (found.input_tokens, found.output_tokens, found.reasoning_tokens) == (0, 0, 0)
+    assert found.input_untold
+    assert found.output_untold
+    assert not found.HasField("cost_usd")
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,19 @@ import json
 
 import grpc
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.exceptions import HTTPException
 
 from services import errors
+from services.gateway import jobs
+from services.gateway.api.checks import parse, record
+from services.gateway.api.items import item_body
+from services.gateway.api.job import progress_body
 from services.gateway.backend import RpcFailureError
-from services.gateway.responses import HTTP_STATUS, FieldErrors, json_error, status_of
+from services.gateway.pages import formatting
+from services.gateway.parameters import custom_problems, parameter_problems
+from services.gateway.responses import HTTP_STATUS, FieldErrors, JSONResponse, json_error, status_of
+from touchstone.v1 import job_pb2, results_service_pb2
 
 EXPECTED = {
     "OK": 200,
@@ -85,3 +93,40 @@ def test_a_limit_says_when_to_come_back() -> None:
     answer = json_error(errors.LimitReachedError("full", 300))
     assert answer.headers["retry-after"] == "300"
     assert json.loads(bytes(answer.body)) == {"detail": "full", "retry_after": 300}
+
+
+def test_a_number_that_json_does_not_have_is_null_and_costs_nothing_else() -> None:
+    rows = [{"cost": float("nan"), "name": "a"}, {"cost": [1.5, float("-inf")], "name": "b"}]
+    assert json.loads(bytes(JSONResponse({"rows": rows}).body)) == {
+        "rows": [{"cost": None, "name": "a"}, {"cost": [1.5, None], "name": "b"}]
+    }
+
+
+@pytest.mark.parametrize("stored", [float("nan"), float("inf"), float("-inf"), -100.0, 1e308])
+def test_a_job_with_a_cost_that_cannot_be_is_shown_without_it(stored: float) -> None:
+    job = job_pb2.Job(job_id="j", progress=job_pb2.Progress(cost_usd=stored, items_done=3))
+    assert progress_body(job)["cost_usd"] is None
+    assert progress_body(job)["items_done"] == 3
+    assert formatting.cost(job.progress) == ""
+    assert formatting.dollars(stored)
+
+
+def test_an_item_whose_parameters_were_cut_and_whose_choice_is_impossible_is_shown() -> None:
+    stored = results_service_pb2.StoredItem(task="t")
+    stored.result.parameters = '{"extra":"xxx'
+    stored.result.continuations.add(text=" no", loglikelihood=float("-inf"))
+    shown = item_body(stored)
+    assert shown["parameters"] is None
+    assert shown["continuations"][0]["loglikelihood"] is None
+
+
+def test_a_time_that_no_calendar_has_is_none() -> None:
+    assert jobs.iso(Timestamp(seconds=10**15)) is None
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400)])
+def test_numbers_beyond_a_float_are_refused_with_their_place(number: int) -> None:
+    assert parameter_problems({"temperature": number, "seed": number}, "params")
+    assert custom_problems({"a": [number]}, "custom") == [("custom", "custom holds a number that is too large.")]
+    with pytest.raises(errors.InvalidRequestError, match="more than a number can be"):
+        parse(f'{{"seed": {number}}}'.encode(), record({}))

@@ -9,6 +9,7 @@ import pytest
 
 from services.results import duckdb_store, item_reads, job_result
 from services.results.database import Connection
+from services.results.estimate import estimate_run
 from services.results.export.exports import export
 from services.results.leaderboard import leaderboard
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, job, known, plan, run
@@ -130,3 +131,33 @@ def test_a_run_with_reused_answers_has_no_speed_on_the_leaderboard(connection: C
     run(connection, planned, right=0)
     (entry,) = leaderboard(connection, results_service_pb2.GetLeaderboardRequest(suite="glue")).entries
     assert entry.tokens_per_second == 0
+
+
+ABSURD = (float("nan"), float("inf"), float("-inf"), -100.0, 1e308, 1e5)
+
+
+@pytest.mark.parametrize("cost", ABSURD)
+def test_a_cost_that_cannot_be_is_stored_as_not_known(connection: Connection, cost: float) -> None:
+    result = measured(connection, answer(0, cost_usd=0.25), answer(1, cost_usd=cost))
+    assert not result.HasField("cost_usd")
+    assert connection.execute("SELECT cost_usd FROM items ORDER BY item").fetchall() == [(0.25,), (None,)]
+
+
+@pytest.mark.parametrize("cost", ABSURD)
+def test_rows_that_an_earlier_version_stored_are_read_as_not_known(connection: Connection, cost: float) -> None:
+    measured(connection, *(answer(place, cost_usd=0.25) for place in range(40)))
+    connection.execute("UPDATE items SET cost_usd = $cost WHERE item = 1", {"cost": cost})
+    planned = plan("t", 40)
+    result = job_result.compute(connection, job("j", planned), seal=True).result
+    assert not result.HasField("cost_usd")
+    listed = item_reads.list_items(connection, results_service_pb2.ListItemsRequest(job_id="j"))
+    costs = [item.result.cost_usd if item.result.HasField("cost_usd") else None for item in listed.items]
+    assert costs[:3] == [0.25, None, 0.25]
+    assert len(costs) == 40
+    for kind in (ExportRequest.KIND_ITEMS, ExportRequest.KIND_BATCH_OUTPUT):
+        request = ExportRequest(kind=kind, format=ExportRequest.FORMAT_JSONL)
+        request.items.job_id = "j"
+        lines = b"".join(piece.data for piece in export(connection, request)).splitlines()
+        assert len([json.loads(line, parse_constant=pytest.fail) for line in lines]) == 40
+    asked = results_service_pb2.EstimateRunRequest(job_id="j", items=1000)
+    assert not estimate_run(connection, asked).HasField("cost_usd")

@@ -238,3 +238,25 @@ def test_costs_are_added_up_without_losing_digits() -> None:
     progress = job_pb2.Progress()
     ledger.progress(0.0, progress)
     assert (ledger.cost_usd, progress.cost_usd) == (100.0, 100.0)
+
+
+@pytest.mark.parametrize("told", ["nan", "inf", "-inf", "-100.0", "1e308", "much"])
+def test_a_sum_of_costs_that_cannot_be_counts_as_not_known(told: str) -> None:
+    """Earlier versions sent what providers said."""
+    sent = ResultHeaders(KIND_ITEMS, 1, items=10, done=True, cost=1.0).encode() | {"Touchstone-Cost": told}
+    headers = ResultHeaders.decode(sent)
+    assert (headers.cost, headers.unpriced) == (None, 10)
+    ledger = Ledger(tasks())
+    ledger.record(0, headers, 1)
+    ledger.record(1, replace(headers, cost=2e6, unpriced=0), 2)
+    assert ledger.cost_usd == 2.0
+
+
+@pytest.mark.parametrize("stored", [float("nan"), float("inf"), -1.0, 1e308])
+def test_a_record_of_costs_that_cannot_be_is_read(stored: float) -> None:
+    record = job_record_pb2.JobRecord(job=job_pb2.Job(plan=tasks()), cost_usd=stored, lost_usd=stored)
+    ledger = Ledger.load(record)
+    progress = job_pb2.Progress()
+    ledger.progress(0.0, progress)
+    assert not progress.HasField("cost_usd")
+    assert progress.reserved_usd == 0

@@ -6,6 +6,7 @@ from typing import Any
 
 from services.errors import NotFoundError
 from services.gateway import jobs
+from services.gateway.api import figures
 from services.gateway.api.datasets import body as datasets
 from services.gateway.api.datasets import scoring
 from services.gateway.api.endpoint import Call
@@ -101,7 +102,7 @@ def benchmark_body(job: job_pb2.Job) -> dict[str, Any]:
         "eta_low_seconds": 0 if finished else _seconds(progress, "eta_low_s"),
         "eta_high_seconds": 0 if finished else _seconds(progress, "eta_high_s"),
         "items_per_second": round(progress.items_per_second, 3),
-        "cost_usd": progress.cost_usd if progress.HasField("cost_usd") else None,
+        "cost_usd": figures.cost(progress),
         "budget_usd": job.spec.budget_usd or None,
         "current_step": progress.current_step,
         "queue_position": progress.queue_position or None,

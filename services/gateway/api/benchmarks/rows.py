@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -19,7 +18,7 @@ from services.gateway.api.items import FILTERS, PAGE
 from services.gateway.api.query import PAGE_TOKEN, Parameter
 from services.gateway.api.results import TOKEN
 from services.gateway.api.schema import COUNT, NUMBER, OBJECT, STRING, about, array, enum, null, shape
-from services.gateway.responses import JSONResponse
+from services.gateway.responses import JSONResponse, json_text
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
 
 _STATUSES = {name: one for name, one in FILTERS.items() if name not in ("different", "regressed", "improved")}
@@ -61,7 +60,7 @@ async def _whole(
     rest: AsyncGenerator[results_service_pb2.ExportResponse],
 ) -> AsyncIterator[bytes]:
     """The lines of the export as the members of a list."""
-    yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "results": [\n'.encode()
+    yield f'{json_text(head)[:-1]}, "results": [\n'.encode()
     held = b""
     async with aclosing(rest):
         async for data in _data(first, rest):
@@ -139,7 +138,7 @@ def row_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
         "latency_ms": result.latency_ms,
         "input_tokens": figures.tokens(result.input_tokens, result.input_untold),
         "output_tokens": figures.tokens(result.output_tokens, result.output_untold),
-        "cost_usd": result.cost_usd if result.HasField("cost_usd") else None,
+        "cost_usd": figures.cost(result),
         "annotation": annotation_body(stored),
     }
 

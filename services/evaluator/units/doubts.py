@@ -1,0 +1,24 @@
+"""Numbers of a provider that were not believed, in the log of the job whose answer told them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from services.evaluator.units.hand import Held
+from services.evaluator.units.notices import Firsts
+
+log = logging.getLogger(__name__)
+
+
+class Doubts:
+    """A line for each field and job: a provider that is wrong once is wrong in every answer."""
+
+    def __init__(self) -> None:
+        self._firsts = Firsts()
+
+    def tell(self, held: Held, doubtful: Iterable[str]) -> None:
+        """`doubtful` as of a Response."""
+        for told in doubtful:
+            if self._firsts.is_first(held.job, told.partition(" ")[0]):
+                log.warning("%s says that %s: it counts as not known", held.endpoint, told, extra=held.logged)
