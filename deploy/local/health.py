@@ -1,4 +1,4 @@
-"""Whether a process does its work, asked the way each of them answers."""
+"""How a process is, asked the way each of them answers."""
 
 from __future__ import annotations
 
@@ -6,28 +6,65 @@ import grpc
 import httpx
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from deploy.local.pulse import State
 from deploy.local.supervisor import Probe
+from deploy.local.watching import Look
+from services.bus.room import is_no_space
 
 TIMEOUT_S = 2.0
+_SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 def http(url: str) -> Probe:
     """Ready when a GET answers 200."""
 
     async def ready() -> bool:
-        try:
-            async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S) as client:
-                return (await client.get(url)).status_code == 200
-        except httpx.HTTPError:
-            return False
+        answer = await _get(url)
+        return answer is not None and answer.status_code == 200
 
     return ready
 
 
+def http_life(url: str) -> Look:
+    """Of a server that needs others: any answer to a GET shows that it is alive."""
+
+    async def look() -> State:
+        answer = await _get(url)
+        if answer is None:
+            return State.SILENT
+        return State.WELL if answer.status_code == 200 else State.WAITING
+
+    return look
+
+
+def nats_life(url: str) -> Look:
+    """Of NATS, which needs nobody: an answer other than 200 says what is wrong with it."""
+
+    async def look() -> State:
+        answer = await _get(url)
+        if answer is None:
+            return State.SILENT
+        if answer.status_code == 200:
+            return State.WELL
+        return State.NO_ROOM if is_no_space(answer.text) else State.ILL
+
+    return look
+
+
 def grpc_health(address: str, credentials: grpc.ChannelCredentials | None = None) -> Probe:
     """Ready when the standard health service says SERVING. With `credentials` over TLS."""
+    look = grpc_life(address, credentials)
 
     async def ready() -> bool:
+        return await look() is State.WELL
+
+    return ready
+
+
+def grpc_life(address: str, credentials: grpc.ChannelCredentials | None = None) -> Look:
+    """By the standard health service: any answer shows that the server is alive. With `credentials` over TLS."""
+
+    async def look() -> State:
         # A channel of its own each time: a kept one would wait out its own reconnect backoff.
         if credentials is None:
             made = grpc.aio.insecure_channel(address)
@@ -37,8 +74,16 @@ def grpc_health(address: str, credentials: grpc.ChannelCredentials | None = None
             request = health_pb2.HealthCheckRequest()
             try:
                 answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=TIMEOUT_S)
-            except grpc.aio.AioRpcError:
-                return False
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+            except grpc.aio.AioRpcError as error:
+                return State.SILENT if error.code() in _SILENT else State.WAITING
+        return State.WELL if answer.status == health_pb2.HealthCheckResponse.SERVING else State.WAITING
 
-    return ready
+    return look
+
+
+async def _get(url: str) -> httpx.Response | None:
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S) as client:
+            return await client.get(url)
+    except httpx.HTTPError:
+        return None

@@ -11,6 +11,7 @@ from typing import Any
 
 from deploy.local import stack
 from deploy.local.demo import Demo
+from deploy.local.disk import StateDisk
 from deploy.local.ports import is_free
 from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchError, Settings
 from deploy.local.state import StateDir
@@ -33,14 +34,18 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     demo_only = mode == "demo"
     if demo_only and _tokens_needed(environ):
         raise LaunchError("The demo runs in local mode. Unset TOUCHSTONE_AUTH, then start it again.")
+    disk = StateDisk(settings.state_dir, environ)
     state = StateDir(settings.state_dir)
     left = state.reap()
     if left:
         terminal.say(f"Ended {left} processes that an earlier run left behind.")
     _require_free_ports(settings)
-    supervisor = Supervisor(state, terminal.say, ROOT)
+    supervisor = Supervisor(state, terminal.say, ROOT, silent_s=settings.silent_s, has_room=disk.has_room)
     stop = _stop_on_signals(supervisor, terminal)
+    upkeep: asyncio.Task[None] | None = None
     try:
+        await _unless_stopped(stop, disk.until_room(terminal.say))
+        upkeep = asyncio.create_task(disk.watch(terminal.say))
         await _unless_stopped(stop, _start(supervisor, settings, state, environ))
         logs = _short(settings.state_dir / "logs")
         terminal.say(f"Touchstone runs: started in {duration(time.monotonic() - began)}, logs in {logs}")
@@ -56,6 +61,8 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     except _Stopped:
         return INTERRUPTED if demo_only else 0
     finally:
+        if upkeep is not None:
+            upkeep.cancel()
         await supervisor.stop()
         terminal.say("Stopped.")
         state.close()

@@ -15,6 +15,10 @@ SCHEDULER_PORT, RESULTS_PORT = 8051, 8052
 """Where clients look for the services when nobody tells otherwise."""
 
 
+SILENT_S = 20
+"""Seconds without an answer after which an idle process counts as frozen. A loaded machine may take several."""
+
+
 class LaunchError(Exception):
     """Touchstone cannot start or go on; the message says why and what to do."""
 
@@ -37,6 +41,8 @@ class Settings:
     scheduler_port: int
     results_port: int
     evaluator_ports: tuple[int, ...]
+    silent_s: int
+    """How long an idle process may leave health checks unanswered before it is restarted."""
     fixed_ports: Mapping[str, int]
     """Ports that the environment sets, by variable: what must be free before anything starts."""
 
@@ -89,6 +95,7 @@ class Settings:
             scheduler_port=scheduler_port,
             results_port=results_port,
             evaluator_ports=evaluator_ports,
+            silent_s=_number(environ, "TOUCHSTONE_SILENT_S", SILENT_S, 5, 86_400),
             fixed_ports=fixed,
         )
 

@@ -12,11 +12,14 @@ from pathlib import Path
 from deploy.local import health
 from deploy.local.settings import LaunchError, Settings
 from deploy.local.state import StateDir
-from deploy.local.supervisor import Probe, Process
+from deploy.local.supervisor import Process
 from services import rpc
 from services.errors import InvalidRequestError
 
 LEAST_NATS = (2, 12)
+NATS_STORE = "1PB"
+"""By default NATS takes three quarters of what is free when it starts, and then makes no stream with a larger bound: on
+a small disk Touchstone could not start. The low-water mark of the disk bounds it instead."""
 _INHERITED = {
     "PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
     "SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -32,7 +35,8 @@ def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]
         f'http: "127.0.0.1:{settings.nats_monitor_port}"\n'
         f'authorization {{ token: "{state.nats_token()}" }}\n'
         "max_payload: 1MB\n"
-        f'jetstream {{ store_dir: "{settings.state_dir / "nats"}", sync_interval: always }}\n',
+        f'jetstream {{ store_dir: "{settings.state_dir / "nats"}", sync_interval: always, '
+        f"max_file_store: {NATS_STORE} }}\n",
     )
     # How commands beside this launcher, such as the one that makes tokens, find NATS.
     state.write_private("nats-url", f"{nats_url(settings, state)}\n")
@@ -42,6 +46,7 @@ def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]
         environment(settings, environ),
         health.http(f"{settings.nats_monitor_url}/healthz"),
         grace_s=4,
+        look=health.nats_life(f"{settings.nats_monitor_url}/healthz"),
     )
 
 
@@ -56,8 +61,11 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
     except InvalidRequestError as error:
         raise LaunchError(error.message) from error
 
-    def healthy(address: str) -> Probe:
-        return health.grpc_health(address, trusted)
+    def served(
+        name: str, module: str, variables: Mapping[str, str], address: str, *, stage: int, grace_s: float
+    ) -> Process:
+        ready, alive = health.grpc_health(address, trusted), health.grpc_life(address, trusted)
+        return Process(name, _module(module), variables, ready, stage, grace_s, alive)
 
     def evaluator(number: int, port: int) -> Process:
         name, address = f"evaluator-{number}", f"127.0.0.1:{port}"
@@ -67,15 +75,17 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
             "TOUCHSTONE_GRACE_S": str(settings.evaluator_grace_s),
         }
         grace_s = settings.evaluator_grace_s + 2
-        return Process(name, _module("evaluator"), keys | common | own, healthy(address), stage=3, grace_s=grace_s)
+        return served(name, "evaluator", keys | common | own, address, stage=3, grace_s=grace_s)
 
-    results, scheduler = (healthy(common[f"TOUCHSTONE_{name}"]) for name in ("RESULTS", "SCHEDULER"))
-    gateway = health.http(f"{settings.page_url}/readyz")
+    results, scheduler = common["TOUCHSTONE_RESULTS"], common["TOUCHSTONE_SCHEDULER"]
+    ready = health.http(f"{settings.page_url}/readyz")
+    # Not /readyz: that waits for services which may be the ones that do not answer.
+    alive = health.http_life(f"{settings.page_url}/healthz")
     return [
-        Process("results", _module("results"), common, results, stage=1, grace_s=5),
-        Process("scheduler", _module("scheduler"), common, scheduler, stage=2, grace_s=4),
+        served("results", "results", common, results, stage=1, grace_s=5),
+        served("scheduler", "scheduler", common, scheduler, stage=2, grace_s=4),
         *(evaluator(number, port) for number, port in enumerate(settings.evaluator_ports, 1)),
-        Process("gateway", _module("gateway"), common, gateway, stage=4, grace_s=6),
+        Process("gateway", _module("gateway"), common, ready, stage=4, grace_s=6, look=alive),
     ]
 
 

@@ -38,6 +38,15 @@ def process_info(pid: int) -> ProcessInfo | None:
     return ProcessInfo(pid, group=int(fields[2]), started=int(fields[19]), zombie=fields[0] in "ZX")
 
 
+def processor_seconds(pid: int) -> float:
+    """Processor time that a process has used; 0 for one that is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class StateDir:
     """Exclusive use of a state directory, from creation until the process ends."""
 

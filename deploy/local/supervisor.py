@@ -1,4 +1,5 @@
-"""Keeps processes running: starts them, waits until they are ready, restarts what dies, stops all in order."""
+"""Keeps processes running: starts them, waits until they are ready, restarts what dies or
+no longer answers, stops all in order."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local.settings import LaunchError
+from deploy.local.pulse import Verdict
+from deploy.local.settings import SILENT_S, LaunchError
 from deploy.local.state import StateDir
+from deploy.local.watching import Look, watch
 from services.rpc import DAMAGED_FILES, WRONG_SETTINGS
 
 CHILD = Path(__file__).with_name("child.py")
@@ -36,7 +39,7 @@ class Process:
     """A process to keep running.
 
     `ready` answers whether it does its work. When all stop, the highest `stage` goes first, and each process has
-    `grace_s` seconds to end.
+    `grace_s` seconds to end. `look` says how it is while it runs; without it only its end is noticed.
     """
 
     name: str
@@ -45,15 +48,28 @@ class Process:
     ready: Probe
     stage: int = 0
     grace_s: float = 5.0
+    look: Look | None = None
 
 
 class Supervisor:
     """Runs processes, each in its own session with its own log; all die with this process, even when it is killed."""
 
-    def __init__(self, state: StateDir, say: Say, working_dir: Path) -> None:
+    def __init__(
+        self,
+        state: StateDir,
+        say: Say,
+        working_dir: Path,
+        *,
+        silent_s: float = SILENT_S,
+        has_room: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`silent_s` is how long an idle process may leave checks unanswered. While the disk has no room (`has_room`),
+        processes that cannot start do not end the launch."""
         self._state = state
         self._say = say
         self._working_dir = working_dir
+        self._silent_s, self._has_room = silent_s, has_room
+        self._watchers: dict[str, asyncio.Task[None]] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._processes: dict[str, Process] = {}
         self._running: dict[str, asyncio.subprocess.Process] = {}
@@ -74,6 +90,8 @@ class Supervisor:
         for process in processes:
             self._processes[process.name] = process
             self._keepers[process.name] = asyncio.create_task(self._keep(process))
+            if process.look is not None:
+                self._watchers[process.name] = asyncio.create_task(self._watch(process, process.look))
             waits.append(asyncio.create_task(self._wait_ready(process)))
         try:
             await asyncio.gather(*waits)
@@ -98,6 +116,7 @@ class Supervisor:
         if keeper is None:
             return
         self._stopping.add(name)
+        self._unwatch(name)
         running = self._running.get(name)
         if running is None:
             keeper.cancel()
@@ -113,6 +132,8 @@ class Supervisor:
     async def kill(self) -> None:
         """Ends all at once, without grace."""
         self._stopping.update(self._processes)
+        for name in self._processes:
+            self._unwatch(name)
         for running in self._running.values():
             _kill_group(running.pid)
         for name, keeper in self._keepers.items():
@@ -127,6 +148,8 @@ class Supervisor:
         while process.name not in self._running or not await process.ready():
             if keeper.done():
                 keeper.result()
+            if not self._has_room():
+                deadline = time.monotonic() + READY_TIMEOUT_S
             if time.monotonic() > deadline:
                 raise LaunchError(
                     f"{process.name} is not ready after {READY_TIMEOUT_S:g} s.{self._last_lines(process)}"
@@ -148,7 +171,7 @@ class Supervisor:
                 # Wrong settings may be corrected while the others go on; damaged files need everything stopped.
                 if process.name not in self._started or code == DAMAGED_FILES:
                     raise LaunchError(f"{process.name} {ending}")
-            if process.name not in self._started:
+            if process.name not in self._started and self._has_room():
                 exits = [*(at for at in exits if now - at < EARLY_S), now]
                 if len(exits) >= MOST_EARLY_EXITS:
                     what, lines = f"{ending} {len(exits)} times", self._last_lines(process)
@@ -158,6 +181,24 @@ class Supervisor:
             self._say(f"{process.name} {ending}; starting it again in {backoff:g} s")
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, LONGEST_BACKOFF_S)
+
+    async def _watch(self, process: Process, look: Look) -> None:
+        async def end(pid: int, verdict: Verdict) -> None:
+            self._say(f"{process.name} {verdict.reason}; ending it")
+            running = self._running[process.name]
+            if not verdict.frozen:
+                with suppress(ProcessLookupError):
+                    running.send_signal(signal.SIGTERM)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(running.wait(), process.grace_s)
+            if self.pid(process.name) == pid:
+                _kill_group(pid)
+
+        await watch(look, self._silent_s, lambda: self.pid(process.name), end, self._has_room)
+
+    def _unwatch(self, name: str) -> None:
+        if watcher := self._watchers.pop(name, None):
+            watcher.cancel()
 
     async def _run(self, process: Process) -> tuple[str, int | None]:
         """Runs it once; returns in words how it ended, and its exit code where it began."""

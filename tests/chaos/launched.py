@@ -41,7 +41,7 @@ class Launched:
 
     def __init__(self, folder: Path, data_dir: Path, endpoints: Path, extra: Mapping[str, str]) -> None:
         self.state_dir = folder / "state"
-        self.state_dir.mkdir()
+        self.state_dir.mkdir(exist_ok=True)
         self._log = folder / "launcher.log"
         ports: set[int] = set()
         while len(ports) < len(_PORTS):

@@ -53,7 +53,8 @@ async def standby_scheduler(world: World) -> AsyncIterator[scheduler_service_pb2
 
 
 async def test_a_leader_that_wakes_after_its_lease_can_change_nothing(tmp_path: Path) -> None:
-    async with open_world(tmp_path) as world:
+    # The launcher would replace the paused leader.
+    async with open_world(tmp_path, TOUCHSTONE_SILENT_S="3600") as world:
         launched, leader = world.launched, world.scheduler
         pid = launched.pid("scheduler")
         assert pid is not None
@@ -114,7 +115,7 @@ async def test_a_unit_that_kills_its_evaluators_fails_its_job_and_no_other(tmp_p
 
 
 async def test_a_job_waits_for_a_results_service_that_is_away_for_long(tmp_path: Path) -> None:
-    async with open_world(tmp_path) as world:
+    async with open_world(tmp_path, TOUCHSTONE_SILENT_S="3600") as world:
         launched = world.launched
         async with job_under_watch(world, 0, MODELS[0]) as run:
             await run.reaches(0.3)

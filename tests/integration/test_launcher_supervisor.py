@@ -14,9 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local import health
+from deploy.local.ports import free_port
+from deploy.local.pulse import State
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir, process_info
 from deploy.local.supervisor import Probe, Process, Supervisor
+from deploy.local.watching import Look
 from services.rpc import DAMAGED_FILES, WRONG_SETTINGS
 
 HOLDER = Path(__file__).with_name("launcher_child_holder.py")
@@ -290,3 +294,85 @@ def test_a_long_log_is_set_aside(tmp_path: Path) -> None:
     assert not state.log("nats").exists()
     assert path.with_suffix(".log.1").stat().st_size == 10 * 1024 * 1024 + 1
     state.close()
+
+
+# -- processes that live and do not answer -----------------------------------------------------------------------------
+
+ANSWERING = (
+    "import http.server, sys\n"
+    "class Answer(http.server.BaseHTTPRequestHandler):\n"
+    "    def do_GET(self):\n"
+    "        self.send_response({status}); self.end_headers(); self.wfile.write({text!r}.encode())\n"
+    "    def log_message(self, *_): pass\n"
+    "http.server.HTTPServer(('127.0.0.1', {port}), Answer).serve_forever()"
+)
+
+
+def answering(port: int, look: Look, status: int = 200, text: str = "") -> Process:
+    """A server that gives every GET this answer."""
+    code = ANSWERING.format(port=port, status=status, text=text)
+    return Process("a", (sys.executable, "-c", code), dict(os.environ), always, look=look)
+
+
+async def test_a_stopped_process_is_replaced(tmp_path: Path, lines: Lines) -> None:
+    state, port = StateDir(tmp_path), free_port()
+    look = health.http_life(f"http://127.0.0.1:{port}/")
+    supervisor = Supervisor(state, lines.append, tmp_path, silent_s=1)
+    try:
+        await supervisor.start([answering(port, look)])
+        first = supervisor.pid("a")
+        assert first
+        await answers(look, State.WELL)
+        await asyncio.sleep(1.5)
+        os.kill(first, signal.SIGSTOP)
+        await eventually(lambda: supervisor.pid("a") not in (None, first))
+        await answers(look, State.WELL)
+    finally:
+        await supervisor.kill()
+        state.close()
+    assert lines.holds(r"^a has not answered for \d+ s; ending it$")
+    assert lines.holds("^a was ended by SIGKILL; starting it again")
+
+
+async def test_a_write_error_is_left_alone_until_the_disk_has_room(tmp_path: Path, lines: Lines) -> None:
+    state, port, room = StateDir(tmp_path), free_port(), [False]
+    look = health.nats_life(f"http://127.0.0.1:{port}/")
+    supervisor = Supervisor(state, lines.append, tmp_path, silent_s=1, has_room=lambda: room[0])
+    try:
+        await supervisor.start([answering(port, look, 503, '{"error": "write 1.blk: no space left on device"}')])
+        first = supervisor.pid("a")
+        await answers(look, State.NO_ROOM)
+        await asyncio.sleep(4)
+        assert supervisor.pid("a") == first
+        room[0] = True
+        await eventually(lambda: supervisor.pid("a") not in (None, first))
+    finally:
+        await supervisor.kill()
+        state.close()
+    assert lines[0] == "a could not write to the disk, which has room again; ending it"
+    assert lines[1].startswith("a was ended by SIGTERM; starting it again")
+
+
+async def test_a_full_disk_at_start_is_waited_out(tmp_path: Path, lines: Lines) -> None:
+    state, flag = StateDir(tmp_path), tmp_path / "room"
+    supervisor = Supervisor(state, lines.append, tmp_path, has_room=flag.exists)
+    code = f"import os, sys, time\nif not os.path.exists({str(flag)!r}): sys.exit('no space')\n{SLEEP}"
+    try:
+        starting = asyncio.create_task(supervisor.start([python("a", code, ready=never)]))
+        await eventually(lambda: len(lines) >= 5)
+        assert not starting.done(), "more early ends than a launch survives otherwise"
+        starting.cancel()
+    finally:
+        await supervisor.kill()
+        state.close()
+
+
+async def never() -> bool:
+    return False
+
+
+async def answers(look: Look, state: State) -> None:
+    deadline = time.monotonic() + 30
+    while await look() is not state:
+        assert time.monotonic() < deadline, f"never {state}"
+        await asyncio.sleep(0.05)

@@ -1,0 +1,48 @@
+"""Asks a running process how it is, and ends it when its answers say that it must be restarted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from deploy.local.pulse import Pulse, State, Verdict
+from deploy.local.state import processor_seconds
+
+ASK_EVERY_S = 1.0
+
+Look = Callable[[], Awaitable[State]]
+
+
+async def watch(
+    look: Look,
+    patience_s: float,
+    pid: Callable[[], int | None],
+    end: Callable[[int, Verdict], Awaitable[None]],
+    has_room: Callable[[], bool],
+) -> None:
+    """Watches one process over all of its lives, until cancelled.
+
+    `pid` gives the process that runs now; `end` ends that process for the verdict's reason. `has_room` says whether
+    the disk has room.
+    """
+    pulse = Pulse(patience_s)
+    known: int | None = None
+    asked, used = time.monotonic(), 0.0
+    while True:
+        await asyncio.sleep(ASK_EVERY_S)
+        now = pid()
+        if now != known:
+            pulse.begin()
+            known, asked = now, time.monotonic()
+            used = processor_seconds(now) if now is not None else 0.0
+        if now is None:
+            continue
+        state = await look()
+        if pid() != now:
+            continue
+        moment, total = time.monotonic(), processor_seconds(now)
+        verdict = pulse.check(state, moment - asked, max(0.0, total - used), room=has_room())
+        asked, used = moment, total
+        if verdict is not None:
+            await end(now, verdict)

@@ -1,0 +1,144 @@
+"""A disk that is full for seconds, for a minute, and at start: all goes on by itself, with all that was stored."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.chaos.invariants import violations
+from tests.chaos.launched import SERVICES, until, until_answered
+from tests.chaos.shooting import job_under_watch
+from tests.chaos.world import MODELS, World, open_world
+from tests.stack import API
+
+pytestmark = pytest.mark.chaos
+
+DISK_BYTES = 200 * 2**20
+RECOVERY_S = 30.0
+"""From the moment of room until everything is ready."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk of its own where the state directory will be."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "touchstone", str(folder)], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextmanager
+def full(disk: Path) -> Iterator[None]:
+    """Takes every byte of the disk."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        with suppress(OSError):
+            while True:
+                file.write(b"\0" * 2**20)
+        with suppress(OSError):
+            while True:
+                file.write(b"\0" * 512)
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+async def refusal(world: World) -> httpx.Response | None:
+    """How a new job is refused, once it is refused for the disk."""
+    async with httpx.AsyncClient(base_url=world.launched.page_url + API, trust_env=False, timeout=10) as client:
+        body = {"project_id": 1, "suite": "glue", "config": {"provider": "stub", "model": MODELS[5]}}
+        try:
+            answer = await client.post("/run", json=body)
+        except httpx.HTTPError:
+            return None
+    return answer if "The disk is full" in answer.text else None
+
+
+async def page_says_so(world: World) -> bool:
+    async with httpx.AsyncClient(base_url=world.launched.page_url, trust_env=False, timeout=10) as client:
+        try:
+            return "The disk is full" in (await client.get("/jobs", headers={"Accept": "text/html"})).text
+        except httpx.HTTPError:
+            return False
+
+
+SECONDS = [6.0] + [60.0] * (os.environ.get("TOUCHSTONE_NIGHTLY") == "1")
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+async def test_a_job_survives_a_disk_that_is_full_for_a_while(tmp_path: Path, disk: Path, seconds: float) -> None:
+    async with open_world(tmp_path) as world:
+        launched = world.launched
+        async with job_under_watch(world, 0, MODELS[0]) as run:
+            await run.reaches(0.3)
+            with full(disk):
+                began = time.monotonic()
+                refused = await until_answered(lambda: refusal(world), 60, "new jobs are not refused for the disk")
+                assert refused.status_code == 503
+                assert refused.headers["Retry-After"] == "30"
+                assert await page_says_so(world)
+                await asyncio.sleep(max(0.0, began + seconds - time.monotonic()))
+                assert shutil.disk_usage(disk).free < 2**20
+            room = time.monotonic()
+            await launched.until_ready()
+            submitted = await world.submit(MODELS[1], ["cola"], limit=20)
+            recovered_s = time.monotonic() - room
+            print(f"\nfull for {room - began:.0f} s, ready {recovered_s:.1f} s after there was room")
+            await run.reaches(1)
+        assert recovered_s < RECOVERY_S
+        assert [one for one in await violations(world, run) if "without a kill" not in one] == []
+        assert (await world.finished(submitted, 120)).progress.items_done == 20
+        said = launched.log("launcher")
+        assert "The disk is full" in said
+        assert "nats could not write to the disk, which has room again; ending it" in said
+
+
+async def test_a_disk_that_is_full_at_start_is_waited_for(tmp_path: Path, disk: Path) -> None:
+    async with open_world(tmp_path) as world:
+        launched = world.launched
+        done = await world.submit(MODELS[0], ["cola"], limit=20)
+        await world.finished(done, 120)
+        await launched.stop()
+        with full(disk):
+            await launched.start()
+            await until(lambda: "Touchstone starts by itself" in launched.log("launcher"), 60, "nothing is said")
+            await asyncio.sleep(5)
+            assert [name for name in SERVICES if launched.pid(name)] == []
+        room = time.monotonic()
+        await launched.until_ready()
+        assert time.monotonic() - room < RECOVERY_S
+        assert len(await world.items(done)) == 20
+        again = await world.submit(MODELS[1], ["cola"], limit=20)
+        assert (await world.finished(again, 120)).progress.items_done == 20
+
+
+async def test_services_that_die_on_a_full_disk_come_back_with_room(tmp_path: Path, disk: Path) -> None:
+    async with open_world(tmp_path) as world:
+        launched = world.launched
+        done = await world.submit(MODELS[0], ["cola"], limit=20)
+        await world.finished(done, 120)
+        with full(disk):
+            for name in ("results", "nats", "scheduler"):
+                await launched.kill(name)
+            await asyncio.sleep(15)
+        room = time.monotonic()
+        await launched.until_ready()
+        recovered_s = time.monotonic() - room
+        print(f"\nready {recovered_s:.1f} s after there was room")
+        assert recovered_s < RECOVERY_S
+        assert len(await world.items(done)) == 20
