@@ -12,6 +12,7 @@ from typing import Any
 from deploy.local import stack
 from deploy.local.demo import Demo
 from deploy.local.disk import StateDisk
+from deploy.local.keeping.restore import require_whole
 from deploy.local.ports import is_free
 from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchError, Settings
 from deploy.local.state import StateDir
@@ -36,6 +37,7 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
         raise LaunchError("The demo runs in local mode. Unset TOUCHSTONE_AUTH, then start it again.")
     disk = StateDisk(settings.state_dir, environ)
     state = StateDir(settings.state_dir)
+    require_whole(settings.state_dir)
     left = state.reap()
     if left:
         terminal.say(f"Ended {left} processes that an earlier run left behind.")

@@ -9,6 +9,8 @@ from services.bus.connection import Settings, connect, open_bus
 from services.bus.contract import (
     ADVISORIES,
     AUDIT,
+    BACKED_UP,
+    BACKUPS,
     DATASETS,
     DELIVERIES,
     DLQ,
@@ -66,12 +68,15 @@ from services.bus.job_logs import job_logs, levels_from, of_job
 from services.bus.operations import Bus
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches
 from services.bus.room import Level, Room
+from services.bus.snapshots import Head, restore_stream, save_stream
 from services.bus.splits import OpenSplit, Split, read_split, serve_splits
 from services.bus.turns import OvertakenError, StreamFullError, Turn
 
 __all__ = [
     "ADVISORIES",
     "AUDIT",
+    "BACKED_UP",
+    "BACKUPS",
     "DATASETS",
     "DELIVERIES",
     "DLQ",
@@ -107,6 +112,7 @@ __all__ = [
     "Bus",
     "DamagedError",
     "Datasets",
+    "Head",
     "JobHeaders",
     "Level",
     "OpenSplit",
@@ -141,7 +147,9 @@ __all__ = [
     "parse_unit_token",
     "pull_subject",
     "read_split",
+    "restore_stream",
     "results_subject",
+    "save_stream",
     "serve_splits",
     "stream_configs",
     "unit_token",

@@ -20,6 +20,8 @@ DATASETS = "DATASETS"
 """An object store: rows and manifests of uploaded datasets. See `services.bus.datasets`."""
 PROVIDER_BATCHES = "PROVIDER_BATCHES"
 """What was sent through providers' batch APIs for which unit. See `services.bus.provider_batches`."""
+BACKUPS = "backups"
+"""Subject at which the results service is asked for a backup."""
 SPLITS = "splits"
 """Subject at which evaluators are asked for a split of a Hub dataset. See `services.bus.splits`."""
 LIMITS = "LIMITS"
@@ -207,9 +209,24 @@ def pull_subject(stream: str, consumer: str) -> str:
     return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
 
 
+def info_of_stream(stream: str) -> str:
+    """Where a stream is asked for its state."""
+    return f"$JS.API.STREAM.INFO.{stream}"
+
+
+def snapshot_subject(stream: str) -> str:
+    """Where a stream's content is asked for as a file."""
+    return f"$JS.API.STREAM.SNAPSHOT.{stream}"
+
+
+def restore_subject(stream: str) -> str:
+    """Where a stream is made of such a file."""
+    return f"$JS.API.STREAM.RESTORE.{stream}"
+
+
 def info_subject(bucket: str) -> str:
     """Where a bucket's stream is asked for its state."""
-    return f"$JS.API.STREAM.INFO.KV_{bucket}"
+    return info_of_stream(f"KV_{bucket}")
 
 
 def unit_token(unit: int) -> str:
@@ -246,6 +263,19 @@ def object_chunks_subject(bucket: str, nuid: str) -> str:
 EPOCH_KEY = "epoch"
 FLOOR_KEY = "floor"
 """Last RESULTS position that the scheduler no longer needs, decimal. Results purges up to the lower of both floors."""
+
+
+BACKED_UP = (
+    *(f"KV_{bucket}" for bucket in (JOBS, TOKENS, WEBHOOKS, DELIVERIES, PROVIDER_BATCHES)),
+    RESULTS,
+    AUDIT,
+    KEPT,
+    object_stream(DATASETS),
+    DLQ,
+    LOGS,
+)
+"""Streams that a backup holds, in the order in which they are read. Of the others WORK is made again from JOBS, and the
+rest is about processes and browsers that are there now."""
 
 
 def _bucket(name: str, **settings: Any) -> api.StreamConfig:

@@ -127,13 +127,14 @@ class Feed:
         await self._stream.acknowledge(messages)
 
 
-async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room) -> None:
+async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room, holding: asyncio.Lock) -> None:
     """Purges RESULTS of what is on disk here and no longer needed by the scheduler, once it is half full or the disk is
-    low."""
+    low. Not while `holding` is held."""
     while True:
         await asyncio.sleep(_ROOM_CHECK_S)
         try:
-            await _purge(connection, feed.position, room)
+            async with holding:
+                await _purge(connection, feed.position, room)
         except NATS_TROUBLE as error:
             log.warning("cannot check the room in %s: %s", bus.RESULTS, error or type(error).__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -17,7 +18,6 @@ log = logging.getLogger(__name__)
 
 # Only our own SQL runs here, so nothing outside the file is ever needed.
 _HARDENED = {
-    "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
@@ -25,7 +25,6 @@ _HARDENED = {
     # A page of a thousand jobs is found by narrow columns, then read by row; a page of ids by their index.
     "late_materialization_max_rows": "1001",
     "dynamic_or_filter_threshold": "1001",
-    "lock_configuration": "true",
 }
 MEMORY = "600MB"
 """What DuckDB may hold; Python, gRPC and what is being packed come on top."""
@@ -38,8 +37,9 @@ def migrations() -> list[tuple[int, str]]:
     return [(int(number), sql) for number, sql in zip(parts[1::2], parts[2::2], strict=True)]
 
 
-def open_file(path: Path) -> Connection:
-    """Opens or creates the database and brings it to the newest schema.
+def open_file(path: Path, *folders: Path) -> Connection:
+    """Opens or creates the database and brings it to the newest schema. Beside it only files in `folders` can be
+    reached.
 
     Raises DamagedFilesError when its files are damaged, and UnavailableError when another process has it open, the disk
     refuses, or a newer Touchstone wrote it.
@@ -47,6 +47,7 @@ def open_file(path: Path) -> Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = duckdb.connect(str(path), config={**_HARDENED, "memory_limit": MEMORY})
+        _lock_in(connection, folders)
         _migrate(connection)
         connection.checkpoint()
     except (duckdb.Error, OSError) as error:
@@ -57,6 +58,14 @@ def open_file(path: Path) -> Connection:
             "Check that no other results service uses it and that the disk has room."
         ) from error
     return connection
+
+
+def _lock_in(connection: Connection, folders: Sequence[Path]) -> None:
+    # Not by the configuration above, which takes no folders.
+    allowed = ", ".join("'" + str(folder.absolute()).replace("'", "''") + "/'" for folder in folders)
+    connection.execute(f"SET allowed_directories = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
 
 
 def _migrate(connection: Connection) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from services import bus, rpc
 from services.errors import UnavailableError
 from services.results import answer_texts, duckdb_store, ingest, resealing, statements
+from services.results.backups.making import Backups
 from services.results.database import Database
 from services.results.datasets.keeping import KeptDatasets
 from services.results.imports import keeping
@@ -37,7 +38,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop` is set. Raises UnavailableError when NATS, the port or the disk is not usable."""
     # The file's lock comes first: a second results service must not touch the consumers of the first.
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
-    database = Database(await asyncio.to_thread(open_file, settings.database))
+    database = Database(await asyncio.to_thread(open_file, settings.database, settings.backups))
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:
@@ -55,6 +56,7 @@ async def _serve(
         database, OrderedStream(connection, bus.RESULTS, "results-items"), ingest.store_items, ingest.insert_items
     )
     events = Feed(database, OrderedStream(connection, bus.AUDIT, "results-events"), ingest.store_events)
+    backups = Backups(connection, database, settings.backups.absolute())
     said = statements.Statements(connection, database)
     servicer = ResultsServicer(database, items, events, Installation(connection), said, settings.reads, room)
     lookup = connection.token if settings.rpc.auth == "token" else None
@@ -71,7 +73,7 @@ async def _serve(
     async with rpc.serve(settings.listen, authenticate, services, tls=rpc.Tls.from_env()) as server:
         await server.set_ready(True)
         try:
-            purging = ingest.keep_room(connection, items, room)
+            purging = ingest.keep_room(connection, items, room, backups.holding)
             bounding = answer_texts.keep_bounded(database, settings.answers_max_bytes)
             tidying = keeping.keep_tidy(database, settings.answers_max_bytes)
             await _until_first(
@@ -86,6 +88,7 @@ async def _serve(
                 tidying,
                 datasets.run(),
                 room.run(),
+                backups.serve(),
             )
         finally:
             await server.set_ready(False)

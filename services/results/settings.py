@@ -17,7 +17,8 @@ ANSWERS_MAX_BYTES = 20 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`listen` is the host:port that gRPC binds; `database` the DuckDB file, made with its folder when absent.
+    """`listen` is the host:port that gRPC binds; `database` the DuckDB file, made with its folder when absent;
+    `backups` the folder of backups.
 
     `reads` is "open", or "own" where users may read their own jobs only. Texts of finished jobs' answers take at most
     `answers_max_bytes`, 0 meaning as much as comes; datasets at most `datasets_max_bytes`, 0 likewise.
@@ -25,6 +26,7 @@ class Settings:
 
     listen: str
     database: Path
+    backups: Path
     bus: bus.Settings
     rpc: rpc.Settings
     reads: str = visibility.OPEN
@@ -42,6 +44,7 @@ class Settings:
         return cls(
             listen=os.environ.get("TOUCHSTONE_RESULTS_LISTEN", "127.0.0.1:8052"),
             database=state / "results" / "touchstone.duckdb",
+            backups=Path(os.environ.get("TOUCHSTONE_BACKUP_DIR") or state / "backups"),
             bus=bus.Settings.from_env(),
             rpc=rpc.Settings.from_env(),
             reads=reads,

@@ -22,6 +22,7 @@ from touchstone_client.command import (
     installation,
     items,
     jobs,
+    keeping,
     leaderboard,
     logs,
     receipt,
@@ -56,7 +57,7 @@ exit codes:
 _VERBS = (
     run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
     dataset, import_logs, export, gate, installation, configurations, schedules, webhooks, logs, data, token,
-    completion,
+    keeping, completion,
 )  # fmt: skip
 
 

@@ -1,0 +1,68 @@
+"""`touchstone backup` and `restore`: for operators, where the services are installed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from touchstone_client.command.arguments import leaf
+from touchstone_client.command.exits import DONE, REFUSED, UNREACHABLE
+
+_STATE = "TOUCHSTONE_STATE_DIR"
+
+
+def add(commands: Any) -> None:
+    words = "back up the running installation (for operators, beside the services)"
+    _state_dir(leaf(commands, "backup", words, _backup))
+    words = "put a backup into a stopped installation (for operators)"
+    parser = leaf(commands, "restore", words, _restore)
+    parser.add_argument("backup", type=Path, help="the backup's folder, as `touchstone backup` has told it")
+    _state_dir(parser)
+
+
+def _state_dir(parser: argparse.ArgumentParser) -> None:
+    words = f"the installation's state directory ({_STATE}, else var)"
+    parser.add_argument("--state-dir", type=Path, default=Path(os.environ.get(_STATE) or "var"), help=words)
+
+
+def _backup(options: argparse.Namespace) -> int:
+    def ask() -> None:
+        from services.results.backups.making import backup_of
+
+        os.environ[_STATE] = str(options.state_dir)
+        print(asyncio.run(backup_of()))
+
+    return _done(ask)
+
+
+def _restore(options: argparse.Namespace) -> int:
+    def put() -> None:
+        from deploy.local.keeping.restore import restore
+
+        restore(options.backup, options.state_dir, print)
+
+    return _done(put)
+
+
+def _done(work: Callable[[], None]) -> int:
+    try:
+        from deploy.local.settings import LaunchError
+        from services.errors import TouchstoneError, UnavailableError
+    except ImportError:
+        words = "this is done where Touchstone's services are installed; they are not here."
+        print(f"touchstone: {words}", file=sys.stderr)
+        return REFUSED
+    try:
+        work()
+    except UnavailableError as error:
+        print(f"touchstone: {error.message}", file=sys.stderr)
+        return UNREACHABLE
+    except (TouchstoneError, LaunchError) as error:
+        print(f"touchstone: {error}", file=sys.stderr)
+        return REFUSED
+    return DONE
