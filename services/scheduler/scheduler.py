@@ -215,7 +215,8 @@ class Scheduler:
             await self._board.wake.wait()
             self._board.wake.clear()
             await self._admit()
-            await self._release()
+            if self._board.room.level is not Level.FULL:
+                await self._release()
             await self._stop_spenders()
             await self._finalize()
 
@@ -227,7 +228,6 @@ class Scheduler:
                 False: board.limits.running_jobs - holding[False],
                 True: board.limits.batch_jobs - holding[True],
             }
-            # Queued jobs wait for room on the disk.
             for waiting in board.waiting() if board.room.level is Level.ENOUGH else ():
                 job = board.jobs[waiting.job_id]
                 batched = job.message.spec.provider_batch
@@ -251,8 +251,6 @@ class Scheduler:
 
     async def _release(self) -> None:
         by_endpoint: dict[str, list[Job]] = {}
-        if self._board.room.level is Level.FULL:
-            return
         for job in self._board.in_state(RUNNING):
             by_endpoint.setdefault(route(job.message.spec), []).append(job)
         for endpoint, jobs in by_endpoint.items():
