@@ -77,6 +77,9 @@ async def begun(made: Installation) -> bus.Bus:
     await connection.ensure(STREAM_BYTES)
     made.service.start()
     await made.service.answers()
+    async with asyncio.timeout(60):
+        while not await asyncio.to_thread(made.nats.hears, bus.BACKUPS):
+            await asyncio.sleep(0.02)
     return connection
 
 
