@@ -78,7 +78,7 @@ async def begun(made: Installation) -> bus.Bus:
     made.service.start()
     await made.service.answers()
     async with asyncio.timeout(60):
-        while not await asyncio.to_thread(made.nats.hears, bus.BACKUPS):
+        while not await asyncio.to_thread(made.nats.hears, bus.BACKUPS):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return connection
 
