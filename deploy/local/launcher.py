@@ -20,6 +20,7 @@ from deploy.local.supervisor import Supervisor
 from deploy.local.terminal import Terminal, duration
 
 INTERRUPTED = 130
+BOUND_LOGS_EVERY_S = 2.0
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error: the user asked for it
@@ -37,6 +38,7 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
         raise LaunchError("The demo runs in local mode. Unset TOUCHSTONE_AUTH, then start it again.")
     disk = StateDisk(settings.state_dir, environ)
     state = StateDir(settings.state_dir)
+    state.close_to_others()
     require_whole(settings.state_dir)
     left = state.reap()
     if left:
@@ -47,7 +49,7 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     upkeep: asyncio.Task[None] | None = None
     try:
         await _unless_stopped(stop, disk.until_room(terminal.say))
-        upkeep = asyncio.create_task(disk.watch(terminal.say))
+        upkeep = asyncio.create_task(_keep_up(disk, state, terminal))
         await _unless_stopped(stop, _start(supervisor, settings, state, environ))
         logs = _short(settings.state_dir / "logs")
         terminal.say(f"Touchstone runs: started in {duration(time.monotonic() - began)}, logs in {logs}")
@@ -69,6 +71,14 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
         terminal.say("Stopped.")
         state.close()
     return 0
+
+
+async def _keep_up(disk: StateDisk, state: StateDir, terminal: Terminal) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(disk.watch(terminal.say))
+        while True:
+            await asyncio.to_thread(state.bound_logs)
+            await asyncio.sleep(BOUND_LOGS_EVERY_S)
 
 
 async def _start(supervisor: Supervisor, settings: Settings, state: StateDir, environ: Mapping[str, str]) -> None:

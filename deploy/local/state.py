@@ -6,7 +6,9 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 import signal
+import stat
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +18,10 @@ from deploy.local.settings import LaunchError
 
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 REAP_TIMEOUT_S = 10.0
+_OWN = (
+    "backups", "children.json", "engines", "lock", "logs", "nats", "nats-token", "nats-url", "nats.conf", "results",
+    "service-token",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,20 +74,48 @@ class StateDir:
                 f"Another Touchstone runs on {path} (pid {holder}). "
                 "Stop it, or set TOUCHSTONE_STATE_DIR to another folder."
             ) from None
-        self._lock.truncate(0)
-        self._lock.write(str(os.getpid()))
-        self._lock.flush()
+        # On a full disk only the pid is missing, which the message above tells.
+        with suppress(OSError):
+            self._lock.truncate(0)
+            self._lock.write(str(os.getpid()))
+            self._lock.flush()
         self._children: dict[str, ProcessInfo] = {}
 
     def close(self) -> None:
         self._lock.close()
 
     def log(self, name: str) -> Path:
-        """The log of a process; a long one from earlier runs is set aside as `<name>.log.1`."""
-        path = self.path / "logs" / f"{name}.log"
-        if path.exists() and path.stat().st_size > LOG_LIMIT_BYTES:
-            path.replace(path.with_suffix(".log.1"))
-        return path
+        """The log of a process."""
+        return self.path / "logs" / f"{name}.log"
+
+    def bound_logs(self) -> None:
+        """Sets every long log aside as `<name>.log.1`, in place of the one before.
+
+        The writers go on with the same file, which is emptied: they append. What one writes between the copy and that
+        is lost. Without room for a copy, the lines are lost instead of the room.
+        """
+        for path in (self.path / "logs").glob("*.log"):
+            with suppress(OSError):
+                if path.stat().st_size <= LOG_LIMIT_BYTES:
+                    continue
+                aside = path.with_suffix(".log.1")
+                try:
+                    shutil.copyfile(path, aside)
+                except OSError:
+                    aside.unlink(missing_ok=True)
+                os.truncate(path, 0)
+
+    def close_to_others(self) -> None:
+        """Takes the directory and what is kept in it from other accounts: 0700 and 0600, also files of earlier runs.
+
+        Only Touchstone's own names: the directory may be one that holds other things, too.
+        """
+        self.path.chmod(0o700)
+        for name in _OWN:
+            _close(self.path / name)
+            for folder, folders, files in os.walk(self.path / name):
+                for each in (*folders, *files):
+                    _close(Path(folder) / each)
 
     def service_token(self) -> str:
         """The services' shared secret, made at first use."""
@@ -165,6 +199,14 @@ class StateDir:
         except OSError:
             return False
         return f"TOUCHSTONE_STATE_DIR={self.path}".encode() in environ
+
+
+def _close(path: Path) -> None:
+    # Files come and go while NATS of an earlier run is on its way out, and a link may lead anywhere.
+    with suppress(OSError):
+        mode = path.lstat().st_mode
+        if not stat.S_ISLNK(mode) and mode & 0o077:
+            path.chmod(stat.S_IMODE(mode) & 0o700)
 
 
 def _all_processes() -> list[ProcessInfo]:

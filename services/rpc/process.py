@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from services import errors
+from services.rpc.repeats import ThrottledHandler
 
 WRONG_SETTINGS = 78
 """Exit code of a service whose settings or files are wrong, so that starting it again changes nothing (EX_CONFIG of
@@ -25,8 +27,10 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     A TouchstoneError ends the process with its sentence and exit code 1, an InvalidRequestError, which settings and
     configuration files raise, with WRONG_SETTINGS, and a DamagedFilesError with DAMAGED_FILES.
     """
+    # What a service writes is for its own account only.
+    os.umask(0o077)
     logging.basicConfig(
-        stream=sys.stderr,
+        handlers=[ThrottledHandler(sys.stderr)],
         level=logging.INFO,
         format="%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",

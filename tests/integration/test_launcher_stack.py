@@ -146,6 +146,14 @@ def test_only_evaluators_get_providers_keys(stack: Launcher) -> None:
     assert holders == {"evaluator-1"}
 
 
+def test_nothing_in_the_state_directory_is_open_to_others(stack: Launcher) -> None:
+    kept = [stack.state_dir, *stack.state_dir.rglob("*")]
+    modes = {path: path.stat().st_mode & 0o777 for path in kept if path.exists()}
+
+    assert {path for path, mode in modes.items() if mode & 0o077} == set()
+    assert {path.suffix for path in modes} >= {".blk", ".duckdb", ".log", ".conf"}
+
+
 @pytest.mark.parametrize("name", sorted(SERVICES))
 async def test_a_killed_service_comes_back_and_the_others_live_on(stack: Launcher, name: str) -> None:
     # Not while one still starts after its own turn: without NATS it would rightly end and start again.

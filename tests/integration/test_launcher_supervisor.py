@@ -286,14 +286,41 @@ def test_the_service_token_is_kept_and_private(tmp_path: Path) -> None:
     state.close()
 
 
-def test_a_long_log_is_set_aside(tmp_path: Path) -> None:
+def test_a_long_log_is_set_aside_while_its_writer_goes_on(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
-    path = state.log("nats")
-    path.write_bytes(b"x" * (10 * 1024 * 1024 + 1))
-
-    assert not state.log("nats").exists()
-    assert path.with_suffix(".log.1").stat().st_size == 10 * 1024 * 1024 + 1
+    path, short = state.log("nats"), state.log("gateway")
+    short.write_text("short\n")
+    with path.open("ab", buffering=0) as writer:
+        writer.write(b"x" * (10 * 1024 * 1024 + 1))
+        state.bound_logs()
+        writer.write(b"further\n")
     state.close()
+
+    assert path.read_bytes() == b"further\n"
+    assert path.with_suffix(".log.1").stat().st_size == 10 * 1024 * 1024 + 1
+    assert short.read_text() == "short\n"
+
+
+def test_files_of_earlier_runs_are_closed_to_others(tmp_path: Path) -> None:
+    open_file = tmp_path / "results" / "deeper" / "touchstone.duckdb"
+    open_file.parent.mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    for path in (open_file, elsewhere):
+        path.touch()
+        path.chmod(0o664)
+    (tmp_path / "results" / "link").symlink_to(elsewhere)
+    tmp_path.chmod(0o755)
+    open_file.parent.chmod(0o755)
+    state = StateDir(tmp_path)
+    state.close_to_others()
+    state.close()
+
+    assert modes(tmp_path, open_file.parent, open_file) == [0o700, 0o700, 0o600]
+    assert modes(elsewhere) == [0o664], "which is not Touchstone's, link or not"
+
+
+def modes(*paths: Path) -> list[int]:
+    return [path.stat().st_mode & 0o777 for path in paths]
 
 
 # -- processes that live and do not answer -----------------------------------------------------------------------------
