@@ -67,6 +67,8 @@ def _expecting(sequence: int) -> dict[str, str]:
     return {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(sequence)}
 
 
+_POSITIONS_PER_S = 100
+"""More than are ever written on average, so that a bucket made later begins at higher positions. Twelve digits."""
 _WEBHOOKS_CONSUMER = "webhooks"
 
 
@@ -88,6 +90,9 @@ class Bus:
             try:
                 await self.js.stream_info(config.name)
             except nats.js.errors.NotFoundError:
+                if config.name == f"KV_{JOBS}":
+                    # Ids of events come from positions of this bucket, and must grow even when it was lost.
+                    config.first_seq = int(time.time() * _POSITIONS_PER_S)
                 try:
                     await self.js.add_stream(config)
                 except nats.js.errors.BadRequestError:

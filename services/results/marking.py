@@ -11,11 +11,13 @@ from services.results.database import Connection
 from services.results.marks import NAMES
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
+from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 log = logging.getLogger(__name__)
 
 REASON_LENGTH = 500
+_ENDED = {job_pb2.Job.STATE_FAILED: "has failed", job_pb2.Job.STATE_CANCELLED: "was cancelled"}
 
 
 def mark_run(
@@ -40,6 +42,9 @@ def mark_run(
     if not caller.is_admin and caller.user != job.owner:
         raise PermissionDeniedError(f"Job {job.job_id} belongs to {job.owner}. Its owner or an admin may mark it.")
     if job_reads.sealed_result(connection, job.job_id, job.attempt) is None:
+        if job.state in _ENDED:
+            how = _ENDED[job.state]
+            raise ConflictError(f"Job {job.job_id} {how}, so no board counts it and there is nothing to mark.")
         raise ConflictError(f"Job {job.job_id} is not finished. Mark it when it is.")
     _check_successor(connection, request, visible)
     connection.execute(

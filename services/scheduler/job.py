@@ -180,6 +180,14 @@ class Job:
         progress.tokens_per_second = progress.output_tokens / attempt_s if attempt_s > 0 else 0.0
         progress.current_step = state_name(self.state).capitalize()
 
+    def rewind(self, end: int) -> None:
+        """RESULTS ends at this position now. Where that is before what was read from it, it has lost messages, and new
+        ones take the numbers of old ones."""
+        self.planning_sequence = min(self.planning_sequence, end)
+        self.finalizing_sequence = min(self.finalizing_sequence, end)
+        if self.ledger is not None:
+            self.ledger.rewind(end)
+
     # -- figures -----------------------------------------------------------------------------------------------
 
     def update(self, now: float) -> None:

@@ -19,6 +19,7 @@ from services.scheduler.nats_store import JobStore
 from services.scheduler.nats_work import WorkStream, tail_results
 from services.scheduler.ports import Results
 from services.scheduler.reads import Reads
+from services.scheduler.reconciling import reconcile
 from services.scheduler.scheduler import Scheduler
 from services.scheduler.servicer import Leader
 from services.scheduler.settings import Settings
@@ -86,6 +87,8 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         await timetable.load()
         released = await work.released()
         position = await work.results_position()
+        for job in jobs:
+            job.rewind(position)
         after = scheduler.restore(jobs, released, position)
         for job_id in {job_id for job_id, _ in released} - {job.id for job in jobs if job.live}:
             await work.withdraw(job_id)
@@ -117,6 +120,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             async with asyncio.TaskGroup() as running:
                 running.create_task(scheduler.run())
                 running.create_task(timetable.run())
+                running.create_task(reconcile(board, process.results))
 
         # Before any job can end: what the trail tells from here on, someone may be told of.
         await connection.webhooks_consumer()

@@ -114,6 +114,11 @@ class Ledger:
         self._costs = _known(before.cost_usd if before.HasField("cost_usd") else None)
         self._lost, self._lost_calls = fsum(_known(before.reserved_usd)), before.lost_calls
 
+    def rewind(self, end: int) -> None:
+        """As Job.rewind: messages after `end` are news."""
+        self.sequence = min(self.sequence, end)
+        self._taken_back = {unit: (min(at, end), times) for unit, (at, times) in self._taken_back.items()}
+
     # -- events ------------------------------------------------------------------------------------------------
 
     def record(self, unit: int, headers: ResultHeaders, sequence: int) -> bool:

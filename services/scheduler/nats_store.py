@@ -89,6 +89,14 @@ class JobStore:
             msg = await self._bus.kv_get(bus.JOBS, _request_key(owner, request_id))
         return msg.data.decode().split() if msg and msg.data else []
 
+    async def last_told(self, job_id: str) -> job_pb2.Job | None:
+        with ends_leadership("the audit trail could not be read"):
+            try:
+                msg = await self._bus.js.get_last_msg(bus.AUDIT, bus.audit_subject(job_id))
+            except nats.js.errors.NotFoundError:
+                return None
+        return job_pb2.JobEvent.FromString(msg.data or b"").job
+
     async def relay(self) -> None:
         """Publishes audit events in order, then removes them from the outbox. At least once; the event id makes a
         repetition harmless."""

@@ -39,6 +39,10 @@ class Store(Protocol):
         """Ids of the jobs that this request made before, in its order; empty for none."""
         ...
 
+    async def last_told(self, job_id: str) -> job_pb2.Job | None:
+        """The job as the audit trail has it last; None where it has nothing."""
+        ...
+
 
 class Schedules(Protocol):
     """Schedules under one leadership. Raises LeadershipLostError when that has moved on or a write's outcome is
@@ -90,6 +94,10 @@ class Results(Protocol):
 
     async def job(self, job_id: str) -> job_pb2.Job:
         """A job of any age. Raises NotFoundError."""
+        ...
+
+    async def live(self) -> list[job_pb2.Job]:
+        """Jobs that are not finished, as far as results knows."""
         ...
 
     async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import grpc
 
 from services import rpc
+from services.scheduler.job import LIVE
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, results_service_pb2_grpc
 
 _SEAL_S = 30.0
 _ASK_S = 10.0
+_PAGE = 200
 
 
 class ResultsClient:
@@ -40,6 +42,19 @@ class ResultsClient:
             return (await self._stub.GetJob(request, timeout=_ASK_S, metadata=self._metadata)).job
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
+
+    async def live(self) -> list[job_pb2.Job]:
+        request = results_service_pb2.ResultsServiceListJobsRequest(page_size=_PAGE, states=LIVE)
+        found: list[job_pb2.Job] = []
+        while True:
+            try:
+                answer = await self._stub.ListJobs(request, timeout=_ASK_S, metadata=self._metadata)
+            except grpc.aio.AioRpcError as error:
+                raise rpc.from_rpc_error(error) from error
+            found += answer.jobs
+            if not answer.next_page_token:
+                return found
+            request.page_token = answer.next_page_token
 
     async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:
         request = results_service_pb2.GetImportRequest(import_id=import_id)

@@ -11,7 +11,7 @@ from services.rpc import Identity
 from services.scheduler.board import Board
 from services.scheduler.desk import Desk
 from services.scheduler.fleet import Fleet
-from services.scheduler.job import Job
+from services.scheduler.job import LIVE, Job
 from services.scheduler.ports import Change, LeadershipLostError
 from services.scheduler.reads import Reads
 from services.scheduler.scheduler import Scheduler
@@ -73,6 +73,10 @@ class FakeStore:
 
     async def find_request(self, owner: str, request_id: str) -> Sequence[str]:
         return self.requests.get((owner, request_id), [])
+
+    async def last_told(self, job_id: str) -> job_pb2.Job | None:
+        told = [event.job for event in self.events if event.job.job_id == job_id]
+        return told[-1] if told else None
 
     def jobs(self) -> list[Job]:
         return [Job.load(job_record_pb2.JobRecord.FromString(data)) for data in self.records.values()]
@@ -170,6 +174,11 @@ class FakeResults:
         if self.down:
             raise UnavailableError("results is down")
         return self.have
+
+    async def live(self) -> list[job_pb2.Job]:
+        if self.down:
+            raise UnavailableError("results is down")
+        return [job for job in self.old.values() if job.state in LIVE]
 
     async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:
         if self.down:
