@@ -26,6 +26,14 @@ def vanished(work: job_pb2.DatasetWork) -> str:
     )
 
 
+def deleted(work: job_pb2.DatasetWork, job_id: str) -> str:
+    """Why a job over a dataset that is gone can neither be retried nor lend its answers."""
+    return (
+        f"Dataset {work.name or work.dataset_id} ({work.dataset_id}) was deleted, and job {job_id} needs its rows. "
+        "What was answered is kept. Upload the dataset again and start a new job."
+    )
+
+
 def check_form(work: job_pb2.DatasetWork) -> None:
     """What can be told without the dataset. A pattern takes up to a third of a second. Raises InvalidRequestError."""
     if not work.scoring.answer_pattern:

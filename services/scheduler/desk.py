@@ -99,17 +99,22 @@ class Desk:
 
     async def _context(self, caller: Identity, spec: job_pb2.JobSpec) -> _Context:
         """What is asked for before the lock is taken, as it may be long in coming."""
-        dataset: dataset_pb2.Dataset | None = None
-        if spec.WhichOneof("work") == "dataset":
-            manifest = await self._board.datasets.get_manifest(spec.dataset.dataset_id)
-            there = manifest.dataset if manifest is not None and not manifest.deleting else None
-            if there is not None and self._reads.sees(caller, there.owner):
-                dataset = there
+        there = await self._dataset(spec)
+        dataset = there if there is not None and self._reads.sees(caller, there.owner) else None
         return _Context(await self._source(caller, spec), dataset)
 
+    async def _dataset(self, spec: job_pb2.JobSpec) -> dataset_pb2.Dataset | None:
+        """None also for a suite's job."""
+        if spec.WhichOneof("work") != "dataset":
+            return None
+        manifest = await self._board.datasets.get_manifest(spec.dataset.dataset_id)
+        return manifest.dataset if manifest is not None and not manifest.deleting else None
+
     def _full(self, spec: job_pb2.JobSpec, context: _Context) -> job_pb2.JobSpec:
-        board = self._board
-        return validate(spec, board.fleet, board.limits, board.now(), context.source, context.dataset)
+        board, source = self._board, context.source
+        if source is not None and spec.WhichOneof("work") == "dataset" and context.dataset is None:
+            raise NotFoundError(dataset_jobs.deleted(spec.dataset, source.job_id))
+        return validate(spec, board.fleet, board.limits, board.now(), source, context.dataset)
 
     def _asked(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
         """A copy of a caller's spec, whose form is right as far as it shows without the fleet."""
@@ -250,9 +255,14 @@ class Desk:
             raise PermissionDeniedError(f"Job {job.id} belongs to {owner}; only its owner or an admin may do this.")
 
     async def retry(self, caller: Identity, job_id: str) -> job_pb2.Job:
-        """Queues the next attempt. Raises ConflictError when nothing is missing."""
+        """Queues the next attempt. Raises ConflictError when nothing is missing, or the job's dataset was deleted."""
         # Finished long ago, a job is known to results only. It is asked before the lock is taken: it may be silent.
         old = None if job_id in self._board.jobs else await self._results.job(job_id)
+        job = Job(old) if old is not None else self._board.find(job_id)
+        if job.can_retry and job.message.spec.WhichOneof("work") == "dataset":
+            self._require_owner(caller, job)
+            if await self._dataset(job.message.spec) is None:
+                raise ConflictError(dataset_jobs.deleted(job.message.spec.dataset, job_id))
         return await self._board.finish_anyway(self._retry(caller, job_id, old))
 
     async def _retry(self, caller: Identity, job_id: str, old: job_pb2.Job | None) -> job_pb2.Job:

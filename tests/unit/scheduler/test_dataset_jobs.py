@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.errors import ConflictError, InvalidRequestError, NotFoundError, UnavailableError
+from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError, UnavailableError
 from services.scheduler.lookout import stop_without_dataset
 from services.scheduler.settings import Limits
-from tests.unit.scheduler.fakes import ALICE, DATASET, World, dataset_spec, evaluator, spec
+from tests.unit.scheduler.fakes import ALICE, BOB, DATASET, World, dataset_spec, evaluator, spec
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, scoring_pb2, suite_pb2, unit_pb2
 
 FAILED = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
@@ -297,6 +297,39 @@ async def test_a_job_whose_dataset_vanished_fails_and_says_so(world: World, plan
     assert world.state(job.job_id) == "failed"
     assert f"Dataset rows.jsonl ({DATASET}) was deleted" in reason
     assert world.state(other) == "planning", "of a suite nothing is looked up"
+
+
+@pytest.mark.parametrize("marked", [False, True])
+async def test_a_retry_after_the_dataset_was_deleted_is_refused_at_once(world: World, marked: bool) -> None:
+    job = await create(world, dataset_spec())
+    await world.planned(job.job_id, rows_plan())
+    await world.desk.cancel(ALICE, job.job_id)
+    if marked:
+        world.datasets.manifests[DATASET].deleting = True
+    else:
+        world.datasets.manifests.clear()
+    with pytest.raises(ConflictError) as refused:
+        await world.desk.retry(ALICE, job.job_id)
+    assert refused.value.message == (
+        f"Dataset rows.jsonl ({DATASET}) was deleted, and job {job.job_id} needs its rows. What was answered is kept. "
+        "Upload the dataset again and start a new job."
+    )
+    assert world.state(job.job_id) == "cancelled"
+    with pytest.raises(PermissionDeniedError):
+        await world.desk.retry(BOB, job.job_id)
+    world.datasets.put()
+    assert (await world.desk.retry(ALICE, job.job_id)).attempt == 2
+
+
+@pytest.mark.parametrize("rerun", [(), (FAILED,)])
+async def test_answers_over_a_deleted_dataset_are_not_taken(
+    world: World, rerun: tuple[item_result_pb2.Outcome, ...]
+) -> None:
+    source = await finished(world, dataset_spec())
+    wanted = taking(source, *rerun)
+    world.datasets.manifests.clear()
+    with pytest.raises(NotFoundError, match=rf"\({DATASET}\) was deleted, and job {source.job_id} needs its rows"):
+        await create(world, wanted)
 
 
 async def test_a_damaged_dataset_does_not_hide_that_another_jobs_is_gone(world: World) -> None:
