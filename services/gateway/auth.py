@@ -34,7 +34,7 @@ class Caller:
 class TokenCache:
     """Token lookups, remembered for `ttl_s`, so that a revoked token ends within that time."""
 
-    def __init__(self, lookup: rpc.TokenLookup, ttl_s: float = 5, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, lookup: rpc.TokenLookup, ttl_s: float = 3, clock: Callable[[], float] = time.monotonic) -> None:
         self._lookup = lookup
         self._ttl_s = ttl_s
         self._clock = clock
@@ -83,14 +83,20 @@ class TokenAccess:
         """Raises UnauthenticatedError without valid credentials, PermissionDeniedError for another site's page."""
         token = _token_of(connection.headers)
         if token:
-            return Caller(await self.identify(token))
+            return Caller(await self.identify(token, address_of(connection)))
         session_id, session = await self._session(connection)
         if connection.scope.get("method", "GET") not in _SAFE_METHODS:
             require_same_site(connection, evidence=True)
         return Caller(rpc.Identity(session.user, session.role), session.csrf, session_id)
 
-    async def identify(self, token: str) -> rpc.Identity:
-        identity = await self._authenticate(token)
+    async def recheck(self, connection: HTTPConnection) -> None:
+        """Raises UnauthenticatedError when the token or session of a request that was let in has ended."""
+        token = _token_of(connection.headers)
+        await (self._authenticate(token) if token else self._session(connection))
+
+    async def identify(self, token: str, address: str) -> rpc.Identity:
+        """Raises UnauthenticatedError, and LimitReachedError where too many wrong tokens came from the address."""
+        identity = await self._authenticate(token, address)
         if identity.role == token_pb2.ROLE_SERVICE:
             raise UnauthenticatedError("A service's token is not for users. Ask an admin for one of your own.")
         return identity
@@ -142,6 +148,10 @@ def require_csrf(caller: Caller, sent: str) -> None:
     """A session's unsafe request carries its token. Raises PermissionDeniedError."""
     if not sent or not hmac.compare_digest(sent.encode(), caller.csrf.encode()):
         raise PermissionDeniedError("The page is too old to send this. Reload it, then try again.")
+
+
+def address_of(connection: HTTPConnection) -> str:
+    return connection.client.host if connection.client else "unknown"
 
 
 def _token_of(headers: Headers) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -11,9 +12,10 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services import rpc
 from services.errors import TouchstoneError
 from services.gateway import context
-from services.gateway.auth import csrf_token, require_csrf, require_same_site
+from services.gateway.auth import TokenAccess, csrf_token, require_csrf, require_same_site
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,7 @@ UPLOADS = frozenset({"/admin/datasets/upload", "/v1/files", UPLOAD_PAGE})
 _OPEN_PATHS = ("/healthz", "/readyz")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 1024 * 1024
+MAX_BODY_S = 60.0
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -87,6 +90,10 @@ class Errors:
         except Exception as error:
             if not isinstance(error, TouchstoneError | HTTPException):
                 log.exception("unexpected error in %s %s", scope["method"], scope["path"])
+            if started and isinstance(error, TouchstoneError):
+                # The server closes the connection of an answer that has no end, so that it is not taken for whole.
+                log.warning("%s %s ended before its answer was whole: %s", scope["method"], scope["path"], error)
+                return
             if started:
                 raise
             response = await self.answer(HTTPConnection(scope), error)
@@ -94,11 +101,13 @@ class Errors:
 
 
 class BodyLimit:
-    """Refuses bodies above the cap with 413, by their stated length or as they arrive. Uploads have another."""
+    """Refuses bodies above the cap with 413, by their stated length or as they arrive, and those that take longer than
+    `most_s` seconds with 408. Uploads have limits of their own."""
 
-    def __init__(self, app: ASGIApp, most: int = MAX_BODY_BYTES) -> None:
+    def __init__(self, app: ASGIApp, most: int = MAX_BODY_BYTES, most_s: float = MAX_BODY_S) -> None:
         self.app = app
         self.most = most
+        self.most_s = most_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in UPLOADS:
@@ -108,10 +117,18 @@ class BodyLimit:
         if stated.isdecimal() and int(stated) > self.most:
             raise self._refusal()
         size = 0
+        whole = False
+        ends = asyncio.get_running_loop().time() + self.most_s
 
         async def counted() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, whole
+            # Behind the body comes that the client has gone, which is waited for as long as the answer takes.
+            try:
+                async with asyncio.timeout_at(None if whole else ends):
+                    message = await receive()
+            except TimeoutError as error:
+                raise HTTPException(408, f"The body did not come within {self.most_s:g} seconds.") from error
+            whole = whole or not message.get("more_body", False)
             size += len(message.get("body", b""))
             if size > self.most:
                 raise self._refusal()
@@ -147,7 +164,13 @@ class Access:
             body = await _read(receive)
             require_csrf(caller, csrf_token(connection.headers, body))
             receive = _replay(body, receive)
-        await self.app(scope, receive, send)
+        access = ctx.access
+        if not isinstance(access, TokenAccess):
+            await self.app(scope, receive, send)
+            return
+        # A revoked token ends what it has begun: live pages, waiting reads, uploads, exports.
+        async with rpc.while_valid(lambda: access.recheck(connection)):
+            await self.app(scope, receive, send)
 
 
 async def _read(receive: Receive) -> bytes:

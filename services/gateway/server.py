@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
 from collections.abc import Iterator
 
@@ -16,11 +17,15 @@ from services.gateway.app import create_app
 from services.gateway.auth import LocalAccess, TokenAccess, TokenCache
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
+from services.gateway.connections import Crowd
 from services.gateway.context import Context
 from services.gateway.limits import SlidingWindow, Streams
 from services.gateway.pages.templates import environment
 from services.gateway.sessions import Sessions
 from services.gateway.settings import Settings
+
+_FILES = 200
+"""Beside connections: libraries, channels, NATS."""
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +74,9 @@ async def main(stop: asyncio.Event) -> None:
 async def serve(context: Context, stop: asyncio.Event, listener: socket.socket | None = None) -> None:
     """Serves on the settings' address, or on a listener that is bound already."""
     listener = listener or listen(context.settings.host, context.settings.port)
+    settings = context.settings
+    crowd = Crowd(most_per_address=settings.connections_per_address, header_s=settings.header_timeout_s)
+    _allow_files(_FILES + crowd.most)
     config = uvicorn.Config(
         create_app(context),
         log_config=None,
@@ -76,7 +84,8 @@ async def serve(context: Context, stop: asyncio.Event, listener: socket.socket |
         server_header=False,
         timeout_graceful_shutdown=5,
         timeout_keep_alive=30,
-        limit_concurrency=2000,
+        http=crowd.protocol(),
+        ws="none",
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -94,6 +103,14 @@ async def serve(context: Context, stop: asyncio.Event, listener: socket.socket |
     finally:
         stopping.cancel()
         await context.backend.close()
+
+
+def _allow_files(wanted: int) -> None:
+    """Each connection is a file, of which many systems let a process open 1,024 unless it asks for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def listen(host: str, port: int) -> socket.socket:

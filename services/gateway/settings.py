@@ -28,6 +28,8 @@ class Settings:
     uploads_per_user: int = 4
     upload_max_bytes: int = 2 * 10**9
     upload_idle_s: float = 45
+    connections_per_address: int = 1000
+    header_timeout_s: float = 10
     stream_max_age_s: float = 900
     heartbeat_s: float = 15
     call_timeout_s: float = 3
@@ -48,6 +50,8 @@ class Settings:
             upload_max_bytes=_integer("TOUCHSTONE_UPLOAD_MAX_BYTES", 2 * 10**9, 1, 2**40),
             upload_idle_s=_integer("TOUCHSTONE_UPLOAD_IDLE_S", 45, 1, 3600),
             call_timeout_s=_integer("TOUCHSTONE_CALL_TIMEOUT_S", 3, 1, 600),
+            connections_per_address=_integer("TOUCHSTONE_CONNECTIONS_PER_ADDRESS", 1000, 1, 100_000),
+            header_timeout_s=_integer("TOUCHSTONE_HEADER_TIMEOUT_S", 10, 1, 3600),
             stream_max_age_s=_integer("TOUCHSTONE_STREAM_MAX_AGE_S", 900, 1, 86_400),
         )
 

@@ -21,6 +21,7 @@ from services.rpc.caller import (
 from services.rpc.client import channel, metadata
 from services.rpc.process import DAMAGED_FILES, WRONG_SETTINGS, run
 from services.rpc.request_ids import check_request_id
+from services.rpc.revocation import while_valid
 from services.rpc.sending import send
 from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve
 from services.rpc.status import from_rpc_error, to_status
@@ -51,4 +52,5 @@ __all__ = [
     "serve",
     "to_status",
     "token_digest",
+    "while_valid",
 ]

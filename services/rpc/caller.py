@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from services import errors
+from services.rpc.failures import Failures
 from touchstone.v1 import token_pb2
 
 TokenLookup = Callable[[str], Awaitable[token_pb2.Token | None]]
@@ -82,7 +83,7 @@ def is_loopback(address: str) -> bool:
 
 
 def token_digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Authenticator:
@@ -91,21 +92,39 @@ class Authenticator:
     def __init__(self, lookup: TokenLookup | None, service_token: str) -> None:
         self._lookup = lookup
         self._service_token = service_token
+        self._failures = Failures()
 
     @property
     def local(self) -> bool:
         """Whether everybody is let in as the admin `local`."""
         return self._lookup is None
 
-    async def __call__(self, token: str) -> Identity:
-        """Raises UnauthenticatedError for a missing, unknown or expired token."""
-        if token and self._service_token and hmac.compare_digest(token.encode(), self._service_token.encode()):
+    async def __call__(self, token: str, address: str = "") -> Identity:
+        """Raises UnauthenticatedError for a missing, unknown or expired token, and LimitReachedError where too many
+        wrong ones came from the `address`. Without one nothing is counted."""
+        if self._is_service(token):
             return Identity("scheduler", token_pb2.ROLE_SERVICE)
         if self._lookup is None:
             return LOCAL  # local mode
         if not token:
             raise errors.UnauthenticatedError("Send a token: Authorization: Bearer <token>, or X-API-Key: <token>.")
-        stored = await self._lookup(token_digest(token))
+        if not address:
+            return await self._user(self._lookup, token)
+        self._failures.require(address, token)
+        try:
+            found = await self._user(self._lookup, token)
+        except errors.UnauthenticatedError:
+            self._failures.failed(address, token)
+            raise
+        self._failures.succeeded(token)
+        return found
+
+    def _is_service(self, token: str) -> bool:
+        own = self._service_token.encode()
+        return bool(token and own) and hmac.compare_digest(token.encode("utf-8", "surrogateescape"), own)
+
+    async def _user(self, lookup: TokenLookup, token: str) -> Identity:
+        stored = await lookup(token_digest(token))
         if stored is None:
             raise errors.UnauthenticatedError("The token is not known. Ask an admin for a new one.")
         if stored.HasField("expires_at") and stored.expires_at.ToSeconds() < time.time():

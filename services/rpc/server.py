@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from typing import Any
+from urllib.parse import unquote
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -13,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from services import errors
 from services.rpc.caller import Authenticator, Identity, is_loopback, use_identity
+from services.rpc.revocation import while_valid
 from services.rpc.status import code_of, to_status
 from services.rpc.tls import PLAIN, Tls
 from touchstone.v1 import token_pb2
@@ -21,6 +23,8 @@ log = logging.getLogger(__name__)
 
 _ON_BEHALF_OF = "touchstone-user"
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+_MOST_CALLS = 4000
+"""At once; more are refused as RESOURCE_EXHAUSTED. Each may hold a message."""
 _PUBLIC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
 
 
@@ -49,8 +53,9 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
     def _unary(self, behaviour: Any, metadata: dict[str, str]) -> Any:
         async def call(request: Any, context: Any) -> Any:
             try:
-                use_identity(await self._caller(metadata))
-                return await behaviour(request, context)
+                use_identity(await self._caller(metadata, context))
+                async with self._valid(metadata):
+                    return await behaviour(request, context)
             except Exception as error:
                 await _abort(context, error, metadata)
 
@@ -59,22 +64,35 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
     def _stream(self, behaviour: Any, metadata: dict[str, str]) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
             try:
-                use_identity(await self._caller(metadata))
-                async for response in behaviour(request, context):
-                    yield response
+                use_identity(await self._caller(metadata, context))
+                async with self._valid(metadata), aclosing(behaviour(request, context)) as responses:
+                    async for response in responses:
+                        yield response
             except Exception as error:
                 await _abort(context, error, metadata)
 
         return call
 
-    async def _caller(self, metadata: dict[str, str]) -> Identity:
-        scheme, _, bearer = metadata.get("authorization", "").partition(" ")
-        token = bearer if scheme.lower() == "bearer" else metadata.get("x-api-key", "")
-        caller = await self._authenticate(token)
+    def _valid(self, metadata: Mapping[str, str]) -> AbstractAsyncContextManager[None]:
+        """Ends the call when its token is revoked."""
+        return nullcontext() if self._authenticate.local else while_valid(lambda: self._authenticate(_token(metadata)))
+
+    async def _caller(self, metadata: Mapping[str, str], context: Any) -> Identity:
+        caller = await self._authenticate(_token(metadata), _address(context.peer()))
         if caller.role == token_pb2.ROLE_SERVICE and _ON_BEHALF_OF in metadata:
             role = token_pb2.ROLE_ADMIN if metadata.get("touchstone-role") == "admin" else token_pb2.ROLE_USER
             return Identity(metadata[_ON_BEHALF_OF], role)
         return caller
+
+
+def _token(metadata: Mapping[str, str]) -> str:
+    scheme, _, bearer = metadata.get("authorization", "").partition(" ")
+    return bearer if scheme.lower() == "bearer" else metadata.get("x-api-key", "")
+
+
+def _address(peer: str) -> str:
+    """Of gRPC's name of a peer, such as ipv4:127.0.0.1:5000 or ipv6:%5B::1%5D:5000."""
+    return unquote(peer.partition(":")[2]).rpartition(":")[0].strip("[]") or peer or "unknown"
 
 
 async def _abort(context: Any, error: Exception, metadata: Mapping[str, str]) -> None:
@@ -102,10 +120,17 @@ class Server:
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),
             ("grpc.keepalive_time_ms", 30_000),
+            ("grpc.keepalive_timeout_ms", 10_000),
+            # A connection that does not begin to speak is closed, and later one that says nothing for long.
+            ("grpc.server_handshake_timeout_ms", 10_000),
+            ("grpc.max_connection_idle_ms", 600_000),
+            ("grpc.max_concurrent_streams", _MOST_CALLS),
             # A watch may be silent for long: its caller may ask more often than every five minutes whether we live.
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ]
-        self.grpc = grpc.aio.server(interceptors=[IdentityInterceptor(authenticate)], options=options)
+        self.grpc = grpc.aio.server(
+            interceptors=[IdentityInterceptor(authenticate)], options=options, maximum_concurrent_rpcs=_MOST_CALLS
+        )
         self._health = health.aio.HealthServicer()
         self._names: list[str] = []
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)

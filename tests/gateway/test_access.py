@@ -122,6 +122,19 @@ async def test_users_jobs_and_limits_are_their_own(nats: NatsServer) -> None:
         assert (await gateway.client.post(f"{BASE}/cancel/{job_id}", headers=bob)).status_code == 200
 
 
+async def test_wrong_tokens_at_the_login_have_to_wait_and_the_right_one_does_not(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        token = await tokens.create(nats_bus, "alice", "user", "a")
+        own = {"Origin": gateway.url}
+        tries = [await gateway.client.post("/login", data={"token": "ts_guess-of-mine"}, headers=own) for _ in range(8)]
+        assert [one.status_code for one in tries] == [401] * 6 + [429] * 2
+        assert int(tries[-1].headers["Retry-After"]) >= 1
+        assert "Too many wrong tokens" in tries[-1].text
+        api = await gateway.client.get(f"{BASE}/results", headers={"X-API-Key": "ts_guess-of-mine"})
+        assert (api.status_code, int(api.headers["Retry-After"]) >= 1) == (429, True)
+        assert (await gateway.client.post("/login", data={"token": token}, headers=own)).status_code == 303
+
+
 async def test_a_browser_signs_in_with_a_token_and_posts_with_its_csrf_token(nats: NatsServer) -> None:
     async with with_tokens(nats) as (gateway, nats_bus):
         token = await tokens.create(nats_bus, "m.keller", "admin", "laptop")

@@ -7,10 +7,11 @@ from urllib.parse import urlencode, urlsplit
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response
 
-from services.errors import UnauthenticatedError
+from services.errors import LimitReachedError, UnauthenticatedError
 from services.gateway import context
-from services.gateway.auth import TokenAccess
+from services.gateway.auth import TokenAccess, address_of
 from services.gateway.pages.shell import render
+from services.gateway.responses import headers_of, status_of
 
 _LONGEST = 2000
 
@@ -27,10 +28,12 @@ async def login(request: Request) -> Response:
     after = own_path(str(form.get("next", "")))
     token = str(form.get("token", "")).strip()
     try:
-        identity = await access.identify(token)
-    except UnauthenticatedError as error:
+        identity = await access.identify(token, address_of(request))
+    except (UnauthenticatedError, LimitReachedError) as error:
         problem = error.message if token else "Paste a token."
-        return await render(request, "login.html", "login", {"problem": problem, "next": after}, 401)
+        page = await render(request, "login.html", "login", {"problem": problem, "next": after}, status_of(error))
+        page.headers.update(headers_of(error))
+        return page
     response = RedirectResponse(after, 303)
     access.sessions.set_cookie(request, response, await access.sessions.start(identity, token))
     return response

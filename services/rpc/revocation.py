@@ -1,0 +1,50 @@
+"""Ends what goes on for long when the token of its caller is revoked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from services.errors import TouchstoneError, UnauthenticatedError
+
+log = logging.getLogger(__name__)
+
+CHECK_S = 1.5
+
+
+@asynccontextmanager
+async def while_valid(check: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Asks `check` every CHECK_S seconds while the block runs. Raises the UnauthenticatedError that it raises, which
+    ends the block; other errors of it end nothing: a store of tokens that is silent revokes none."""
+    work = asyncio.current_task()
+    assert work is not None
+    loop = asyncio.get_running_loop()
+    ended: list[UnauthenticatedError] = []
+    watching: list[asyncio.Task[None]] = []
+
+    async def watch() -> None:
+        while True:
+            try:
+                await check()
+            except UnauthenticatedError as error:
+                ended.append(error)
+                work.cancel()
+                return
+            except TouchstoneError as error:
+                log.warning("a token cannot be looked up: %s", error)
+            await asyncio.sleep(CHECK_S)
+
+    # Most calls are over before, and cost a timer.
+    timer = loop.call_later(CHECK_S, lambda: watching.append(loop.create_task(watch())))
+    try:
+        yield
+    except asyncio.CancelledError:
+        if ended and work.uncancel() == 0:
+            raise ended[0] from None
+        raise
+    finally:
+        timer.cancel()
+        for task in watching:
+            task.cancel()
