@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence
 from contextlib import suppress
@@ -33,11 +34,13 @@ from services.bus.contract import (
     LIMITS,
     LOGS,
     PLAN_UNIT,
+    REPLACE,
     RESULTS,
     TOKENS,
     WORK,
     JobHeaders,
     ResultHeaders,
+    differing,
     dlq_subject,
     endpoint_work_subjects,
     info_subject,
@@ -70,6 +73,9 @@ def _expecting(sequence: int) -> dict[str, str]:
 _POSITIONS_PER_S = 100
 """More than are ever written on average, so that a bucket made later begins at higher positions. Twelve digits."""
 _WEBHOOKS_CONSUMER = "webhooks"
+_MARKER_S = 60
+_FETCH_S, _MOST_SILENT = 2, 5
+"""Seconds that one look for messages takes at most, and so many in a row without any are a failure."""
 
 
 class Bus:
@@ -84,20 +90,26 @@ class Bus:
         return self.client.is_connected
 
     async def ensure(self, results_max_bytes: int, replicas: int = 1) -> None:
-        """Creates missing streams; existing ones keep their settings. Safe from several services at once."""
+        """Creates missing streams. Existing ones keep their settings but for those that would lose something. Safe
+        from several services at once."""
         for config in stream_configs(results_max_bytes, replicas):
-            assert config.name is not None
-            try:
-                await self.js.stream_info(config.name)
-            except nats.js.errors.NotFoundError:
-                if config.name == f"KV_{JOBS}":
-                    # Ids of events come from positions of this bucket, and must grow even when it was lost.
-                    config.first_seq = int(time.time() * _POSITIONS_PER_S)
-                try:
-                    await self.js.add_stream(config)
-                except nats.js.errors.BadRequestError:
-                    # Another service made it a moment ago with the same settings.
-                    await self.js.stream_info(config.name)
+            present = await self._stream(config)
+            if changes := differing(present, config):
+                await self.js.update_stream(present.evolve(**changes))
+
+    async def _stream(self, config: api.StreamConfig) -> api.StreamConfig:
+        """A stream's settings; makes it with these where it is missing."""
+        assert config.name is not None
+        try:
+            return (await self.js.stream_info(config.name)).config
+        except nats.js.errors.NotFoundError:
+            if config.name == f"KV_{JOBS}":
+                # Ids of events come from positions of this bucket, and must grow even when it was lost.
+                config.first_seq = int(time.time() * _POSITIONS_PER_S)
+            with suppress(nats.js.errors.BadRequestError):
+                return (await self.js.add_stream(config)).config
+        # Another service made it a moment ago with the same settings.
+        return (await self.js.stream_info(config.name)).config
 
     async def close(self) -> None:
         # NATS may be gone already; there is nothing left to say goodbye to then.
@@ -115,13 +127,13 @@ class Bus:
         return None if is_marker(msg.headers) else msg
 
     async def kv_put(self, bucket: str, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
-        ack = await self.js.publish(kv_subject(bucket, key), value, msg_ttl=ttl_s)
+        ack = await self.js.publish(kv_subject(bucket, key), value, headers=dict(REPLACE), msg_ttl=ttl_s)
         return ack.seq
 
     async def kv_update(self, bucket: str, key: str, value: bytes, expected: int) -> int | None:
         """Writes if the key's newest message still is `expected` (0: none); its sequence, or None when it is not."""
         try:
-            ack = await self.js.publish(kv_subject(bucket, key), value, headers=_expecting(expected))
+            ack = await self.js.publish(kv_subject(bucket, key), value, headers=REPLACE | _expecting(expected))
         except nats.js.errors.APIError as error:
             if error.err_code in _CONFLICTS:
                 return None
@@ -141,8 +153,8 @@ class Bus:
     async def kv_delete(self, bucket: str, key: str, expected: dict[str, str] | None = None) -> None:
         """`expected` are headers that the server checks first."""
         # The marker itself goes after a minute, or deleted keys would pile up.
-        headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"} | (expected or {})
-        await self.js.publish(kv_subject(bucket, key), headers=headers, msg_ttl=60)
+        headers = {"KV-Operation": "PURGE"} | REPLACE | (expected or {})
+        await self.js.publish(kv_subject(bucket, key), headers=headers, msg_ttl=_MARKER_S)
 
     async def kv_all(
         self, bucket: str, pattern: str = ">", *, headers_only: bool = False
@@ -165,13 +177,26 @@ class Bus:
         )
         sub = await self.js.pull_subscribe(pattern, stream=stream, config=config)
         try:
-            left = (await sub.consumer_info()).num_pending or 0
-            while left > 0:
-                for msg in await sub.fetch(min(left, 256), timeout=10):
-                    left -= 1
-                    yield msg
+            async for msg in self._stored(sub):
+                yield msg
         finally:
             await sub.unsubscribe()
+
+    async def _stored(self, sub: JetStreamContext.PullSubscription, most: int = sys.maxsize) -> AsyncIterator[Msg]:
+        """Up to so many messages of those that a new consumer finds in its stream."""
+        left, silent = min(most, (await sub.consumer_info()).num_pending or 0), 0
+        while left > 0:
+            try:
+                messages = await sub.fetch(min(left, 256), timeout=_FETCH_S)
+            except TimeoutError as error:  # nats-py raises its own, and asyncio's
+                # What was counted may have been replaced, deleted or have expired since.
+                left, silent = min(left, (await sub.consumer_info()).num_pending or 0), silent + 1
+                if left and silent >= _MOST_SILENT:
+                    raise nats.errors.TimeoutError from error
+                continue
+            for msg in messages:
+                left = min(left - 1, msg.metadata.num_pending)
+                yield msg
 
     async def kv_watch(self, bucket: str, pattern: str, callback: Callable[[Msg], Awaitable[None]]) -> Any:
         """Core subscription to a bucket's writes. At most once: re-read with `kv_all` after a reconnect. And before it
@@ -354,11 +379,8 @@ class Bus:
         sub = await self.js.pull_subscribe("", stream=LOGS, config=config)
         found: list[tuple[int, bytes]] = []
         try:
-            left = min(most, (await sub.consumer_info()).num_pending or 0)
-            while left > 0:
-                for msg in await sub.fetch(min(left, 256), timeout=10):
-                    left -= 1
-                    found.append((msg.metadata.sequence.stream, msg.data))
+            async for msg in self._stored(sub, most):
+                found.append((msg.metadata.sequence.stream, msg.data))
         finally:
             await sub.unsubscribe()
         return found

@@ -29,7 +29,7 @@ class FencedBucket:
             "Nats-Expected-Last-Subject-Sequence": str(self._epoch),
             "Nats-Expected-Last-Subject-Sequence-Subject": bus.kv_subject(bus.JOBS, bus.EPOCH_KEY),
         }
-        return bus.kv_subject(bus.JOBS, key), value, fence | (headers or {})
+        return bus.kv_subject(bus.JOBS, key), value, fence | bus.REPLACE | (headers or {})
 
     async def atomic(self, writes: Sequence[Write]) -> None:
         """Publishes up to 1,000 messages, all or none. Raises LeadershipLostError."""
