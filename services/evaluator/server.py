@@ -12,6 +12,7 @@ from services.evaluator.engine.ownership import Ownership
 from services.evaluator.hub_datasets.splits import SplitReader
 from services.evaluator.imports.store import ImportsOfResults
 from services.evaluator.lm_eval.suite import LmEvalSuite
+from services.evaluator.providers import receiving
 from services.evaluator.providers.registry import provider
 from services.evaluator.responses import ResultsStore
 from services.evaluator.settings import Settings
@@ -26,6 +27,7 @@ every 50 items, at a sixth of the evaluator's time, for nothing: answered calls 
 async def main(stop: asyncio.Event) -> None:
     """Runs an evaluator until `stop` is set. Raises TouchstoneError when it cannot start."""
     settings = Settings.from_env()
+    receiving.ROOM.most_bytes = settings.receive_max_bytes
     ownership = Ownership()
     configured = ownership.claim(endpoint.load(settings.endpoints_file))
     catalogue = Catalogue(settings.data_dir, [LmEvalSuite(settings.data_dir)] if settings.lm_eval else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from services import rpc
 from services.errors import InvalidRequestError
+from services.evaluator.providers.receiving import USUAL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Settings:
     services show each other. `lm_eval` opens the suite of that name, if it is installed. A provider's batch is asked
     for its state after `batch_poll_s`, then ever more seldom, down to every `batch_most_poll_s`. One that may have
     begun without its id having been noted is looked for during `batch_settle_s`, which must be longer than such a call
-    takes.
+    takes. All calls together hold at most `receive_max_bytes` of answers that are being read.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Settings:
     batch_poll_s: float = 5.0
     batch_most_poll_s: float = 60.0
     batch_settle_s: float = 90.0
+    receive_max_bytes: int = USUAL_BYTES
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -69,6 +72,7 @@ class Settings:
             batch_poll_s=_number("TOUCHSTONE_BATCH_POLL_S", 5.0, least=0.01),
             batch_most_poll_s=_number("TOUCHSTONE_BATCH_MOST_POLL_S", 60.0, least=0.01),
             batch_settle_s=_number("TOUCHSTONE_BATCH_SETTLE_S", 90.0, least=0.0),
+            receive_max_bytes=int(_number("TOUCHSTONE_RECEIVE_MAX_BYTES", USUAL_BYTES, least=2**20, most=2**50)),
         )
 
 
@@ -92,7 +96,7 @@ def _switch(variable: str) -> bool:
     return text == "1"
 
 
-def _number(variable: str, default: float, *, least: float) -> float:
+def _number(variable: str, default: float, *, least: float, most: float = math.inf) -> float:
     text = os.environ.get(variable, "")
     if not text:
         return default
@@ -100,6 +104,7 @@ def _number(variable: str, default: float, *, least: float) -> float:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not value >= least:
-        raise InvalidRequestError(f"{variable} is {text!r}; it must be a number of at least {least:g}.")
+    if not least <= value <= most:
+        end = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+        raise InvalidRequestError(f"{variable} is {text!r}; it must be a number {end}.")
     return value

@@ -63,7 +63,7 @@ class AnthropicProvider:
         beside = await self._preparations.of(request)
         body = {"model": model, **anthropic_wire.prompt(request.item.messages), **beside.fields}
         if request.stream:
-            reply = await self._http.stream("/messages", body, anthropic_wire.has_text, anthropic_wire.joined)
+            reply = await self._http.stream("/messages", body, anthropic_wire.MessageFold())
         else:
             reply = await self._http.post("/messages", body)
         if reply.status != 200:

@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.providers.usage import Told, count
+from services.evaluator.providers.events import Texts, kept, members
+from services.evaluator.providers.usage import Told, count, inner, string
 from services.evaluator.tasks.base import Message, Response
 from touchstone.v1 import endpoint_pb2
 
 VERSION = "2023-06-01"
+_BESIDE_TEXTS = ("model", "stop_reason", "usage")
+_MOST_BLOCKS = 10_000
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 OPTIONS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_tokens": "max_tokens"}
 DEFAULT_MAX_TOKENS = 8192
@@ -73,39 +76,49 @@ def response(body: dict[str, Any]) -> Response | None:
     return replace(response, doubtful=told.doubtful)
 
 
-def joined(events: Iterable[Any]) -> dict[str, Any] | None:
-    """A streamed answer as the whole message that it would have been; an error as its body, None when the stream broke
-    off.
-    """
-    message: dict[str, Any] = {}
-    blocks: dict[int, dict[str, Any]] = {}
-    for event in events:
-        if not isinstance(event, dict):
-            continue
+class MessageFold:
+    """A streamed message. Blocks are kept by their numbers."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._message: dict[str, Any] = {}
+        self._kinds: dict[int, str] = {}
+        self._texts = Texts()
+        self._end: dict[str, Any] | None = None
+        self._ended = False
+
+    def add(self, event: Any) -> bool:
+        if not isinstance(event, dict) or self._ended:
+            return False
         match event.get("type"):
             case "error":
-                return event
-            case "message_start" if isinstance(event.get("message"), dict):
-                message = dict(event["message"])
-            case "content_block_start" if isinstance(event.get("content_block"), dict):
-                blocks[count(event, "index")] = dict(event["content_block"])
-            case "content_block_delta" if isinstance(event.get("delta"), dict):
-                block = blocks.setdefault(count(event, "index"), {"type": "text"})
-                for key in ("text", "thinking"):
-                    if isinstance(event["delta"].get(key), str):
-                        block[key] = _text(block, key) + event["delta"][key]
+                self._ended, self._end = True, members(event, ("error",))
+            case "message_start":
+                self._message = members(inner(event, "message"), _BESIDE_TEXTS)
+            case "content_block_start":
+                block = inner(event, "content_block")
+                return self._add(count(event, "index", _MOST_BLOCKS), block, string(block, "type"))
+            case "content_block_delta":
+                return self._add(count(event, "index", _MOST_BLOCKS), inner(event, "delta"))
             case "message_delta":
-                message |= event["delta"] if isinstance(event.get("delta"), dict) else {}
-                message["usage"] = _merged(message.get("usage"), event.get("usage"))
+                self._message |= members(inner(event, "delta"), _BESIDE_TEXTS)
+                self._message["usage"] = _merged(self._message.get("usage"), kept(event.get("usage")))
             case "message_stop":
-                return message | {"content": [blocks[index] for index in sorted(blocks)]}
-    return None
+                self._ended, self._end = True, self._message | {"content": list(map(self._block, sorted(self._kinds)))}
+        return False
 
+    def whole(self) -> Any:
+        return self._end
 
-def has_text(event: Any) -> bool:
-    """Whether an event carries a token."""
-    delta = event.get("delta") if isinstance(event, dict) else None
-    return isinstance(delta, dict) and bool(delta.get("text") or delta.get("thinking"))
+    def _add(self, index: int, piece: dict[str, Any], kind: str = "") -> bool:
+        self._kinds[index] = kind or self._kinds.get(index) or "text"
+        added = sum(self._texts.add(f"{index} {key}", string(piece, key)) for key in ("text", "thinking"))
+        self.size += added
+        return added > 0
+
+    def _block(self, index: int) -> dict[str, Any]:
+        texts = {key: self._texts.get(f"{index} {key}") for key in ("text", "thinking")}
+        return {"type": self._kinds[index], **texts}
 
 
 def model(entry: Any) -> endpoint_pb2.Model | None:

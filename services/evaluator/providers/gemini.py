@@ -62,9 +62,7 @@ class GeminiProvider:
         body, parameters = await self.written(request)
         path = model_path(request.model)
         if request.stream:
-            reply = await self._http.stream(
-                path + "streamGenerateContent?alt=sse", body, gemini_wire.has_text, gemini_wire.joined
-            )
+            reply = await self._http.stream(path + "streamGenerateContent?alt=sse", body, gemini_wire.ContentFold())
         else:
             reply = await self._http.post(path + "generateContent", body)
         return self.read(reply, request.model, parameters)

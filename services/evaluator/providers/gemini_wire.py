@@ -14,7 +14,8 @@ from typing import Any
 
 from services import numbers
 from services.evaluator.providers.base import ProviderError
-from services.evaluator.providers.usage import Told, count
+from services.evaluator.providers.events import Texts, members
+from services.evaluator.providers.usage import Told, count, entries
 from services.evaluator.tasks.base import Message, Response
 
 OPTIONS = {
@@ -27,6 +28,7 @@ OPTIONS = {
 WRITTEN = ("contents", "systemInstruction")
 """What `extra` may not set, beside the parameters that the job sets."""
 _BODY = {"cachedContent", "labels", "safetySettings", "serviceTier", "store", "toolConfig", "tools"}
+_BESIDE_TEXTS = ("promptFeedback", "usageMetadata", "modelVersion")
 _THINKING = ("thinkingBudget", "thinkingLevel", "includeThoughts")
 # Of the model's own accord or by a filter: the question was read and not answered.
 _REFUSALS = {
@@ -108,33 +110,42 @@ def response(body: dict[str, Any]) -> Response | None:
     return replace(response, doubtful=told.doubtful)
 
 
-def joined(chunks: Iterable[Any]) -> dict[str, Any] | None:
-    """A streamed answer as the whole one that it would have been: parts in order, the newest of everything else.
+class ContentFold:
+    """A streamed answer: the texts of all parts, the newest of everything else."""
 
-    An error as its body; None when the stream broke off.
-    """
-    whole: dict[str, Any] = {}
-    candidate: dict[str, Any] = {}
-    parts: list[dict[str, Any]] = []
-    for chunk in chunks:
-        if not isinstance(chunk, dict):
-            continue
-        if chunk.get("error"):
-            return chunk
-        whole |= chunk
-        some = chunk.get("candidates")
-        if isinstance(some, list) and some and isinstance(some[0], dict):
-            parts.extend(_parts(some[0]))
-            candidate |= some[0]
-    if "finishReason" in candidate:
-        return whole | {"candidates": [candidate | {"content": {"role": "model", "parts": parts}}]}
-    return whole if "promptFeedback" in whole and not candidate else None
+    def __init__(self) -> None:
+        self.size = 0
+        self._texts = Texts()
+        self._whole: dict[str, Any] = {}
+        self._candidate: dict[str, Any] = {}
+        self._has_candidate = self._has_parts = False
+        self._error: dict[str, Any] | None = None
 
+    def add(self, event: Any) -> bool:
+        if not isinstance(event, dict):
+            return False
+        if event.get("error"):
+            self._error = self._error or members(event, ("error",))
+            return False
+        self._whole |= members(event, _BESIDE_TEXTS)
+        added = 0
+        for candidate in entries(event, "candidates")[:1]:
+            self._has_candidate = True
+            self._candidate |= members(candidate, ("finishReason",))
+            for part in _parts(candidate):
+                self._has_parts = True
+                added += self._texts.add("thought" if part.get("thought") else "text", _text(part, "text"))
+        self.size += added
+        return added > 0
 
-def has_text(chunk: Any) -> bool:
-    """Whether a chunk carries a token."""
-    some = chunk.get("candidates") if isinstance(chunk, dict) else None
-    return isinstance(some, list) and bool(some) and any(part.get("text") for part in _parts(some[0]))
+    def whole(self) -> Any:
+        if self._error is not None:
+            return self._error
+        if "finishReason" in self._candidate:
+            thought = {"text": self._texts.get("thought"), "thought": True}
+            parts = [thought, {"text": self._texts.get("text")}] if self._has_parts else []
+            return self._whole | {"candidates": [self._candidate | {"content": {"role": "model", "parts": parts}}]}
+        return self._whole if "promptFeedback" in self._whole and not self._has_candidate else None
 
 
 def retry_after_s(details: Iterable[dict[str, Any]]) -> float | None:

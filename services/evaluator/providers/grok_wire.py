@@ -12,6 +12,7 @@ from typing import Any
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, openai_wire
+from services.evaluator.providers.events import kept, members
 from services.evaluator.providers.openai_wire import Wire, text
 from services.evaluator.providers.transport import Reply
 from services.evaluator.providers.usage import Told, count, entries, inner
@@ -22,6 +23,7 @@ _BILLED = "cost_in_usd_ticks"
 _TICKS_PER_USD = 1e10
 # The listing counts US cents for a hundred million tokens.
 _PRICE_UNIT = 1e4
+_BESIDE_TEXTS = ("model", "status", "incomplete_details", "usage", "error")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _DELTAS = (
     "response.output_text.delta",
@@ -80,21 +82,51 @@ def chat_response(endpoint: Endpoint, reply: Reply) -> Response:
     return replace(response, doubtful=tuple(dict.fromkeys((*response.doubtful, *told.doubtful))))
 
 
-def has_text(event: Any) -> bool:
-    """Whether an event of a stream brings a token, of reasoning or of the answer."""
-    return isinstance(event, dict) and event.get("type") in _DELTAS and bool(event.get("delta"))
+class ResponseFold:
+    """A streamed answer of `/responses`: its last event carries all of it."""
 
+    def __init__(self) -> None:
+        self.size = 0
+        self._last: dict[str, Any] | None = None
 
-def joined(events: list[Any]) -> Any:
-    """The whole answer, which the last event carries; an error as its body, None when the stream broke off."""
-    for event in reversed(events):
+    def add(self, event: Any) -> bool:
         if not isinstance(event, dict):
-            continue
-        if event.get("type") in _ENDS:
-            return event.get("response")
-        if event.get("type") == "error" or event.get("error"):
-            return {"error": event.get("error") or {"message": event.get("message"), "code": event.get("code")}}
-    return None
+            return False
+        kind = event.get("type")
+        if kind in _ENDS:
+            self._last = self._short(inner(event, "response"))
+        elif kind == "error" or event.get("error"):
+            error = event.get("error") or {"message": event.get("message"), "code": event.get("code")}
+            self._last = {"error": kept(error)}
+        return kind in _DELTAS and bool(event.get("delta"))
+
+    def whole(self) -> Any:
+        return self._last
+
+    def _short(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The same answer with its texts joined."""
+        said = _Said(body)
+        self.size = len(said.answer) + len(said.refusal) + len(said.reasoning)
+        message = {"type": "message", "content": [{"text": said.answer, "refusal": said.refusal}]}
+        thought = {"type": "reasoning", "summary": [{"text": said.reasoning}]}
+        return members(body, _BESIDE_TEXTS) | {"output": [thought, message] if said.is_there else [thought]}
+
+
+class _Said:
+    """The texts of an answer of `/responses`. `is_there`: it has a message, be it empty."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        items = entries(body, "output")
+        parts = [part for item in items if item.get("type") == "message" for part in entries(item, "content")]
+        self.is_there = bool(parts)
+        self.answer = "".join(text(part.get("text")) for part in parts)
+        self.refusal = "".join(text(part.get("refusal")) for part in parts)
+        self.reasoning = "\n".join(
+            text(part.get("text"))
+            for item in items
+            if item.get("type") == "reasoning"
+            for part in (*entries(item, "summary"), *entries(item, "content"))
+        )
 
 
 def response(endpoint: Endpoint, reply: Reply) -> Response:
@@ -104,31 +136,23 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         raise failures.cut_short(endpoint)
     if body.get("error") or body.get("status") == "failed":
         raise failures.failed_midway(endpoint, reply.error_text)
-    items = entries(body, "output")
-    parts = [part for item in items if item.get("type") == "message" for part in entries(item, "content")]
+    said = _Said(body)
     finish = "stop"
     if body.get("status") == "incomplete":
         reason = text(inner(body, "incomplete_details").get("reason"))
         finish = "length" if "token" in reason or not reason else reason
-    elif not parts:
+    elif not said.is_there:
         raise failures.lacking(endpoint, "a message")
-    answer = "".join(text(part.get("text")) for part in parts)
-    refusal = "".join(text(part.get("refusal")) for part in parts)
     usage, told = body.get("usage"), Told()
     response = Response(
-        text=answer or refusal,
-        reasoning="\n".join(
-            text(part.get("text"))
-            for item in items
-            if item.get("type") == "reasoning"
-            for part in (*entries(item, "summary"), *entries(item, "content"))
-        ),
+        text=said.answer or said.refusal,
+        reasoning=said.reasoning,
         finish_reason=finish,
         input_tokens=told.tokens(usage, "input_tokens"),
         output_tokens=output_tokens(told, usage, "output_tokens", "input_tokens"),
         latency_ms=reply.latency_ms,
         served_model=text(body.get("model")),
-        refused=finish == "content_filter" or bool(refusal),
+        refused=finish == "content_filter" or bool(said.refusal),
         ttft_ms=reply.ttft_ms,
         reasoning_tokens=told.tokens(inner(usage, "output_tokens_details"), "reasoning_tokens") or 0,
         cost_usd=told.usd(usage, _BILLED, per_usd=_TICKS_PER_USD),
@@ -142,10 +166,8 @@ def _price(value: object) -> float | None:
     return None if price is None else price / _PRICE_UNIT
 
 
-CHAT = Wire(
-    "/chat/completions", "messages", chat_response, openai_wire.has_text, openai_wire.joined, openai_wire.CHAT_STREAMING
-)
+CHAT = Wire("/chat/completions", "messages", chat_response, openai_wire.ChatFold, openai_wire.CHAT_STREAMING)
 # Without `store` every request would be kept there for thirty days.
 RESPONSES = Wire(
-    "/responses", "input", response, has_text, joined, {"stream": True}, always={"store": False}, takes_stop=False
+    "/responses", "input", response, ResponseFold, {"stream": True}, always={"store": False}, takes_stop=False
 )

@@ -73,7 +73,7 @@ class OllamaProvider:
         messages = [{"role": message.role, "content": message.content} for message in request.item.messages]
         body = {"model": model, "messages": messages, **beside.fields}
         if request.stream:
-            reply = await self._http.stream("/api/chat", body, ollama_wire.has_text, ollama_wire.joined)
+            reply = await self._http.stream("/api/chat", body, ollama_wire.ChatFold())
         else:
             reply = await self._http.post("/api/chat", body)
         if reply.status == 400 and _TOO_LONG.search(reply.text):

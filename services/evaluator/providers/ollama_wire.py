@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from services.evaluator.providers import model_size
-from services.evaluator.providers.usage import Told, count
+from services.evaluator.providers.events import Texts, members
+from services.evaluator.providers.usage import Told, count, inner
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -20,6 +20,7 @@ OPTIONS = {
     "seed": "seed",
     "repeat_penalty": "repeat_penalty",
 }
+_BESIDE_TEXTS = ("model", "done", "done_reason", "prompt_eval_count", "eval_count")
 _BESIDE_WEIGHTS = 1.2
 """Memory of a running model over its file: weights, and about a fifth for a context of the default size and buffers."""
 
@@ -84,30 +85,31 @@ def response(body: dict[str, Any]) -> Response | None:
     return replace(response, doubtful=told.doubtful)
 
 
-def joined(lines: Iterable[Any]) -> dict[str, Any] | None:
-    """A streamed answer as the whole one that it would have been; an error as its body, None when the stream broke
-    off.
-    """
-    whole: dict[str, Any] = {}
-    message: dict[str, Any] = {}
-    for line in lines:
-        if not isinstance(line, dict):
-            continue
-        if line.get("error"):
-            return line
-        piece = line.get("message")
-        if isinstance(piece, dict):
-            for key in ("content", "thinking"):
-                if text(piece, key):
-                    message[key] = text(message, key) + text(piece, key)
-        whole |= line
-    return whole | {"message": message} if whole.get("done") else None
+class ChatFold:
+    """A streamed answer: the texts of all lines, the newest of everything else."""
 
+    def __init__(self) -> None:
+        self.size = 0
+        self._texts = Texts()
+        self._whole: dict[str, Any] = {}
+        self._error: dict[str, Any] | None = None
 
-def has_text(line: Any) -> bool:
-    """Whether a line carries a token."""
-    message = line.get("message") if isinstance(line, dict) else None
-    return isinstance(message, dict) and bool(message.get("content") or message.get("thinking"))
+    def add(self, event: Any) -> bool:
+        if not isinstance(event, dict):
+            return False
+        if event.get("error"):
+            self._error = self._error or members(event, ("error",))
+            return False
+        message = inner(event, "message")
+        added = sum(self._texts.add(key, text(message, key)) for key in ("content", "thinking"))
+        self.size += added
+        self._whole |= members(event, _BESIDE_TEXTS)
+        return added > 0
+
+    def whole(self) -> Any:
+        if self._error is not None or not self._whole.get("done"):
+            return self._error
+        return self._whole | {"message": {key: self._texts.get(key) for key in ("content", "thinking")}}
 
 
 def text(values: dict[str, Any], key: str) -> str:

@@ -73,7 +73,7 @@ class OpenAIProvider:
         body, parameters = await self.written(request)
         wire = self._wire
         if request.stream:
-            reply = await self._http.stream(wire.path, body, wire.has_text, wire.joined)
+            reply = await self._http.stream(wire.path, body, wire.fold())
         else:
             reply = await self._http.post(wire.path, body)
         return self.read(reply, request.model, parameters)

@@ -9,12 +9,14 @@ from typing import Any
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, model_size
+from services.evaluator.providers.events import Fold, Texts, kept, members
 from services.evaluator.providers.transport import Reply
 from services.evaluator.providers.usage import Told, count, inner, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
 _MOST_LENGTH = 2**31 - 1
+_MOST_NAME = 1000
 _BROKEN_OFF = frozenset({"error", "abort"})
 """Finish reasons of a server that failed while it wrote: OpenRouter's, and that of vLLM and SGLang."""
 
@@ -53,33 +55,38 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
     return replace(response, doubtful=told.doubtful)
 
 
-def has_text(event: Any) -> bool:
-    """Whether a chunk of a stream brings a token, of reasoning or of the answer."""
-    delta = _delta(event)
-    return bool(delta.get("content") or _reasoning(delta) or delta.get("refusal"))
+class ChatFold:
+    """A streamed answer of chat completions."""
 
+    def __init__(self) -> None:
+        self.size = 0
+        self._texts = Texts()
+        self._whole: dict[str, Any] = {}
+        self._finish = ""
+        self._error: dict[str, Any] | None = None
 
-def joined(events: list[Any]) -> Any:
-    """A streamed answer as the whole one that it would have been; an error as its body, None when it broke off."""
-    message = {"content": "", "reasoning": "", "refusal": ""}
-    whole: dict[str, Any] = {}
-    finish = ""
-    for event in events:
+    def add(self, event: Any) -> bool:
         if not isinstance(event, dict):
-            continue
+            return False
         if event.get("error"):
-            return event
+            self._error = self._error or members(event, ("error", "code"))
+            return False
         delta = _delta(event)
-        message["content"] += text(delta.get("content"))
-        message["reasoning"] += _reasoning(delta)
-        message["refusal"] += text(delta.get("refusal"))
-        finish = text(_choice(event).get("finish_reason")) or finish
-        whole["model"] = text(event.get("model")) or whole.get("model", "")
+        texts = {name: text(delta.get(name)) for name in ("content", "refusal")} | {"reasoning": _reasoning(delta)}
+        self.size += sum(self._texts.add(name, piece) for name, piece in texts.items())
+        self._finish = string(_choice(event), "finish_reason")[:_MOST_NAME] or self._finish
+        if model := string(event, "model"):
+            self._whole["model"] = model[:_MOST_NAME]
         # Of all chunks or of a last one without choices.
-        whole["usage"] = event.get("usage") or whole.get("usage")
-    if not finish:
-        return None
-    return whole | {"choices": [{"message": message, "finish_reason": finish}]}
+        if event.get("usage"):
+            self._whole["usage"] = kept(event["usage"])
+        return any(texts.values())
+
+    def whole(self) -> Any:
+        if self._error is not None or not self._finish:
+            return self._error
+        message = {name: self._texts.get(name) for name in ("content", "reasoning", "refusal")}
+        return self._whole | {"choices": [{"message": message, "finish_reason": self._finish}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +99,14 @@ class Wire:
     path: str
     prompt: str
     response: Callable[[Endpoint, Reply], Response]
-    has_text: Callable[[Any], bool]
-    joined: Callable[[list[Any]], Any]
+    fold: Callable[[], Fold]
     streaming: Mapping[str, Any]
     always: Mapping[str, Any] = field(default_factory=dict)
     takes_stop: bool = True
 
 
 CHAT_STREAMING = {"stream": True, "stream_options": {"include_usage": True}}
-CHAT = Wire("/chat/completions", "messages", response, has_text, joined, CHAT_STREAMING)
+CHAT = Wire("/chat/completions", "messages", response, ChatFold, CHAT_STREAMING)
 
 
 def model(entry: dict[str, Any]) -> endpoint_pb2.Model:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -19,12 +19,13 @@ import aiohttp
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError
-from services.evaluator.providers.events import EventLines
+from services.evaluator.providers.events import EventLines, Fold
+from services.evaluator.providers.receiving import ROOM, Share
 from services.evaluator.providers.usage import parsed
 
 CONNECT_S = 5.0
 MAX_BODY_BYTES = 8 * 1024 * 1024
-# An event carries some 300 bytes around a token of 4.
+# On the wire: an event carries some 300 bytes around a token of 4. What is kept of it has the bound of a whole answer.
 MAX_STREAM_BYTES = 64 * 1024 * 1024
 AGAIN = "Look at its log or status page, then retry."
 _STREAMS = ("text/event-stream", "application/x-ndjson")
@@ -87,9 +88,7 @@ class Reply:
 class _Stream:
     """One streamed answer on its way."""
 
-    has_text: Callable[[Any], bool]
-    joined: Callable[[list[Any]], Any]
-    events: list[Any] = field(default_factory=list)
+    fold: Fold
     ttft_ms: float = 0.0
 
 
@@ -173,15 +172,14 @@ class Transport:
         self,
         path: str,
         body: Mapping[str, Any],
-        has_text: Callable[[Any], bool],
-        joined: Callable[[list[Any]], Any],
+        fold: Fold,
     ) -> Reply:
-        """A streamed answer as one reply: its `body` is what `joined` makes of the events' JSON, in order; `ttft_ms`
-        is when the first came of which `has_text` holds. An answer that is no stream is read as by `post`.
+        """A streamed answer as one reply: its `body` is what `fold` makes of the events; `ttft_ms` is when the first
+        came that brings a token. An answer that is no stream is read as by `post`.
 
         Raises ProviderError, also when the stream breaks off.
         """
-        return await self._call("POST", path, _written(body), self._timeout, _Stream(has_text, joined))
+        return await self._call("POST", path, _written(body), self._timeout, _Stream(fold))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -197,6 +195,20 @@ class Transport:
         take: Callable[[bytes], Awaitable[None]] | None = None,
         content_type: str = "application/json",
     ) -> Reply:
+        with ROOM.share(self._name) as share:
+            return await self._exchange(method, path, data, limits, stream, take, content_type, share)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        limits: aiohttp.ClientTimeout,
+        stream: _Stream | None,
+        take: Callable[[bytes], Awaitable[None]] | None,
+        content_type: str,
+        share: Share,
+    ) -> Reply:
         headers = {"Content-Type": content_type} if data is not None else None
         started = time.monotonic()
         try:
@@ -205,11 +217,11 @@ class Transport:
             ) as response:
                 status, sent = response.status, response.headers
                 if stream is not None and status == 200 and response.content_type in _STREAMS:
-                    return await self._follow(response, stream, started)
+                    return await self._follow(response, stream, started, share)
                 if take is not None and status == 200:
                     await self._each_line(response, take)
                     return Reply(status, sent, None, "", (time.monotonic() - started) * 1000)
-                raw = await self._read(response)
+                raw = await self._read(response, share)
         except (aiohttp.ClientError, OSError) as error:
             # The answer keeps its error and, by the traceback, the error the answer with all that has come of it.
             raise self._translate(error) from error.with_traceback(None)
@@ -233,7 +245,7 @@ class Transport:
         text = text.replace(self._secret, "[key]")
         return text, parsed(text)
 
-    async def _follow(self, response: aiohttp.ClientResponse, stream: _Stream, started: float) -> Reply:
+    async def _follow(self, response: aiohttp.ClientResponse, stream: _Stream, started: float, share: Share) -> Reply:
         lines = EventLines(self._name, lines=response.content_type != "text/event-stream")
         size = 0
         async for chunk in response.content.iter_any():
@@ -243,11 +255,14 @@ class Transport:
                 raise self._too_long(MAX_STREAM_BYTES)
             for text in lines.feed(chunk):
                 self._take(text, stream, started)
+            if stream.fold.size > self._max_body_bytes:
+                response.close()
+                raise self._too_long(self._max_body_bytes)
+            await share.fit(lines.size + stream.fold.size)
         for text in lines.end():
             self._take(text, stream, started)
         latency_ms = (time.monotonic() - started) * 1000
-        body = stream.joined(stream.events)
-        return Reply(response.status, response.headers, body, "", latency_ms, stream.ttft_ms)
+        return Reply(response.status, response.headers, stream.fold.whole(), "", latency_ms, stream.ttft_ms)
 
     def _take(self, text: str, stream: _Stream, started: float) -> None:
         if text == "[DONE]":
@@ -258,8 +273,7 @@ class Transport:
             raise ProviderError(sentence, retryable=True)
         if '"error"' in text:
             _, event = self._without_key(text, event)
-        stream.events.append(event)
-        if not stream.ttft_ms and stream.has_text(event):
+        if stream.fold.add(event) and not stream.ttft_ms:
             stream.ttft_ms = (time.monotonic() - started) * 1000
 
     def _open(self) -> aiohttp.ClientSession:
@@ -272,7 +286,7 @@ class Transport:
             )
         return self._session
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, share: Share) -> bytes:
         chunks: list[bytes] = []
         size = 0
         while chunk := await response.content.readany():
@@ -280,6 +294,7 @@ class Transport:
             if size > self._max_body_bytes:
                 response.close()
                 raise self._too_long(self._max_body_bytes)
+            await share.fit(size)
             chunks.append(chunk)
         return b"".join(chunks)
 

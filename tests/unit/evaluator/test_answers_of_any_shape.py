@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.evaluator.providers import anthropic_wire, gemini_wire, ollama_wire
+from services.evaluator.providers.events import Fold
 from services.evaluator.providers.jsonpath import JsonPath
 from services.evaluator.tasks.base import Response
 
@@ -45,13 +46,21 @@ def test_a_whole_answer(wire: ModuleType, body: dict[str, Any]) -> None:
     assert isinstance(wire.response(body), Response | None)
 
 
-@pytest.mark.parametrize("wire", [gemini_wire, anthropic_wire, ollama_wire])
+@pytest.mark.parametrize(
+    ("wire", "fold"),
+    [
+        (gemini_wire, gemini_wire.ContentFold),
+        (anthropic_wire, anthropic_wire.MessageFold),
+        (ollama_wire, ollama_wire.ChatFold),
+    ],
+)
 @settings(max_examples=25, deadline=None)
 @given(events=st.lists(OBJECTS | JSON, max_size=5))
-def test_a_streamed_answer(wire: ModuleType, events: list[Any]) -> None:
+def test_a_streamed_answer(wire: ModuleType, fold: Callable[[], Fold], events: list[Any]) -> None:
+    folded = fold()
     for event in events:
-        assert wire.has_text(event) in (True, False)
-    whole = wire.joined(events)
+        assert folded.add(event) in (True, False)
+    whole = folded.whole()
     assert whole is None or isinstance(wire.response(whole), Response | None)
 
 

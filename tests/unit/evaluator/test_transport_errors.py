@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
+from typing import Any
 
 import aiohttp
 import pytest
@@ -249,7 +250,23 @@ def streaming(*pieces: bytes, kind: str = "text/event-stream", pause_s: float = 
 
 
 async def stream(client: Transport) -> Reply:
-    return await client.stream("/x", {}, lambda event: bool(event.get("text")), lambda found: {"events": found})
+    return await client.stream("/x", {}, Kept())
+
+
+class Kept:
+    """Keeps every event as it is."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.events: list[Any] = []
+
+    def add(self, event: Any) -> bool:
+        self.events.append(event)
+        self.size += len(event.get("text", ""))
+        return bool(event.get("text"))
+
+    def whole(self) -> Any:
+        return {"events": self.events}
 
 
 @pytest.mark.parametrize(
@@ -288,6 +305,13 @@ async def test_an_event_that_is_no_json_is_a_cut_answer() -> None:
 async def test_a_stream_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "MAX_STREAM_BYTES", 1000)
     async with calling(streaming(*[b'data: {"text": "a"}\n\n'] * 100)) as client:
+        with pytest.raises(ProviderError, match="sent an answer of more than"):
+            await stream(client)
+
+
+async def test_what_is_kept_of_a_stream_has_the_bound_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MAX_BODY_BYTES", 150)
+    async with calling(streaming(*[b'data: {"text": "aa"}\n\n'] * 100)) as client:
         with pytest.raises(ProviderError, match="sent an answer of more than"):
             await stream(client)
 

@@ -42,15 +42,17 @@ HTTP = HttpOptions.read(
 class Session:
     """Answers every request with the same bytes, in pieces."""
 
-    def __init__(self, body: bytes, kind: str = "application/json", status: int = 200, headers: Any = ()) -> None:
-        self.body, self.kind, self.status = body, kind, status
+    def __init__(
+        self, body: bytes, kind: str = "application/json", status: int = 200, headers: Any = (), piece: int = 37
+    ) -> None:
+        self.body, self.kind, self.status, self.piece = body, kind, status, piece
         self.headers = CIMultiDict(headers)
 
     def request(self, *_: Any, **__: Any) -> Session:
         return self
 
     async def __aenter__(self) -> SimpleNamespace:
-        pieces = iter([self.body[start : start + 37] for start in range(0, len(self.body), 37)])
+        pieces = (self.body[start : start + self.piece] for start in range(0, len(self.body), self.piece))
 
         async def iter_any() -> AsyncIterator[bytes]:
             for piece in pieces:
