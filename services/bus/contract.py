@@ -24,6 +24,8 @@ BACKUPS = "backups"
 """Subject at which the results service is asked for a backup."""
 SPLITS = "splits"
 """Subject at which evaluators are asked for a split of a Hub dataset. See `services.bus.splits`."""
+ROOM = "room"
+"""Subject at which the results service says how much room its disk has. Not stored: a full disk could not."""
 LIMITS = "LIMITS"
 """Key by endpoint: whose calls may go out when, over all evaluators. Losing it costs fairness for a moment."""
 

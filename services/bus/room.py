@@ -1,14 +1,17 @@
 """Whether there is room on the disks for what is still to come.
 
 Three levels: enough; low, where no new work is accepted and running jobs go on; full, where running jobs pause as well.
-Two sources: the disk of the state directory, where it is on this machine, and what NATS says of its own disk.
+Sources: the disk of the state directory, where it is on this machine; what NATS says of its own disk; and, for the
+scheduler, what the results service says of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +20,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
+import nats.errors
+from nats.aio.msg import Msg
 
+from services.bus.contract import ROOM
+from services.bus.operations import Bus
 from services.errors import InvalidRequestError, NoRoomError
 
 T = TypeVar("T")
@@ -27,6 +34,8 @@ FULL_SHARE = 0.25
 """Of the low-water mark."""
 RETRY_AFTER_S = 30
 _LOOK_EVERY_S = 1.0
+_TOLD_S = 300.0
+"""How long the word of a results service counts that has fallen silent since: without room it cannot start."""
 _TIMEOUT_S = 2.0
 _NO_SPACE = ("no space left", "disk quota exceeded", "insufficient storage", "insufficient resources")
 
@@ -98,7 +107,7 @@ def is_no_space(text: str) -> bool:
 
 
 def megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+    return f"{size / 1e6:,.{0 if size >= 1e7 else 1}f} MB"
 
 
 class Room:
@@ -107,6 +116,7 @@ class Room:
     def __init__(self, folder: Path | None = None, low: int | None = None, monitor_url: str = "") -> None:
         """`monitor_url` is where NATS is asked for its health; empty where it cannot be."""
         self._folder, self._low, self._monitor_url = folder, low, monitor_url
+        self._told: tuple[float, Level, str] = (0.0, Level.ENOUGH, "")
         self.level = Level.ENOUGH
         self.sentence = ""
         """What keeps new work from being accepted, for users; empty while there is enough room."""
@@ -143,7 +153,26 @@ class Room:
                 "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space: Touchstone then "
                 "goes on by itself."
             )
+        until, told, said = self._told
+        if told > level and time.monotonic() < until:
+            level, sentence = told, said
         self.level, self.sentence = level, sentence
+
+    async def tell(self, connection: Bus) -> None:
+        """Keeps the scheduler informed, until cancelled."""
+        while True:
+            with suppress(nats.errors.Error, OSError):
+                await connection.client.publish(ROOM, json.dumps([int(self.level), self.sentence]).encode())
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def listen(self, connection: Bus) -> None:
+        """Also counts what the results service tells, from now on and as long as the connection lives."""
+        await connection.client.subscribe(ROOM, cb=self._hear)
+
+    async def _hear(self, msg: Msg) -> None:
+        with suppress(ValueError, TypeError):
+            level, sentence = json.loads(msg.data)
+            self._told = (time.monotonic() + _TOLD_S, Level(level), str(sentence))
 
     def _of_disk(self) -> tuple[Level, str]:
         if self._folder is not None:

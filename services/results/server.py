@@ -88,6 +88,7 @@ async def _serve(
                 tidying,
                 datasets.run(),
                 room.run(),
+                room.tell(connection),
                 backups.serve(),
             )
         finally:

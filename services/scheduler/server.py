@@ -51,6 +51,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
     room = bus.Room.from_env(settings.state_dir, settings.bus.monitor_url)
+    await room.listen(connection)
     secrets = [settings.rpc.service_token, *settings.bus.secrets]
     async with (
         aclosing(HttpCaller(settings.webhooks)) as caller,

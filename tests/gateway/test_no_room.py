@@ -40,6 +40,9 @@ async def test_every_page_says_it_until_there_is_room(gateway: Running) -> None:
     gateway.world.notice = NOTICE
     for address in ("/run", "/jobs", "/leaderboard", "/datasets"):
         assert NOTICE in await page(gateway, address)
+    await gateway.stop_service("results")
+    assert (await page(gateway, "/leaderboard", 503)).count(NOTICE) == 1, "not in a banner and in the card"
     gateway.world.notice = ""
+    await gateway.start_service("results")
     await asyncio.sleep(1.1)  # The gateway remembers the queue for a second.
     assert NOTICE not in await page(gateway, "/jobs")

@@ -17,7 +17,7 @@ from grpc_status import rpc_status
 from deploy.local.ports import free_port
 from services import bus, rpc
 from services.bus import contract
-from services.errors import BadLinesError
+from services.errors import BadLinesError, NoRoomError
 from services.results import duckdb_store, visibility
 from tests.integration.evaluator_rig import until
 from tests.integration.kept_datasets import Keeper, keeping, lines
@@ -201,6 +201,20 @@ async def test_an_upload_of_nothing_is_refused(nats: NatsServer, tmp_path: Path)
         stub, metadata = users["ann"].stub, users["ann"].metadata
         assert await code_of(stub.UploadDataset(iter(()), metadata=metadata)) == grpc.StatusCode.INVALID_ARGUMENT
         assert await code_of(users["ann"].upload(b"")) == grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_low_disk_refuses_uploads_and_still_deletes(nats: NatsServer, tmp_path: Path) -> None:
+    async with serving(nats, tmp_path, visibility.OPEN) as (keeper, address), rpc.channel(address) as channel:
+        ann, room = Caller(channel, "ann"), keeper.datasets.room
+        kept = await ann.upload(lines(range(3)))
+        room.level, room.sentence = bus.Level.LOW, "The disk is almost full."
+        with pytest.raises(grpc.aio.AioRpcError, match="The disk is almost full") as refused:
+            await ann.upload(lines(range(4)))
+        assert isinstance(rpc.from_rpc_error(refused.value), NoRoomError)
+        assert (await ann.list()).total_size == 1
+        await ann.delete(kept.dataset_id)
+        room.level = bus.Level.ENOUGH
+        assert (await ann.upload(lines(range(4)))).rows == 4
 
 
 async def test_a_repeated_upload_with_a_request_id_is_one_dataset(nats: NatsServer, tmp_path: Path) -> None:

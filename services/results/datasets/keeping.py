@@ -28,13 +28,14 @@ class KeptDatasets:
         room: Room | None = None,
     ) -> None:
         holding = Holding()
+        self.room = room or Room()
         self.collector = Collector(store, database, holding)
         self.deletions = Deletions(
             store, database, self.collector, lambda dataset_id: live_jobs(connection, dataset_id)
         )
         self.uploads = Uploads(store, database, holding, self.collector, limits)
         self.servicer = DatasetServicer(
-            connection, store, database, self.uploads, self.deletions, self.collector, reads, room
+            connection, store, database, self.uploads, self.deletions, self.collector, self.room, reads
         )
 
     async def reconcile(self) -> None:

@@ -34,8 +34,8 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         uploads: Uploads,
         deletions: Deletions,
         collector: Collector,
+        room: Room,
         reads: str = visibility.OPEN,
-        room: Room | None = None,
     ) -> None:
         self._bus = connection
         self._store = store
@@ -44,7 +44,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         self._deletions = deletions
         self._collector = collector
         self._reads = reads
-        self._room = room or Room()
+        self._room = room
 
     async def UploadDataset(
         self, request_iterator: AsyncIterator[pb.UploadDatasetRequest], context: Any

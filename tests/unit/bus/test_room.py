@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from services.bus import connect
 from services.bus.room import Level, Room, Space, is_no_space, low_bytes, measure
 from services.errors import InvalidRequestError, NoRoomError
+from tests.nats_server import NatsServer
 
 MB = 1_000_000
 
@@ -37,7 +40,7 @@ def test_without_a_mark_only_a_disk_without_a_byte_is_full() -> None:
 def test_the_sentence_says_how_much_is_free_and_what_to_do() -> None:
     assert Space(500 * MB, 1000 * MB, 500 * MB).sentence == ""
     assert Space(300 * MB, 1000 * MB, 500 * MB).sentence == (
-        "The disk is almost full: 300.0 MB are free. Running jobs continue; new jobs and uploads need 500.0 MB. "
+        "The disk is almost full: 300 MB are free. Running jobs continue; new jobs and uploads need 500 MB. "
         "Delete datasets or free disk space: Touchstone then goes on by itself."
     )
     assert Space(0, 1000 * MB, 500 * MB).sentence.startswith("The disk is full: 0.0 MB are free. Running jobs pause;")
@@ -99,3 +102,25 @@ async def test_an_upload_ends_when_the_room_does() -> None:
     assert await anext(guarded) == 1
     with pytest.raises(NoRoomError):
         await anext(guarded)
+
+
+async def test_the_scheduler_hears_of_the_disk_of_the_results_service(tmp_path: Path, nats: NatsServer) -> None:
+    connection = await connect(nats.url, "test")
+    there, here = await room_beside(tmp_path, 2**62), Room()
+    await here.listen(connection)
+    telling = asyncio.create_task(there.tell(connection))
+    try:
+        await until_level(here, Level.FULL)
+        assert here.sentence == there.sentence
+        there.level, there.sentence = Level.ENOUGH, ""
+        await until_level(here, Level.ENOUGH)
+    finally:
+        telling.cancel()
+        await connection.close()
+
+
+async def until_level(room: Room, level: Level) -> None:
+    async with asyncio.timeout(20), httpx.AsyncClient() as client:
+        while room.level is not level:
+            await room.look(client)
+            await asyncio.sleep(0.02)
