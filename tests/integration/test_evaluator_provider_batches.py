@@ -102,7 +102,7 @@ async def test_rows_go_in_few_batches_at_half_the_price_and_come_back_by_positio
     ):
         found = await run(rig, spec(sampling=job_pb2.Sampling(max_tokens=50), stream=True))
         messages = await rig.stored(KIND_ITEMS)
-    assert [len(stub.requests(batch)) for batch in stub.batches] == [50, 50, 20]
+    assert sorted(len(stub.requests(batch)) for batch in stub.batches) == [20, 50, 50]
     assert not stub.records, "no row was asked by itself"
     for number, item in found.items():
         assert (item.custom_id, item.response) == (made[number].custom_id, str(number))

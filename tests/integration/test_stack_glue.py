@@ -21,7 +21,7 @@ MODELS = [*ANSWERS, BASELINE]
 EXACT = 1e-9
 
 
-@pytest.fixture(scope="module", params=["own rows", "real rows"])
+@pytest.fixture(scope="module", params=["own rows", pytest.param("real rows", marks=pytest.mark.stack)])
 def glue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GlueRuns]:
     folder = tmp_path_factory.mktemp("glue")
     if request.param == "own rows":

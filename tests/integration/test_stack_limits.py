@@ -22,6 +22,8 @@ from tests.stack import Endpoint, Stack, credentials, running, touchstone, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import job_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2
 
+pytestmark = pytest.mark.stack
+
 FOREVER_S = 3600.0
 RUNNING_JOBS = 3
 PENDING_PER_USER = 10
