@@ -171,9 +171,7 @@ async def test_a_job_is_readable_as_soon_as_the_scheduler_has_it(
     assert (list(items.items), stored.job) == ([], made)
 
 
-async def test_a_seal_waits_until_its_position_is_stored(
-    service: Service, connection: bus.Bus, stub: Stub
-) -> None:
+async def test_a_seal_waits_until_its_position_is_stored(service: Service, connection: bus.Bus, stub: Stub) -> None:
     service.start()
     position = await publish(connection, "j", range(2))
     waiting = asyncio.create_task(seal(stub, job("j", plan("t", 30)), position + 1))
