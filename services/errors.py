@@ -13,7 +13,7 @@ TouchstoneError
 └── UnavailableError       a service or server does not answer; what was asked may or may not be done
     ├── BusyError          the service has too much to do; nothing was done
     ├── DamagedFilesError  stored files cannot be read: starting again changes nothing
-    └── NoRoomError        a disk is full, and nothing was done; `retry_after_s` tells when to try again
+    └── NoRoomError        a disk is full; `retry_after_s` tells when to try again
 """
 
 from __future__ import annotations

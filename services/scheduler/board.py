@@ -105,11 +105,18 @@ class Board:
         return self.views([job])[0]
 
     async def finish_anyway(self, change: Coroutine[Any, Any, T]) -> T:
-        """Runs a caller's change to its end even when the caller goes away: half of it would be in memory only."""
+        """Runs a caller's change to its end even when the caller goes away: half of it would be in memory only.
+
+        Raises NoRoomError for a change that could not be stored for want of disk space.
+        """
         task = asyncio.create_task(change)
         self._changes.add(task)
         task.add_done_callback(self._changed_by_caller)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except LeadershipLostError:
+            self.room.require()
+            raise
 
     def _changed_by_caller(self, task: asyncio.Task[Any]) -> None:
         self._changes.discard(task)

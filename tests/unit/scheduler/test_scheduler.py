@@ -463,6 +463,14 @@ async def test_a_low_disk_refuses_new_jobs_and_retries_and_holds_the_queue(world
     assert world.desk.queue().notice == ""
 
 
+async def test_a_change_that_a_full_disk_refuses_names_the_disk(world: World) -> None:
+    job = await world.create()
+    set_room(world, Level.FULL)
+    world.store.fenced = True
+    with pytest.raises(NoRoomError, match=r"The disk is full\."):
+        await world.desk.cancel(ALICE, job)
+
+
 async def test_a_full_disk_pauses_running_jobs(world: World) -> None:
     job = await world.create()
     set_room(world, Level.FULL)
