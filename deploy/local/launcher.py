@@ -18,6 +18,7 @@ from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchErro
 from deploy.local.state import StateDir
 from deploy.local.supervisor import Supervisor
 from deploy.local.terminal import Terminal, duration
+from services import environment
 
 INTERRUPTED = 130
 BOUND_LOGS_EVERY_S = 2.0
@@ -161,7 +162,7 @@ def _elsewhere(settings: Settings) -> Iterator[str]:
 
 
 def _tokens_needed(environ: Mapping[str, str]) -> bool:
-    return environ.get("TOUCHSTONE_AUTH", "local") == "token"
+    return environment.text("TOUCHSTONE_AUTH", "local", environ) == "token"
 
 
 def _short(path: Path) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.local.ports import free_port, is_free
+from services import environment
+from services.errors import InvalidRequestError
 
 ROOT = Path(__file__).resolve().parents[2]
 """The tree that holds `services` and `protos`."""
@@ -32,7 +34,7 @@ class Settings:
     data_dir: Path | None
     endpoints: Path | None
     evaluators: int
-    evaluator_grace_s: int
+    evaluator_grace_s: float
     """How long an evaluator may finish its units after SIGTERM."""
     http_host: str
     http_port: int
@@ -41,7 +43,7 @@ class Settings:
     scheduler_port: int
     results_port: int
     evaluator_ports: tuple[int, ...]
-    silent_s: int
+    silent_s: float
     """How long an idle process may leave health checks unanswered before it is restarted."""
     fixed_ports: Mapping[str, int]
     """Ports that the environment sets, by variable: what must be free before anything starts."""
@@ -58,14 +60,21 @@ class Settings:
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Settings:
         """Raises LaunchError for a value that cannot be."""
-        evaluators = _number(environ, "TOUCHSTONE_EVALUATORS", 1, 1, 64)
-        http_port = _number(environ, "TOUCHSTONE_HTTP_PORT", 8080, 1, 65_535)
+        try:
+            return cls._read(environ)
+        except InvalidRequestError as error:
+            raise LaunchError(error.message) from error
+
+    @classmethod
+    def _read(cls, environ: Mapping[str, str]) -> Settings:
+        evaluators = environment.whole("TOUCHSTONE_EVALUATORS", 1, 1, 64, environ)
+        http_port = _port("TOUCHSTONE_HTTP_PORT", 8080, environ)
         fixed = {"TOUCHSTONE_HTTP_PORT": http_port}
         taken = {http_port}
 
         def port(name: str, usual: int = 0) -> int:
-            if environ.get(name):
-                chosen = fixed[name] = _number(environ, name, 0, 1, 65_535)
+            if name and environment.text(name, environ=environ):
+                chosen = fixed[name] = _port(name, 1, environ)
             elif usual and usual not in taken and is_free(usual):
                 chosen = usual
             else:
@@ -83,35 +92,22 @@ class Settings:
         if len({*fixed.values()}) < len(fixed):
             raise LaunchError(f"Two of {', '.join(fixed)} name the same port. Give each its own.")
         return cls(
-            state_dir=Path(environ.get("TOUCHSTONE_STATE_DIR") or "var").resolve(),
-            data_dir=_path(environ, "TOUCHSTONE_DATA_DIR", "the folder of a data mirror"),
-            endpoints=_path(environ, "TOUCHSTONE_ENDPOINTS", "a TOML file of endpoints"),
+            state_dir=environment.state_folder(environ),
+            data_dir=environment.folder("TOUCHSTONE_DATA_DIR", "the folder of a data mirror", environ),
+            endpoints=environment.file("TOUCHSTONE_ENDPOINTS", "a TOML file of endpoints", environ),
             evaluators=evaluators,
-            evaluator_grace_s=_number(environ, "TOUCHSTONE_GRACE_S", 6, 0, 3600),
-            http_host=environ.get("TOUCHSTONE_HTTP_HOST") or "127.0.0.1",
+            evaluator_grace_s=environment.number("TOUCHSTONE_GRACE_S", 6, 0, 3600, environ),
+            http_host=environment.own_host("TOUCHSTONE_HTTP_HOST", "127.0.0.1", environ),
             http_port=http_port,
             nats_port=nats_port,
             nats_monitor_port=monitor_port,
             scheduler_port=scheduler_port,
             results_port=results_port,
             evaluator_ports=evaluator_ports,
-            silent_s=_number(environ, "TOUCHSTONE_SILENT_S", SILENT_S, 5, 86_400),
+            silent_s=environment.number("TOUCHSTONE_SILENT_S", SILENT_S, 5, 86_400, environ),
             fixed_ports=fixed,
         )
 
 
-def _number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = environ.get(name) or str(default)
-    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise LaunchError(f"{name} is {text!r}; it may be a number from {least} to {most:,}.")
-    return int(text)
-
-
-def _path(environ: Mapping[str, str], name: str, what: str) -> Path | None:
-    text = environ.get(name)
-    if not text:
-        return None
-    path = Path(text).expanduser().resolve()
-    if not path.exists():
-        raise LaunchError(f"{name} names {text}, which does not exist. It should be {what}.")
-    return path
+def _port(name: str, default: int, environ: Mapping[str, str]) -> int:
+    return environment.whole(name, default, 1, environment.MOST_PORT, environ)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,12 +16,14 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from services import environment
 from services.bus.operations import Bus
 from services.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
 _AFTER_RECONNECT_S = 1.0
+_LEAST_RESULTS_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,14 @@ class Settings:
 
     @classmethod
     def from_env(cls) -> Settings:
+        """Raises InvalidRequestError naming the variable that is wrong."""
+        usual = _launched() or "nats://127.0.0.1:4222"
+        least, most = _LEAST_RESULTS_BYTES, environment.MOST_BYTES
         return cls(
-            url=os.environ.get("TOUCHSTONE_NATS_URL") or _launched() or "nats://127.0.0.1:4222",
-            monitor_url=os.environ.get("TOUCHSTONE_NATS_MONITOR_URL", ""),
-            results_max_bytes=int(os.environ.get("TOUCHSTONE_RESULTS_MAX_BYTES", str(2 * 1024**3))),
-            replicas=int(os.environ.get("TOUCHSTONE_NATS_REPLICAS", "1")),
+            url=environment.url("TOUCHSTONE_NATS_URL", usual, ("nats", "tls", "ws", "wss")),
+            monitor_url=environment.url("TOUCHSTONE_NATS_MONITOR_URL", "", ("http", "https")),
+            results_max_bytes=environment.whole("TOUCHSTONE_RESULTS_MAX_BYTES", 2 * 1024**3, least, most),
+            replicas=environment.whole("TOUCHSTONE_NATS_REPLICAS", 1, 1, 5),
         )
 
     @property
@@ -53,7 +57,7 @@ class Settings:
 def _launched() -> str:
     """Where the launcher runs NATS for this state directory, so that commands beside it find it; else empty."""
     with suppress(OSError):
-        return (Path(os.environ.get("TOUCHSTONE_STATE_DIR") or "var") / "nats-url").read_text().strip()
+        return (Path(environment.text("TOUCHSTONE_STATE_DIR", "var")) / "nats-url").read_text().strip()
     return ""
 
 

@@ -23,9 +23,10 @@ import httpx
 import nats.errors
 from nats.aio.msg import Msg
 
+from services import environment
 from services.bus.contract import ROOM
 from services.bus.operations import Bus
-from services.errors import InvalidRequestError, NoRoomError
+from services.errors import NoRoomError
 
 T = TypeVar("T")
 
@@ -82,14 +83,10 @@ class Space:
 
 def low_bytes(environ: Mapping[str, str]) -> int | None:
     """The low-water mark that TOUCHSTONE_DISK_LOW_BYTES sets; None where it sets none. Raises InvalidRequestError."""
-    text = environ.get("TOUCHSTONE_DISK_LOW_BYTES") or ""
-    if not text:
+    name = "TOUCHSTONE_DISK_LOW_BYTES"
+    if not environment.text(name, environ=environ):
         return None
-    if not (text.isascii() and text.isdecimal()):
-        raise InvalidRequestError(
-            f"TOUCHSTONE_DISK_LOW_BYTES is {text!r}. Set a whole number of bytes, or 0 for no low-water mark."
-        )
-    return int(text)
+    return environment.whole(name, 0, 0, environment.MOST_BYTES, environ)
 
 
 def measure(folder: Path, low: int | None) -> Space:

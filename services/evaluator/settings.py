@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services import rpc
+from services import environment, rpc
 from services.errors import InvalidRequestError
 from services.evaluator.providers.receiving import USUAL_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """How this evaluator runs.
 
@@ -50,29 +49,25 @@ class Settings:
     @classmethod
     def from_env(cls) -> Settings:
         """Raises InvalidRequestError naming the variable that is wrong."""
-        file = os.environ.get("TOUCHSTONE_ENDPOINTS", "")
-        data = os.environ.get("TOUCHSTONE_DATA_DIR", "")
-        if data and not Path(data).is_dir():
-            raise InvalidRequestError(
-                f"TOUCHSTONE_DATA_DIR is {data!r}, which is not a directory. Correct or unset it."
-            )
         return cls(
-            name=_name(os.environ.get("TOUCHSTONE_EVALUATOR_NAME") or _default_name()),
-            listen=os.environ.get("TOUCHSTONE_EVALUATOR_LISTEN", "127.0.0.1:8053"),
-            endpoints_file=Path(file) if file else None,
-            data_dir=Path(data).resolve() if data else None,
-            ack_wait_s=_number("TOUCHSTONE_ACK_WAIT_S", 10.0, least=1.0),
-            grace_s=_number("TOUCHSTONE_GRACE_S", 20.0, least=0.0),
-            unit_size=int(_number("TOUCHSTONE_UNIT_SIZE", 32, least=1)),
-            first_outage_s=_number("TOUCHSTONE_FIRST_OUTAGE_S", 40.0, least=1.0),
-            outage_s=_number("TOUCHSTONE_OUTAGE_S", 300.0, least=1.0),
-            results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
+            name=_name(environment.text("TOUCHSTONE_EVALUATOR_NAME") or _default_name()),
+            listen=environment.listen("TOUCHSTONE_EVALUATOR_LISTEN", "127.0.0.1:8053"),
+            endpoints_file=environment.file("TOUCHSTONE_ENDPOINTS", "a TOML file of endpoints"),
+            data_dir=environment.folder("TOUCHSTONE_DATA_DIR", "the folder of a data mirror"),
+            ack_wait_s=environment.number("TOUCHSTONE_ACK_WAIT_S", cls.ack_wait_s, 1, 3600),
+            grace_s=environment.number("TOUCHSTONE_GRACE_S", cls.grace_s, 0, 3600),
+            unit_size=environment.whole("TOUCHSTONE_UNIT_SIZE", cls.unit_size, 1, 10_000),
+            first_outage_s=environment.number("TOUCHSTONE_FIRST_OUTAGE_S", cls.first_outage_s, 1, environment.LONG_S),
+            outage_s=environment.number("TOUCHSTONE_OUTAGE_S", cls.outage_s, 1, environment.LONG_S),
+            results=environment.addresses("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
             service_token=rpc.Settings.from_env().service_token,
-            lm_eval=_switch("TOUCHSTONE_LM_EVAL"),
-            batch_poll_s=_number("TOUCHSTONE_BATCH_POLL_S", 5.0, least=0.01),
-            batch_most_poll_s=_number("TOUCHSTONE_BATCH_MOST_POLL_S", 60.0, least=0.01),
-            batch_settle_s=_number("TOUCHSTONE_BATCH_SETTLE_S", 90.0, least=0.0),
-            receive_max_bytes=int(_number("TOUCHSTONE_RECEIVE_MAX_BYTES", USUAL_BYTES, least=2**20, most=2**50)),
+            lm_eval=environment.switch("TOUCHSTONE_LM_EVAL"),
+            batch_poll_s=environment.number("TOUCHSTONE_BATCH_POLL_S", cls.batch_poll_s, 0.01, 86_400),
+            batch_most_poll_s=environment.number("TOUCHSTONE_BATCH_MOST_POLL_S", cls.batch_most_poll_s, 0.01, 86_400),
+            batch_settle_s=environment.number("TOUCHSTONE_BATCH_SETTLE_S", cls.batch_settle_s, 0, 86_400),
+            receive_max_bytes=environment.whole(
+                "TOUCHSTONE_RECEIVE_MAX_BYTES", USUAL_BYTES, 2**20, environment.MOST_BYTES
+            ),
         )
 
 
@@ -84,27 +79,6 @@ def _default_name() -> str:
 def _name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", name):
         raise InvalidRequestError(
-            f"TOUCHSTONE_EVALUATOR_NAME is {name!r}; it may hold up to 80 letters, digits, - and _.",
+            f"TOUCHSTONE_EVALUATOR_NAME must be 1 to 80 letters, digits, - and _; it is {name[:80]!r}."
         )
     return name
-
-
-def _switch(variable: str) -> bool:
-    text = os.environ.get(variable, "")
-    if text not in ("", "0", "1"):
-        raise InvalidRequestError(f"{variable} is {text!r}; it may be 0 or 1.")
-    return text == "1"
-
-
-def _number(variable: str, default: float, *, least: float, most: float = math.inf) -> float:
-    text = os.environ.get(variable, "")
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not least <= value <= most:
-        end = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-        raise InvalidRequestError(f"{variable} is {text!r}; it must be a number {end}.")
-    return value

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import uvicorn
 
 from services import bus, rpc
-from services.errors import UnavailableError
+from services.errors import InvalidRequestError, UnavailableError
 from services.gateway.app import create_app
 from services.gateway.auth import LocalAccess, TokenAccess, TokenCache
 from services.gateway.backend import Backend
@@ -114,7 +114,8 @@ def _allow_files(wanted: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises UnavailableError for a port in use."""
+    """A listening socket; port 0 takes a free one. Raises UnavailableError for a port in use,
+    InvalidRequestError for one that only root may use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol named, asyncio switches Nagle's algorithm off: else answers on kept connections wait 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -124,6 +125,10 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(2048)
     except OSError as error:
         listener.close()
+        if isinstance(error, PermissionError):
+            raise InvalidRequestError(
+                f"TOUCHSTONE_HTTP_PORT must be a port that this user may use, such as 8080; it is {port}."
+            ) from error
         raise UnavailableError(
             f"{host}:{port} cannot be used: {error.strerror}. Stop what listens there or set TOUCHSTONE_HTTP_PORT."
         ) from error

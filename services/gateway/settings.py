@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from dataclasses import dataclass
 
+from services import environment
 from services.errors import InvalidRequestError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """Where the gateway listens, which services it asks, and its limits.
 
@@ -36,23 +36,25 @@ class Settings:
 
     @classmethod
     def from_env(cls) -> Settings:
-        """Raises InvalidRequestError for a number that is none."""
-        env = os.environ
+        """Raises InvalidRequestError for a value that cannot be."""
+        limit = environment.whole
         return cls(
-            host=env.get("TOUCHSTONE_HTTP_HOST", "127.0.0.1"),
-            port=_integer("TOUCHSTONE_HTTP_PORT", 8080, 0, 65535),
-            scheduler=env.get("TOUCHSTONE_SCHEDULER", "127.0.0.1:8051"),
-            results=env.get("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
-            requests_per_minute=_integer("TOUCHSTONE_REQUESTS_PER_MINUTE", 100, 1, 1_000_000),
-            streams_per_user=_integer("TOUCHSTONE_STREAMS_PER_USER", 8, 1, 10_000),
-            waits_per_user=_integer("TOUCHSTONE_WAITS_PER_USER", 32, 1, 10_000),
-            uploads_per_user=_integer("TOUCHSTONE_UPLOADS_PER_USER", 4, 1, 1000),
-            upload_max_bytes=_integer("TOUCHSTONE_UPLOAD_MAX_BYTES", 2 * 10**9, 1, 2**40),
-            upload_idle_s=_integer("TOUCHSTONE_UPLOAD_IDLE_S", 45, 1, 3600),
-            call_timeout_s=_integer("TOUCHSTONE_CALL_TIMEOUT_S", 3, 1, 600),
-            connections_per_address=_integer("TOUCHSTONE_CONNECTIONS_PER_ADDRESS", 1000, 1, 100_000),
-            header_timeout_s=_integer("TOUCHSTONE_HEADER_TIMEOUT_S", 10, 1, 3600),
-            stream_max_age_s=_integer("TOUCHSTONE_STREAM_MAX_AGE_S", 900, 1, 86_400),
+            host=environment.own_host("TOUCHSTONE_HTTP_HOST", cls.host),
+            port=limit("TOUCHSTONE_HTTP_PORT", cls.port, 0, environment.MOST_PORT),
+            scheduler=environment.addresses("TOUCHSTONE_SCHEDULER", cls.scheduler),
+            results=environment.addresses("TOUCHSTONE_RESULTS", cls.results),
+            requests_per_minute=limit("TOUCHSTONE_REQUESTS_PER_MINUTE", cls.requests_per_minute, 1, 1_000_000),
+            streams_per_user=limit("TOUCHSTONE_STREAMS_PER_USER", cls.streams_per_user, 1, 10_000),
+            waits_per_user=limit("TOUCHSTONE_WAITS_PER_USER", cls.waits_per_user, 1, 10_000),
+            uploads_per_user=limit("TOUCHSTONE_UPLOADS_PER_USER", cls.uploads_per_user, 1, 1000),
+            upload_max_bytes=limit("TOUCHSTONE_UPLOAD_MAX_BYTES", cls.upload_max_bytes, 1, environment.MOST_BYTES),
+            upload_idle_s=environment.number("TOUCHSTONE_UPLOAD_IDLE_S", cls.upload_idle_s, 1, 3600),
+            call_timeout_s=environment.number("TOUCHSTONE_CALL_TIMEOUT_S", cls.call_timeout_s, 1, 600),
+            connections_per_address=limit(
+                "TOUCHSTONE_CONNECTIONS_PER_ADDRESS", cls.connections_per_address, 1, 100_000
+            ),
+            header_timeout_s=environment.number("TOUCHSTONE_HEADER_TIMEOUT_S", cls.header_timeout_s, 1, 3600),
+            stream_max_age_s=environment.number("TOUCHSTONE_STREAM_MAX_AGE_S", cls.stream_max_age_s, 1, 86_400),
         )
 
     def require_loopback(self) -> None:
@@ -68,10 +70,3 @@ class Settings:
                 f"TOUCHSTONE_HTTP_HOST is {self.host}, but local mode listens on loopback only, as it asks for no "
                 "token. Set TOUCHSTONE_AUTH=token to listen there."
             )
-
-
-def _integer(name: str, default: int, low: int, high: int) -> int:
-    text = os.environ.get(name, str(default))
-    if not text.isdecimal() or not low <= int(text) <= high:
-        raise InvalidRequestError(f"{name} is {text!r}; it must be a whole number from {low} to {high}.")
-    return int(text)

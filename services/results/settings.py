@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services import bus, rpc
-from services.errors import InvalidRequestError
+from services import bus, environment, rpc
 from services.results import visibility
 from services.results.datasets.frames import Limits
 from services.results.datasets.limits import STORE_BYTES, UploadLimits
@@ -37,17 +35,14 @@ class Settings:
     @classmethod
     def from_env(cls) -> Settings:
         """Raises InvalidRequestError when the variables contradict each other or hold what they may not."""
-        reads = os.environ.get("TOUCHSTONE_READS", visibility.OPEN)
-        if reads not in (visibility.OPEN, visibility.OWN):
-            raise InvalidRequestError(f"TOUCHSTONE_READS is {reads!r}; it may be open or own.")
-        state = Path(os.environ.get("TOUCHSTONE_STATE_DIR", "var"))
+        state = environment.state_folder()
         return cls(
-            listen=os.environ.get("TOUCHSTONE_RESULTS_LISTEN", "127.0.0.1:8052"),
+            listen=environment.listen("TOUCHSTONE_RESULTS_LISTEN", "127.0.0.1:8052"),
             database=state / "results" / "touchstone.duckdb",
-            backups=Path(os.environ.get("TOUCHSTONE_BACKUP_DIR") or state / "backups"),
+            backups=environment.writable("TOUCHSTONE_BACKUP_DIR", str(state / "backups")),
             bus=bus.Settings.from_env(),
             rpc=rpc.Settings.from_env(),
-            reads=reads,
+            reads=environment.choice("TOUCHSTONE_READS", visibility.OPEN, (visibility.OPEN, visibility.OWN)),
             answers_max_bytes=_bytes("TOUCHSTONE_ANSWERS_MAX_BYTES", ANSWERS_MAX_BYTES),
             datasets_max_bytes=_bytes("TOUCHSTONE_DATASETS_MAX_BYTES", STORE_BYTES),
             uploads=_uploads(),
@@ -55,24 +50,15 @@ class Settings:
 
 
 def _bytes(name: str, default: int) -> int:
-    text = os.environ.get(name, str(default))
-    if not text.isdecimal():
-        raise InvalidRequestError(f"{name} is {text!r}; it is a number of bytes, or 0 for no bound.")
-    return int(text)
+    """0 means no bound."""
+    return environment.whole(name, default, 0, environment.MOST_BYTES)
 
 
 def _uploads() -> UploadLimits:
-    known = Limits()
+    known, limit = Limits(), environment.whole
     file = Limits(
-        file_bytes=_most("TOUCHSTONE_UPLOAD_MAX_BYTES", known.file_bytes),
-        rows=_most("TOUCHSTONE_UPLOAD_MAX_ROWS", known.rows),
-        ratio=_most("TOUCHSTONE_UPLOAD_MAX_RATIO", known.ratio),
+        file_bytes=limit("TOUCHSTONE_UPLOAD_MAX_BYTES", known.file_bytes, 1, environment.MOST_BYTES),
+        rows=limit("TOUCHSTONE_UPLOAD_MAX_ROWS", known.rows, 1, 2**31 - 1),
+        ratio=limit("TOUCHSTONE_UPLOAD_MAX_RATIO", known.ratio, 1, 1_000_000),
     )
-    return UploadLimits(file, at_once=_most("TOUCHSTONE_UPLOADS_AT_ONCE", UploadLimits().at_once))
-
-
-def _most(name: str, default: int) -> int:
-    text = os.environ.get(name, str(default))
-    if not text.isdecimal() or not int(text):
-        raise InvalidRequestError(f"{name} is {text!r}; it is a whole number, 1 or more.")
-    return int(text)
+    return UploadLimits(file, at_once=limit("TOUCHSTONE_UPLOADS_AT_ONCE", UploadLimits().at_once, 1, 64))

@@ -6,12 +6,11 @@ import contextvars
 import hashlib
 import hmac
 import ipaddress
-import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from services import errors
+from services import environment, errors
 from services.rpc.failures import Failures
 from touchstone.v1 import token_pb2
 
@@ -41,10 +40,8 @@ class Settings:
     @classmethod
     def from_env(cls) -> Settings:
         """Raises InvalidRequestError when the variables contradict each other."""
-        auth = os.environ.get("TOUCHSTONE_AUTH", "local")
-        token = os.environ.get("TOUCHSTONE_SERVICE_TOKEN", "")
-        if auth not in ("local", "token"):
-            raise errors.InvalidRequestError(f"TOUCHSTONE_AUTH is {auth!r}; it may be local or token.")
+        auth = environment.choice("TOUCHSTONE_AUTH", "local", ("local", "token"))
+        token = environment.text("TOUCHSTONE_SERVICE_TOKEN")
         if auth == "token" and not token:
             raise errors.InvalidRequestError("TOUCHSTONE_AUTH=token needs TOUCHSTONE_SERVICE_TOKEN, a shared secret.")
         return cls(auth, token)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 
-from services import errors
+from services import environment, errors
 
 SYSTEM = "system"
 """As TOUCHSTONE_TLS_CA: the roots that gRPC ships, for certificates of a public authority."""
@@ -35,12 +35,12 @@ class Tls:
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Tls:
         """Raises InvalidRequestError when one is set without another that it needs."""
         made = cls(
-            cert=environ.get("TOUCHSTONE_TLS_CERT", ""),
-            key=environ.get("TOUCHSTONE_TLS_KEY", ""),
-            client_ca=environ.get("TOUCHSTONE_TLS_CLIENT_CA", ""),
-            ca=environ.get("TOUCHSTONE_TLS_CA", ""),
-            client_cert=environ.get("TOUCHSTONE_TLS_CLIENT_CERT", ""),
-            client_key=environ.get("TOUCHSTONE_TLS_CLIENT_KEY", ""),
+            cert=environment.text("TOUCHSTONE_TLS_CERT", environ=environ),
+            key=environment.text("TOUCHSTONE_TLS_KEY", environ=environ),
+            client_ca=environment.text("TOUCHSTONE_TLS_CLIENT_CA", environ=environ),
+            ca=environment.text("TOUCHSTONE_TLS_CA", environ=environ),
+            client_cert=environment.text("TOUCHSTONE_TLS_CLIENT_CERT", environ=environ),
+            client_key=environment.text("TOUCHSTONE_TLS_CLIENT_KEY", environ=environ),
         )
         needs = (
             (made.cert, made.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY"),

@@ -20,6 +20,7 @@ from services.scheduler.ports import Results
 from services.scheduler.reuse import calls_nobody, too_few_stored
 from services.scheduler.route import route
 from services.scheduler.settling import Settling
+from services.scheduler.spenders import used_up
 from services.scheduler.upkeep import Upkeep
 from touchstone.v1 import job_pb2, unit_pb2
 
@@ -87,19 +88,16 @@ class Scheduler:
     def on_begun(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
         """Notes that calls of a unit of a job with a budget are about to begin."""
         self._upkeep.position = sequence
-        job = self._board.jobs.get(job_id)
-        if job is None or job.state != RUNNING or job.ledger is None or headers.attempt != job.message.attempt:
-            return
-        self._upkeep.heard_of(job)
-        job.ledger.begun(unit, headers, sequence)
+        job = self._running(job_id, headers.attempt)
+        if job is not None and job.ledger is not None:
+            self._upkeep.heard_of(job)
+            job.ledger.begun(unit, headers, sequence)
 
     async def on_returned(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
         """An evaluator leaves it to the scheduler whether a unit of a job with a budget is run once more."""
         self._upkeep.position = sequence
-        job = self._board.jobs.get(job_id)
-        if job is None or job.state != RUNNING or job.ledger is None or headers.attempt != job.message.attempt:
-            return
-        if not job.ledger.returned(unit, headers, sequence):
+        job = self._running(job_id, headers.attempt)
+        if job is None or job.ledger is None or not job.ledger.returned(unit, headers, sequence):
             return
         # The evaluator's line is in the job's log.
         log.info("job %s: unit %d came back", job.id, unit)
@@ -123,6 +121,10 @@ class Scheduler:
     def on_other(self, sequence: int) -> None:
         """A message that concerns no job here."""
         self._upkeep.position = sequence
+
+    def _running(self, job_id: str, attempt: int) -> Job | None:
+        job = self._board.jobs.get(job_id)
+        return job if job is not None and job.state == RUNNING and job.message.attempt == attempt else None
 
     def awaits(self, job_id: str, attempt: int) -> bool:
         """Whether a plan or a fault of this attempt can still change the job."""
@@ -297,7 +299,7 @@ class Scheduler:
     async def _stop_spenders(self) -> None:
         """Ends jobs whose budget lets no unit go out, once none is out and all that was spent is known."""
         for job in self._board.in_state(RUNNING):
-            if (reason := _used_up(job)) is None:
+            if (reason := used_up(job)) is None:
                 continue
             async with self._board.lock:
                 if job.state == RUNNING:
@@ -367,18 +369,6 @@ def _shorten(spec: job_pb2.JobSpec) -> None:
     """Takes out what evaluators have no use for: it travels with every unit, and URLs may hold a secret."""
     spec.ClearField("webhook_url")
     spec.ClearField("labels")
-
-
-def _used_up(job: Job) -> str | None:
-    """Why a job with a budget can make no more calls; None while it can, or some are under way."""
-    ledger, limit = job.ledger, job.message.spec.budget_usd
-    if not limit or ledger is None or ledger.released or calls_nobody(job.message.spec):
-        return None
-    units = ledger.unreleased(1)
-    if not units or budget.affordable(limit, ledger.spending(), units, [ledger.unit_cost(units[0][0])]):
-        return None
-    cost = ledger.unit_cost(units[0][0])
-    return budget.used_up(limit, ledger.spending(), cost, ledger.items_done, ledger.layout.items)
 
 
 def _active(job: Job, capacity: Capacity, ahead: int, now: float) -> queue.Active:

@@ -7,8 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from services import bus, rpc
-from services.errors import InvalidRequestError
+from services import bus, environment, rpc
 
 
 @dataclass(frozen=True)
@@ -40,23 +39,22 @@ class Limits:
 
     @classmethod
     def from_env(cls) -> Limits:
-        def number(name: str, default: float) -> float:
-            return float(os.environ.get(f"TOUCHSTONE_{name}", default))
-
+        """Raises InvalidRequestError naming the variable that is wrong."""
+        whole, number, long_s = environment.whole, environment.number, environment.LONG_S
         return cls(
-            running_jobs=int(number("RUNNING_JOBS", cls.running_jobs)),
-            batch_jobs=int(number("BATCH_JOBS", cls.batch_jobs)),
-            pending_per_owner=int(number("PENDING_PER_USER", cls.pending_per_owner)),
-            job_time_s=int(number("JOB_TIME_S", cls.job_time_s)),
-            batch_time_s=int(number("BATCH_JOB_TIME_S", cls.batch_time_s)),
-            requests_per_job=int(number("MAX_REQUESTS_PER_JOB", cls.requests_per_job)),
-            planning_s=number("PLANNING_S", cls.planning_s),
-            queue_retry_after_s=int(number("QUEUE_RETRY_AFTER_S", cls.queue_retry_after_s)),
-            ageing_s=number("AGEING_S", cls.ageing_s),
-            error_share=number("ERROR_SHARE", cls.error_share),
-            absent_after_s=number("ABSENT_AFTER_S", cls.absent_after_s),
-            schedules_per_owner=int(number("SCHEDULES_PER_USER", cls.schedules_per_owner)),
-            schedule_period_s=number("SCHEDULE_PERIOD_S", cls.schedule_period_s),
+            running_jobs=whole("TOUCHSTONE_RUNNING_JOBS", cls.running_jobs, 1, 10_000),
+            batch_jobs=whole("TOUCHSTONE_BATCH_JOBS", cls.batch_jobs, 1, 10_000),
+            pending_per_owner=whole("TOUCHSTONE_PENDING_PER_USER", cls.pending_per_owner, 1, 1_000_000),
+            job_time_s=whole("TOUCHSTONE_JOB_TIME_S", cls.job_time_s, 1, long_s),
+            batch_time_s=whole("TOUCHSTONE_BATCH_JOB_TIME_S", cls.batch_time_s, 1, long_s),
+            requests_per_job=whole("TOUCHSTONE_MAX_REQUESTS_PER_JOB", cls.requests_per_job, 0, 2**31 - 1),
+            planning_s=number("TOUCHSTONE_PLANNING_S", cls.planning_s, 1, long_s),
+            queue_retry_after_s=whole("TOUCHSTONE_QUEUE_RETRY_AFTER_S", cls.queue_retry_after_s, 1, 86_400),
+            ageing_s=number("TOUCHSTONE_AGEING_S", cls.ageing_s, 1, long_s),
+            error_share=number("TOUCHSTONE_ERROR_SHARE", cls.error_share, 0, 1),
+            absent_after_s=number("TOUCHSTONE_ABSENT_AFTER_S", cls.absent_after_s, 1, long_s),
+            schedules_per_owner=whole("TOUCHSTONE_SCHEDULES_PER_USER", cls.schedules_per_owner, 0, 1_000_000),
+            schedule_period_s=number("TOUCHSTONE_SCHEDULE_PERIOD_S", cls.schedule_period_s, 1, long_s),
         )
 
 
@@ -80,31 +78,13 @@ class WebhookSettings:
     def from_env(cls, *, local: bool) -> WebhookSettings:
         """`local`: nobody but this machine's user is served. Raises InvalidRequestError."""
         return cls(
-            per_owner=int(_least("WEBHOOKS_PER_USER", cls.per_owner, 0)),
-            tries=int(_least("WEBHOOK_TRIES", cls.tries, 1)),
-            span_s=_least("WEBHOOK_SPAN_S", cls.span_s, 0),
-            total_s=_least("WEBHOOK_TIMEOUT_S", cls.total_s, 0.1),
-            private=_word("WEBHOOKS_PRIVATE", "0", ("0", "1")) == "1",
+            per_owner=environment.whole("TOUCHSTONE_WEBHOOKS_PER_USER", cls.per_owner, 0, 1_000_000),
+            tries=environment.whole("TOUCHSTONE_WEBHOOK_TRIES", cls.tries, 1, 1000),
+            span_s=environment.number("TOUCHSTONE_WEBHOOK_SPAN_S", cls.span_s, 0, environment.LONG_S),
+            total_s=environment.number("TOUCHSTONE_WEBHOOK_TIMEOUT_S", cls.total_s, 0.1, 3600),
+            private=environment.switch("TOUCHSTONE_WEBHOOKS_PRIVATE"),
             loopback=local,
         )
-
-
-def _least(name: str, default: float, least: float) -> float:
-    text = os.environ.get(f"TOUCHSTONE_{name}", "")
-    try:
-        value = float(text or default)
-    except ValueError:
-        value = float("nan")
-    if not value >= least:
-        raise InvalidRequestError(f"TOUCHSTONE_{name} is {text!r}; it must be a number of at least {least:g}.")
-    return value
-
-
-def _word(name: str, default: str, known: tuple[str, ...]) -> str:
-    text = os.environ.get(f"TOUCHSTONE_{name}") or default
-    if text not in known:
-        raise InvalidRequestError(f"TOUCHSTONE_{name} is {text!r}; it may be {' or '.join(known)}.")
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +110,13 @@ class Settings:
         """Raises InvalidRequestError when variables contradict each other or hold what they may not."""
         auth = rpc.Settings.from_env()
         return cls(
-            name=os.environ.get("TOUCHSTONE_SCHEDULER_NAME", f"{socket.gethostname()}-{os.getpid()}"),
-            listen=os.environ.get("TOUCHSTONE_SCHEDULER_LISTEN", "127.0.0.1:8051"),
-            results=os.environ.get("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
+            name=environment.text("TOUCHSTONE_SCHEDULER_NAME") or f"{socket.gethostname()}-{os.getpid()}",
+            listen=environment.listen("TOUCHSTONE_SCHEDULER_LISTEN", "127.0.0.1:8051"),
+            results=environment.addresses("TOUCHSTONE_RESULTS", "127.0.0.1:8052"),
             bus=bus.Settings.from_env(),
             rpc=auth,
             limits=Limits.from_env(),
             webhooks=WebhookSettings.from_env(local=auth.auth == "local"),
-            reads=_word("READS", "open", ("open", "own")),
-            state_dir=Path(state) if (state := os.environ.get("TOUCHSTONE_STATE_DIR")) else None,
+            reads=environment.choice("TOUCHSTONE_READS", "open", ("open", "own")),
+            state_dir=environment.state_folder() if environment.text("TOUCHSTONE_STATE_DIR") else None,
         )

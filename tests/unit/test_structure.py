@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("scheduler", "evaluator", "results", "gateway")
-SHARED = ("errors", "numbers", "patterns", "rpc", "bus")
+SHARED = ("environment", "errors", "numbers", "patterns", "rpc", "bus")
 PURE = (
     "services.numbers",
     "services.patterns",

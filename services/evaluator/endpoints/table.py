@@ -17,8 +17,13 @@ from touchstone.v1 import endpoint_pb2
 
 Options = TypeVar("Options")
 
+_WEEK_S = 604_800
+_MOST_PER_MINUTE = 10_000_000
+_MOST_BILLIONS = 1_000_000
+_MOST_PRICE = 1_000_000
 _PRICES = (
-    "a table with input and output in US dollars per million tokens, each 0 or more, and maybe batch_share, 0 to 1"
+    "a table with input and output in US dollars per million tokens, each between 0 and 1,000,000, and maybe "
+    "batch_share, between 0 and 1"
 )
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "name": (str, "a text"),
@@ -71,10 +76,10 @@ class _Table:
         shown = repr(self.values[key]) if key in self.values else "missing"
         return InvalidRequestError(f"{self.where}: {key} is {shown}; it must be {rule}.", field=key)
 
-    def at_least(self, least: float, *keys: str) -> None:
+    def between(self, least: float, most: float, *keys: str) -> None:
         for key in keys:
-            if self.values.get(key, least) < least:
-                raise self.wrong(key, f"{least:g} or more")
+            if not least <= self.values.get(key, least) <= most:
+                raise self.wrong(key, f"between {least:,g} and {most:,}")
 
     def prices(self) -> Mapping[str, float]:
         prices = self.values.get("prices", {})
@@ -110,11 +115,11 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
         raise table.wrong("base_url", "an address such as http://127.0.0.1:8000/v1")
     if not usual.addressed and url:
         raise InvalidRequestError(f"{where}: kind {kind} takes no base_url. Remove it.", field="base_url")
-    if not 1 <= values.get("concurrency", 1) <= 4096:
-        raise table.wrong("concurrency", "from 1 to 4096")
-    table.at_least(0, "requests_per_minute", "max_model_b", "first_byte_s")
-    if not values.get("timeout_s", 1) > 0:
-        raise table.wrong("timeout_s", "more than 0")
+    table.between(1, 4096, "concurrency")
+    table.between(0, _MOST_PER_MINUTE, "requests_per_minute")
+    table.between(0, _MOST_BILLIONS, "max_model_b")
+    table.between(0, _WEEK_S, "first_byte_s")
+    table.between(0.001, _WEEK_S, "timeout_s")
     if not all(isinstance(model, str) and model for model in values.get("models", [])):
         raise table.wrong("models", "a list of texts")
     if values.get("api", "responses") not in ("chat", "responses"):
@@ -173,9 +178,8 @@ def _model(pattern: str, values: Any, where: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InvalidRequestError(f'{where}: write it as a table, [endpoint.model."{pattern}"].', field="model")
     table = _Table(values, where, _MODEL_TYPES)
-    table.at_least(0, "parameters_b")
-    if not 1 <= values.get("context_length", 1) < 2**31:
-        raise table.wrong("context_length", "1 or more")
+    table.between(0, _MOST_BILLIONS, "parameters_b")
+    table.between(1, 2**31 - 1, "context_length")
     return {
         "pattern": pattern,
         "capabilities": endpoint_pb2.Capabilities(**{key: values[key] for key in _CAPABILITIES if key in values}),
@@ -195,4 +199,4 @@ def _is_http(url: str) -> bool:
 
 
 def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST_PRICE

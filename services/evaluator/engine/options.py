@@ -35,6 +35,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from services import environment
 from services.errors import InvalidRequestError
 
 APIS = ("openai", "vllm")
@@ -95,11 +96,9 @@ class EngineOptions:
                 raise _wrong(key, f"is {table[key]!r}; it must be one of {', '.join(choices)}.")
         if not str(table.get("health", "/")).startswith("/"):
             raise _wrong("health", f"is {table['health']!r}; it must be a path such as /health or /v1/models.")
-        if not table.get("start_timeout_s", 1) > 0:
-            raise _wrong("start_timeout_s", f"is {table['start_timeout_s']!r}; it must be more than 0.")
-        for key in ("stop_grace_s", "idle_stop_s"):
-            if table.get(key, 0) < 0:
-                raise _wrong(key, f"is {table[key]!r}; it must be 0 or more.")
+        for key, least, most in _RANGES:
+            if not least <= table.get(key, least) <= most:
+                raise _wrong(key, f"is {table[key]!r}; it must be between {least:,g} and {most:,}.")
         served_as = table.get("served_as", "{model}")
         _check_placeholders("served_as", served_as, ("model", "path"))
         return cls(
@@ -114,7 +113,7 @@ class EngineOptions:
             idle_stop_s=float(table.get("idle_stop_s", 0)),
             directory=Path(table["directory"]) if "directory" in table else None,
             env=MappingProxyType(_environment(table, environ)),
-            state_dir=Path(environ.get("TOUCHSTONE_STATE_DIR") or "var").absolute(),
+            state_dir=Path(environment.text("TOUCHSTONE_STATE_DIR", "var", environ)).expanduser().absolute(),
         )
 
     def model(self, name: str) -> EngineModel | None:
@@ -129,6 +128,9 @@ class EngineOptions:
         return _fill(self.served_as, model, 0)
 
 
+_RANGES = (("start_timeout_s", 0.001, 604_800), ("stop_grace_s", 0, 3600), ("idle_stop_s", 0, 604_800))
+"""Keys with their least and most seconds."""
+_MOST_MEMORY_GB = 1_000_000
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "command": (list, "a list of texts"),
     "models": ((list, dict), "a table of models, or a list of paths"),
@@ -205,8 +207,9 @@ def _model(name: str, entry: object) -> EngineModel:
     path, memory_gb, args = entry.get("path", name), entry.get("memory_gb", 0), entry.get("args", [])
     if not isinstance(path, str) or not path:
         raise _wrong(f"{where}.path", f"is {path!r}; it must be a folder, a file or a Hub id.")
-    if isinstance(memory_gb, bool) or not isinstance(memory_gb, int | float) or memory_gb < 0:
-        raise _wrong(f"{where}.memory_gb", f"is {memory_gb!r}; it must be 0 or more.")
+    number = isinstance(memory_gb, int | float) and not isinstance(memory_gb, bool)
+    if not number or not 0 <= memory_gb <= _MOST_MEMORY_GB:
+        raise _wrong(f"{where}.memory_gb", f"is {memory_gb!r}; it must be between 0 and {_MOST_MEMORY_GB:,}.")
     if not isinstance(args, list) or not all(isinstance(word, str) for word in args):
         raise _wrong(f"{where}.args", f"is {args!r}; it must be a list of texts.")
     for word in args:

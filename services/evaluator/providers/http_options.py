@@ -21,6 +21,7 @@ Values are put into the parsed template, never into JSON text, and are not searc
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -170,6 +171,8 @@ def _names(template: Any) -> Iterator[str]:
         case list():
             for inner in template:
                 yield from _names(inner)
+        case float() if not math.isfinite(template):
+            raise _wrong("request", f"http.request: {template} cannot be written as JSON.")
         case None | bool() | int() | float():
             return
         case _:
@@ -177,6 +180,8 @@ def _names(template: Any) -> Iterator[str]:
 
 
 def _is_plain(value: Any) -> bool:
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
     return isinstance(value, str | int | float) and (not isinstance(value, str) or value[1:-1] not in _WHOLE_ONLY)
 
 

@@ -57,7 +57,7 @@ def test_the_mark_is_a_number_of_bytes() -> None:
     assert low_bytes({}) is None
     assert low_bytes({"TOUCHSTONE_DISK_LOW_BYTES": "0"}) == 0
     for text in ("-1", "1e9", "5 %", "²"):
-        with pytest.raises(InvalidRequestError, match="TOUCHSTONE_DISK_LOW_BYTES is"):
+        with pytest.raises(InvalidRequestError, match="TOUCHSTONE_DISK_LOW_BYTES must be"):
             low_bytes({"TOUCHSTONE_DISK_LOW_BYTES": text})
 
 

@@ -196,7 +196,7 @@ def test_mirror_that_lacks_a_split_says_which(tmp_path: Path) -> None:
 
 def test_data_dir_must_be_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_DATA_DIR", str(tmp_path / "absent"))
-    with pytest.raises(InvalidRequestError, match="absent', which is not a directory"):
+    with pytest.raises(InvalidRequestError, match="absent is not a folder"):
         Settings.from_env()
     monkeypatch.setenv("TOUCHSTONE_DATA_DIR", str(tmp_path))
     assert Settings.from_env().data_dir == tmp_path

@@ -28,5 +28,5 @@ def test_lm_eval_is_off_unless_switched_on(monkeypatch: pytest.MonkeyPatch, text
 
 def test_a_switch_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_LM_EVAL", "yes")
-    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_LM_EVAL is 'yes'; it may be 0 or 1"):
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_LM_EVAL must be 0 or 1; it is 'yes'"):
         Settings.from_env()

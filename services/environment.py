@@ -1,0 +1,183 @@
+"""How every process reads its TOUCHSTONE_ variables: one reader for each kind of value.
+
+A variable that is empty counts as not set. Each reader raises InvalidRequestError with one sentence for a value that
+cannot be, which ends a service before it begins (see `services.rpc.run`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from services.errors import InvalidRequestError
+
+LONG_S = 10**9
+"""Most seconds of a time that has no other bound: 31 years."""
+MOST_BYTES = 10**15
+"""Most bytes of anything: a petabyte."""
+MOST_PORT = 65_535
+
+_UNITS = {"_S": " of seconds", "_BYTES": " of bytes"}
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\]")
+
+
+def text(name: str, default: str = "", environ: Mapping[str, str] | None = None) -> str:
+    """Any text without spaces around it."""
+    return (os.environ if environ is None else environ).get(name, "").strip() or default
+
+
+def whole(name: str, default: int, least: int, most: int, environ: Mapping[str, str] | None = None) -> int:
+    """A whole number from `least` to `most`."""
+    given = text(name, str(default), environ)
+    try:
+        value = int(given) if re.fullmatch(r"[+-]?[0-9]{1,30}", given, re.ASCII) else None
+    except ValueError:
+        value = None
+    if value is None or not least <= value <= most:
+        raise InvalidRequestError(
+            f"{name} must be a whole number{_unit(name)} between {least:,} and {most:,}; it is {_shown(given)}."
+        )
+    return value
+
+
+def number(name: str, default: float, least: float, most: float, environ: Mapping[str, str] | None = None) -> float:
+    """A finite number from `least` to `most`."""
+    given = text(name, str(default), environ)
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise InvalidRequestError(
+            f"{name} must be a number{_unit(name)} between {_plain(least)} and {_plain(most)}; it is {_shown(given)}."
+        )
+    return value
+
+
+def choice(name: str, default: str, known: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
+    """One of a few words."""
+    given = text(name, default, environ)
+    if given not in known:
+        raise InvalidRequestError(f"{name} must be {' or '.join(known)}; it is {_shown(given)}.")
+    return given
+
+
+def switch(name: str, environ: Mapping[str, str] | None = None) -> bool:
+    """1 for on, 0 for off, which is the default."""
+    return choice(name, "0", ("0", "1"), environ) == "1"
+
+
+def listen(name: str, default: str, environ: Mapping[str, str] | None = None) -> str:
+    """The host:port that a server binds; port 0 means any free one."""
+    given = text(name, default, environ)
+    if not _is_address(given, least_port=0):
+        raise InvalidRequestError(f"{name} must be host:port, such as {default}; it is {_shown(given)}.")
+    return given
+
+
+def own_host(name: str, default: str, environ: Mapping[str, str] | None = None) -> str:
+    """A name or address of this machine that a server can bind."""
+    given = text(name, default, environ)
+    with socket.socket(socket.AF_INET6 if ":" in given else socket.AF_INET) as probe:
+        try:
+            probe.bind((given, 0))
+        except (OSError, UnicodeError) as error:
+            raise InvalidRequestError(
+                f"{name} must be an address of this machine, such as {default}; it is {_shown(given)}."
+            ) from error
+    return given
+
+
+def addresses(name: str, default: str, environ: Mapping[str, str] | None = None) -> str:
+    """The host:port of a server, or of several, separated by commas."""
+    given = text(name, default, environ)
+    if not all(_is_address(one, least_port=1) for one in given.split(",")):
+        raise InvalidRequestError(f"{name} must be host:port, such as {default}; it is {_shown(given)}.")
+    return given
+
+
+def url(name: str, default: str, schemes: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
+    """A URL with a host, or several separated by commas; what stands before its @ is shown to nobody."""
+    given = text(name, default, environ)
+    if given and not all(_is_url(one, schemes) for one in given.split(",")):
+        example = f"{schemes[0]}://127.0.0.1:{4222 if schemes[0] == 'nats' else 8222}"
+        raise InvalidRequestError(
+            f"{name} must be a URL with a host, such as {example}; it is {_shown(given.rpartition('@')[2])}."
+        )
+    return given
+
+
+def folder(name: str, what: str, environ: Mapping[str, str] | None = None) -> Path | None:
+    """A folder that exists; None when it is not set. `what` says what the folder is."""
+    given = text(name, "", environ)
+    if not given:
+        return None
+    path = _path(name, given)
+    if not path.is_dir():
+        raise InvalidRequestError(f"{name} must name {what}; {given[:500]} is not a folder.")
+    return path
+
+
+def file(name: str, what: str, environ: Mapping[str, str] | None = None) -> Path | None:
+    """A file that can be read; None when it is not set. `what` says what the file is."""
+    given = text(name, "", environ)
+    if not given:
+        return None
+    path = _path(name, given)
+    if not path.is_file():
+        raise InvalidRequestError(f"{name} must name {what}; {given[:500]} is not a file.")
+    if not os.access(path, os.R_OK):
+        raise InvalidRequestError(f"{name} must name {what}; {given[:500]} cannot be read by this user.")
+    return path
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """TOUCHSTONE_STATE_DIR, where everything is kept."""
+    return writable("TOUCHSTONE_STATE_DIR", "var", environ)
+
+
+def writable(name: str, default: str, environ: Mapping[str, str] | None = None) -> Path:
+    """A folder that is there and can be written, or can be made; it is not made here."""
+    path = _path(name, text(name, default, environ))
+    nearest = next((known for known in (path, *path.parents) if os.path.lexists(known)), path)
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise InvalidRequestError(f"{name} must name a folder that this user may write to; it is {_shown(str(path))}.")
+    return path
+
+
+def _path(name: str, given: str) -> Path:
+    try:
+        return Path(given).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidRequestError(f"{name} must name a path; it is {_shown(given)}.") from error
+
+
+def _is_address(given: str, *, least_port: int) -> bool:
+    host, _, port = given.rpartition(":")
+    known = re.fullmatch(r"[0-9]{1,5}", port, re.ASCII) is not None
+    return known and least_port <= int(port) <= MOST_PORT and _HOST.fullmatch(host) is not None
+
+
+def _is_url(given: str, schemes: Sequence[str]) -> bool:
+    try:
+        parts = urlsplit(given.strip())
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _unit(name: str) -> str:
+    return next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
+def _shown(given: str) -> str:
+    return repr(given if len(given) <= 80 else f"{given[:77]}...")
