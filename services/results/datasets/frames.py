@@ -48,6 +48,14 @@ class Limits:
     """Decompressed bytes for each compressed one, over the whole file."""
     cpu_s: int = 900
     """What reading may take of a processor: some lines and templates are far more work than they are bytes."""
+    small_cpu_s: int = 5
+    cpu_s_per_mb: int = 10
+    """The same for a small file, and more for each million bytes that came, compressed or not: a few kilobytes may not
+    keep a reading place for long."""
+
+    def work_s(self, taken: int) -> float:
+        """What reading may take of a processor once so many bytes came."""
+        return min(self.cpu_s, self.small_cpu_s + self.cpu_s_per_mb * taken / 1e6)
 
 
 def options(limits: Limits, asked: dataset_pb2.DatasetOptions) -> bytes:

@@ -112,6 +112,38 @@ def test_an_excel_workbook_is_refused_with_its_name() -> None:
     assert "Excel" in upload(made.getvalue()).refused
 
 
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \t\n"])
+def test_a_few_kilobytes_of_blank_lines_are_refused_at_once(name: str, blank: bytes) -> None:
+    data = packed(b"prompt\nx\n" * (name == "rows.csv") + blank * 15_000_000)
+    assert len(data) < 61_000 * len(blank)
+    started = time.process_time()
+    made = upload(data, name=name, template="{{prompt}}" * (name == "rows.csv"))
+
+    assert "lines of the file are blank. Remove them." in made.refused
+    assert time.process_time() - started < 5
+
+
+def test_blank_lines_between_rows_are_nothing_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.results.datasets.reading.lines.MOST_BLANK", 100)
+    assert len(contents(b'{"prompt": "a"}\n\n' * 1000)) == 1000
+    assert "More than 100 lines of the file are blank" in upload(b'{"prompt": "a"}\n\n\n' * 1000).refused
+
+
+@pytest.mark.parametrize("line", [b"0\n", b"{}\n", b'{"prompt": "a"}\n'])
+def test_a_small_file_may_take_little_work(line: bytes) -> None:
+    limits = Limits(small_cpu_s=0)
+    data = packed(line * (15_000_000 // len(line)))
+    began = time.process_time()
+    made = upload(data, limits=limits)
+
+    assert "more work than a file of its size may" in made.refused
+    assert f"for {len(data):,} bytes" in made.refused
+    assert time.process_time() - began < 8
+    assert Limits().work_s(61_000) < 6
+    assert Limits().work_s(10**9) == Limits().cpu_s
+
+
 def test_a_zip_bomb_is_stopped_by_its_ratio() -> None:
     line = b'{"prompt": "' + b"a" * 1_000_000 + b'"}\n'
     started = time.process_time()

@@ -39,12 +39,12 @@ _FOREIGN = (
 
 
 class Decoded:
-    """Pieces of UTF-8. Iterating raises RefusedError where the file cannot be read on; `bytes` counts what came, as it
-    is decompressed. Lines that are not UTF-8 are left for the lines' reader to name."""
+    """Pieces of UTF-8. Iterating raises RefusedError where the file cannot be read on; `taken` counts the bytes that
+    came, `bytes` what they are decompressed. Lines that are not UTF-8 are left for the lines' reader to name."""
 
     def __init__(self, pieces: Iterator[bytes], limits: Limits) -> None:
-        self.bytes = 0
-        self._pieces = pieces
+        self.bytes = self.taken = 0
+        self._pieces = self._received(pieces)
         self._limits = limits
 
     def __iter__(self) -> Iterator[bytes]:
@@ -60,6 +60,11 @@ class Decoded:
                 pieces = _without(mark, pieces)
                 return self._recoded(pieces, encoding) if encoding else pieces
         return pieces
+
+    def _received(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            self.taken += len(piece)
+            yield piece
 
     def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:

@@ -7,15 +7,22 @@ from collections.abc import Iterable, Iterator
 from services.results.datasets.reading.faults import RefusedError, WrongRowError
 
 MOST_BYTES = 2 * 1024 * 1024
+MOST_BLANK = 100_000
+"""Blank lines, where most of the lines are: each costs as much as a short row and gives none."""
 Numbered = Iterator[tuple[int, bytes | WrongRowError]]
 
 
 def numbered(pieces: Iterable[bytes], most_lines: int) -> Numbered:
     """Every line from 1, with its end, or what is wrong with its bytes. Only LF ends a line; CRLF stays as it is.
 
-    Raises RefusedError for more than `most_lines`, and for a file whose lines end in CR alone.
+    Raises RefusedError for more than `most_lines`, for too many blank ones, and for a file whose lines end in CR alone.
     """
+    blank = 0
     for number, line in enumerate(_lines(pieces), start=1):
+        if line is not None and line.isspace():
+            blank += 1
+            if blank > MOST_BLANK and 2 * blank > number:
+                raise RefusedError(f"More than {MOST_BLANK:,} lines of the file are blank. Remove them.")
         if number > most_lines:
             raise RefusedError(f"The file has more than {most_lines:,} lines. Upload it in parts.")
         if line is None:

@@ -53,6 +53,7 @@ class _Reading:
         self._template = Template.parse(options.template) if options.template else None
         self._bad: list[BadLine] = []
         self._bad_total = 0
+        self._began = time.process_time()
         self._number = 0
         """Of the row, from 1."""
 
@@ -65,11 +66,8 @@ class _Reading:
             self._number += 1
             if self._number > self._limits.rows:
                 raise RefusedError(f"The file has more than {self._limits.rows:,} rows. Upload it in parts.")
-            if self._number % _ROWS_A_LOOK == 0 and time.process_time() > self._limits.cpu_s:
-                raise RefusedError(
-                    f"The file takes more than {self._limits.cpu_s:,} s of work. Upload it in parts, or make its "
-                    "template and references simpler."
-                )
+            if self._number % _ROWS_A_LOOK == 0:
+                self._check_work(decoded.taken)
             try:
                 if isinstance(found, WrongRowError):
                     raise found
@@ -77,6 +75,19 @@ class _Reading:
             except WrongRowError as wrong:
                 self._note(number, wrong.reason)
         self._end(format_, decoded.bytes)
+
+    def _check_work(self, taken: int) -> None:
+        used = time.process_time() - self._began
+        if used > self._limits.cpu_s:
+            raise RefusedError(
+                f"The file takes more than {self._limits.cpu_s:,} s of work. Upload it in parts, or make its template "
+                "and references simpler."
+            )
+        if used > self._limits.work_s(taken):
+            raise RefusedError(
+                f"The file takes more work than a file of its size may: {used:,.0f} s for {taken:,} bytes. Upload it "
+                "uncompressed, or make its template and references simpler."
+            )
 
     # -- what the file is ------------------------------------------------------------------------------------------
 
