@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections import OrderedDict
+from collections import Counter
 from dataclasses import dataclass, field
 
 from nats.aio.msg import Msg
@@ -16,9 +16,11 @@ from services.evaluator.datasets.task import AnyTask
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.pacing.limiter import Limiter
 from services.evaluator.pacing.pace import Pace
+from services.evaluator.pacing.paces import Paces
 from services.evaluator.pacing.rate import Rate
-from services.evaluator.pacing.retry import Budget, Outage, Tries, delay_s
+from services.evaluator.pacing.retry import Tries, delay_s
 from services.evaluator.pacing.shares import Flow
+from services.evaluator.pacing.troubles import Trouble, Troubles
 from services.evaluator.pacing.turns import Turns
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError, Request
 from services.evaluator.responses import Identify, KnownAnswers
@@ -27,9 +29,8 @@ from services.evaluator.tasks.base import Item, Response
 from services.evaluator.units import result
 from services.evaluator.units.begun import Begun
 from services.evaluator.units.doubts import Doubts
-from services.evaluator.units.hand import FaultError, Hand, Held, JobKey, Stop
+from services.evaluator.units.hand import FaultError, Hand, Held, Stop
 from services.evaluator.units.load import Loader
-from services.evaluator.units.notices import Seldom
 from services.evaluator.units.packer import Packer
 from services.evaluator.units.puller import Puller
 from services.evaluator.units.storing import TRANSIENT
@@ -37,22 +38,13 @@ from touchstone.v1 import suite_pb2
 
 log = logging.getLogger(__name__)
 
-_JOBS_REMEMBERED = 256
 _FLUSH_S = 5.0
 _ON_THE_WAY_S = 0.15
 _MOST_AHEAD = 4
+_MOST_HELD_UNITS = 16
+"""Units, or as many items as are wanted at once: so much may wait for models that are refused."""
 _LONG_LOADING_S = 1.0
 _MAY_BE_CHARGED = "It was not tried again: the call may be charged, and the job has a budget."
-
-
-@dataclass(slots=True)
-class _Trouble:
-    """What one job has met at the endpoint in this process."""
-
-    outage: Outage
-    budget: Budget = field(default_factory=Budget)
-    failing: Seldom = field(default_factory=Seldom)
-    loading: Seldom = field(default_factory=Seldom)
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +56,7 @@ class _Unit:
     task: AnyTask
     packer: Packer
     begun: Begun | None
-    trouble: _Trouble
+    trouble: Trouble
     identify: Identify
 
 
@@ -77,6 +69,10 @@ class _Call:
     repeat: int
     item: Item
     tries: Tries = field(default_factory=Tries)
+
+    @property
+    def model(self) -> str:
+        return self.unit.held.unit.spec.model
 
 
 class EndpointWorker:
@@ -95,7 +91,7 @@ class EndpointWorker:
         self.endpoint = endpoint
         self.provider = provider
         self._loading = provider if isinstance(provider, LoadingProvider) else None
-        self.pace = Pace(endpoint.concurrency)
+        self.paces = Paces(endpoint.concurrency)
         self._bus = bus
         self._hand = hand
         self._loader = loader
@@ -103,11 +99,12 @@ class EndpointWorker:
         self._settings = settings
         limit = endpoint.requests_per_minute
         self._limiter = Limiter(bus, endpoint.name, limit, self._fill) if limit else None
-        self._resume: asyncio.TimerHandle | None = None
+        self._resume: dict[str, asyncio.TimerHandle] = {}
+        """By model, and for the whole endpoint under the empty name: when a pause ends."""
         self._turns: Turns[_Call] = Turns()
         self._running: dict[asyncio.Task[None], _Call] = {}
         self._coming: dict[Held, int] = {}
-        self._jobs: OrderedDict[JobKey, _Trouble] = OrderedDict()
+        self._troubles = Troubles(settings.first_outage_s, settings.outage_s)
         self._room = asyncio.Event()
         self._room.set()
         self._unit_items = settings.unit_size
@@ -152,7 +149,12 @@ class EndpointWorker:
     def _items_missing(self) -> int:
         # Beside one call for every slot, what the slots take up while a unit is on its way.
         ahead = min(int(self._rate.per_second * _ON_THE_WAY_S), _MOST_AHEAD * self.endpoint.concurrency)
-        return self.endpoint.concurrency + ahead - len(self._turns) - sum(self._coming.values())
+        wanted = self.endpoint.concurrency + ahead
+        waiting = len(self._turns)
+        if self.paces.slowed and waiting < _MOST_HELD_UNITS * max(wanted, self._unit_items):
+            # Those of a model that is refused must not keep others from being fetched.
+            waiting = sum(self._sendable(time.monotonic(), None).values())
+        return wanted - waiting - sum(self._coming.values())
 
     def _look_for_room(self) -> None:
         if self._items_missing() > 0:
@@ -174,7 +176,7 @@ class EndpointWorker:
         for stored in known.results.values():
             packer.add(stored)
         flow = Flow(held.unit.owner, held.unit.job_id)
-        unit = _Unit(held, flow, loaded.task, packer, begun, self._trouble(held.job), identify)
+        unit = _Unit(held, flow, loaded.task, packer, begun, self._troubles.of(held.job), identify)
         self._turns.add(
             flow,
             [
@@ -211,34 +213,29 @@ class EndpointWorker:
         except TRANSIENT:
             log.warning("answers of a failed job could not be stored")
 
-    def _trouble(self, job: JobKey) -> _Trouble:
-        if job not in self._jobs:
-            self._jobs[job] = _Trouble(Outage(self._settings.first_outage_s, self._settings.outage_s))
-            while len(self._jobs) > _JOBS_REMEMBERED:
-                self._jobs.popitem(last=False)
-        self._jobs.move_to_end(job)
-        return self._jobs[job]
-
     # -- slots -------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
         """Gives free slots the calls whose turn it is."""
-        while (call := self._next(len(self._running))) is not None:
+        while (call := self._next()) is not None:
             task = asyncio.create_task(self._slot(call))
             self._running[task] = call
             task.add_done_callback(self._free)
         if self._limiter is not None:
-            self._limiter.want(self._turns.waiting(), self.pace.slots - len(self._running))
+            free = self.paces.whole.slots - len(self._running)
+            self._limiter.want(self._sendable(time.monotonic(), None), free)
         self._look_for_room()
 
-    def _next(self, busy: int) -> _Call | None:
-        """The call that goes out now beside `busy` others, taken from the queue."""
+    def _next(self, ending: _Call | None = None) -> _Call | None:
+        """The call that goes out now, taken from the queue. `ending` is one whose slot it may have."""
         now = time.monotonic()
-        if not self._turns or busy >= self.pace.slots or self._paused(now):
+        busy = len(self._running) - (ending is not None)
+        if not self._turns or busy >= self.paces.whole.slots or self._paused("", self.paces.whole, now):
             return None
         flow: Flow | None = None
-        if self._limiter is not None:
-            flow = self._limiter.next(self._turns.waiting())
+        if self._limiter is not None or self.paces.slowed:
+            sendable = self._sendable(now, ending)
+            flow = self._limiter.next(sendable) if self._limiter is not None else next(iter(sendable), None)
             if flow is None:
                 return None
         self._rate.count(now)
@@ -246,17 +243,33 @@ class EndpointWorker:
         call.unit.held.started = True
         return call
 
-    def _paused(self, now: float) -> bool:
-        """Whether the endpoint asked for a pause; slots are filled at its end."""
-        if self._resume is not None:
+    def _sendable(self, now: float, ending: _Call | None) -> dict[Flow, int]:
+        """Waiting calls by flow, in the order of turns, without those of models that must wait."""
+        waiting = self._turns.waiting()
+        if not self.paces.slowed:
+            return waiting
+        busy = Counter(call.model for call in self._running.values() if call is not ending)
+        found: dict[Flow, int] = {}
+        for flow, calls in waiting.items():
+            model = self._turns.peek(flow).model
+            pace = self.paces.of(model)
+            if pace is not None and self._paused(model, pace, now):
+                continue
+            if count := min(calls, self.paces.room(model, busy[model], now)):
+                found[flow] = count
+        return found
+
+    def _paused(self, model: str, pace: Pace, now: float) -> bool:
+        """Whether the endpoint asked for a pause, as a whole or of one model; slots are filled at its end."""
+        if model in self._resume:
             return True
-        left = self.pace.limited_s(now)
+        left = pace.limited_s(now)
         if left > 0:
-            self._resume = asyncio.get_running_loop().call_later(left, self._go_on)
+            self._resume[model] = asyncio.get_running_loop().call_later(left, self._go_on, model)
         return left > 0
 
-    def _go_on(self) -> None:
-        self._resume = None
+    def _go_on(self, model: str) -> None:
+        del self._resume[model]
         self._fill()
 
     async def _slot(self, call: _Call | None) -> None:
@@ -268,8 +281,8 @@ class EndpointWorker:
             await self._attempt(call)
             if task.cancelling():
                 return  # A cancellation that came together with the answer.
-            call = self._next(len(self._running) - 1)
-            if len(self._running) < self.pace.slots:
+            call = self._next(call)
+            if len(self._running) < self.paces.whole.slots:
                 self._fill()
             elif not self._room.is_set():
                 self._look_for_room()
@@ -315,7 +328,7 @@ class EndpointWorker:
             self._doubts.tell(unit.held, response.doubtful)
         unit.trouble.outage.success(time.monotonic())
         unit.trouble.budget.answered += 1
-        self.pace.succeeded()
+        self.paces.succeeded(call.model, time.monotonic())
         identity = unit.identify(call.item, call.repeat)
         unit.packer.add(
             result.answered(unit.task, call.item, call.position, call.repeat, response, tries.calls, identity)
@@ -353,7 +366,7 @@ class EndpointWorker:
             what = f"{failed} calls have failed, the last one with" if failed > 1 else "a call has failed:"
             log.warning("%s: %s %s", self.endpoint.name, what, error.message, extra=unit.held.logged)
         if error.rate_limited:
-            self.pace.refused(sent, now)
+            self.paces.refused(call.model, sent, now, whole=error.of_endpoint)
         if error.fatal or outage.failure(error, sent, now):
             raise FaultError(error.message, error.detail)
         over = tries.failed(error, outage, budget, now)
@@ -364,10 +377,10 @@ class EndpointWorker:
             message = f"{error.message} {tries.note}".rstrip()
             unit.packer.add(result.failed(unit.task, call.item, call.position, call.repeat, message, tries.calls))
             return
-        wait = delay_s(error, tries.failures)
+        wait = min(delay_s(error, tries.failures), outage.left_s(error, now))
         if error.rate_limited:
-            self.pace.pause(wait, now)
+            self.paces.pause(call.model, wait, now, whole=error.of_endpoint)
         else:
             # In its slot: an endpoint in trouble is called less.
-            await asyncio.sleep(min(wait, outage.left_s(now)))
+            await asyncio.sleep(wait)
         self._turns.put_back(unit.flow, call)

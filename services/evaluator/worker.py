@@ -64,7 +64,7 @@ class Worker:
             for endpoint in endpoints
         ]
         self._listings = [
-            EndpointListing(worker.endpoint, worker.provider, worker.pace, self._changed) for worker in self._workers
+            EndpointListing(worker.endpoint, worker.provider, worker.paces, self._changed) for worker in self._workers
         ]
         known.update((listing.endpoint.name, listing) for listing in self._listings)
         self._planner = Planner(bus, self._hand, catalogue, loader, known, imports, opened, settings)

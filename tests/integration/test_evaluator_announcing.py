@@ -118,7 +118,7 @@ async def test_a_rate_limit_shows_as_limited_with_the_time_left(nats: NatsServer
         await until(lambda: has_state(rig, State.STATE_REACHABLE))
         await rig.release_items(await rig.job(), 1)
         await until(lambda: has_state(rig, State.STATE_LIMITED))
-        assert (await announced(rig)).endpoints[0].detail.startswith("rate limit, next call in ")
+        assert (await announced(rig)).endpoints[0].detail.startswith("stub: rate limit, next call in ")
 
 
 async def test_a_plan_counts_items_and_carries_the_receipt(nats: NatsServer) -> None:

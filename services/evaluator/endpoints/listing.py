@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.identity import setup_hash
-from services.evaluator.pacing.pace import Pace
+from services.evaluator.pacing.paces import Paces
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError
 from services.evaluator.providers.capabilities import of_protocol
 from touchstone.v1 import endpoint_pb2
@@ -26,13 +26,13 @@ TIMEOUT_S = 10.0
 class EndpointListing:
     """The last model listing of one endpoint. A provider that hangs delays nothing but its own refresh."""
 
-    def __init__(self, endpoint: Endpoint, provider: Provider, pace: Pace, changed: Callable[[], None]) -> None:
+    def __init__(self, endpoint: Endpoint, provider: Provider, paces: Paces, changed: Callable[[], None]) -> None:
         self.endpoint = endpoint
         self.models: Sequence[endpoint_pb2.Model] = ()
         self.server = ""
         self.known = False
         self._provider = provider
-        self._pace = pace
+        self._paces = paces
         self._changed = changed
         self._state = endpoint_pb2.Endpoint.STATE_UNSPECIFIED
         self._detail = ""
@@ -88,7 +88,7 @@ class EndpointListing:
         """The endpoint as the EVALUATORS bucket shows it. Down before the first listing has come."""
         state = self._state or endpoint_pb2.Endpoint.STATE_DOWN
         detail = self._detail if self._state else "Its models are being listed."
-        limit = self._pace.detail(time.monotonic())
+        limit = self._paces.detail(time.monotonic())
         if state == endpoint_pb2.Endpoint.STATE_REACHABLE and limit:
             state, detail = endpoint_pb2.Endpoint.STATE_LIMITED, limit
         endpoint = self.endpoint

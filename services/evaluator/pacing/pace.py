@@ -19,10 +19,13 @@ class Pace:
         self._successes = 0
         self._halved_at = float("-inf")
         self._limited_until = float("-inf")
+        self.refused_at = float("-inf")
+        """When a call was refused last."""
 
     def refused(self, sent: float, now: float) -> None:
         """A call sent at `sent` was refused. Those that were under way at the last halving do not count."""
         self._successes = 0
+        self.refused_at = now
         if sent >= self._halved_at:
             self.slots = max(1, self.slots // 2)
             self._halved_at = now

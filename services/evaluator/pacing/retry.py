@@ -73,15 +73,16 @@ class Outage:
             return False  # Others were answered while this one failed.
         if self.down_since is None:
             self.down_since = sent
-        patience = self.outage_s if self.last_success is not None or error.rate_limited else self.first_outage_s
-        return now - self.down_since >= patience
+        return now - self.down_since >= self._patience_s(error)
 
-    def left_s(self, now: float) -> float:
+    def left_s(self, error: ProviderError, now: float) -> float:
         """Seconds of patience left; what a wait must not exceed, so that giving up is not late."""
         if self.down_since is None:
             return float("inf")
-        patience = self.first_outage_s if self.last_success is None else self.outage_s
-        return max(0.1, self.down_since + patience - now)
+        return max(0.1, self.down_since + self._patience_s(error) - now)
+
+    def _patience_s(self, error: ProviderError) -> float:
+        return self.outage_s if self.last_success is not None or error.rate_limited else self.first_outage_s
 
 
 @dataclass(slots=True)

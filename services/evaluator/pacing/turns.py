@@ -49,6 +49,10 @@ class Turns(Generic[T]):
         owner = next(iter(self._owners))
         return Flow(owner, next(iter(self._owners[owner])))
 
+    def peek(self, flow: Flow) -> T:
+        """The first call of a flow that waits. Raises KeyError when it has none."""
+        return self._owners[flow.owner][flow.job_id][0]
+
     def waiting(self) -> dict[Flow, int]:
         """Calls that wait, by flow, in the order of turns."""
         return {

@@ -18,10 +18,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_LIMITED = 12
+"""Times the usual patience for an API that asks for fewer calls: its limits are often of an hour."""
+
 
 class Patience:
-    """Of one unit. Before anything is begun, an API that is away for `outage_s` fails the job; what may have to be paid
-    is waited for as long as the job lasts, whatever the API says meanwhile."""
+    """Of one unit. Before anything is begun, an API that is away for `outage_s`, or asks for fewer calls for twelve
+    times as long, fails the job; what may have to be paid is waited for as long as the job lasts, whatever the API says
+    meanwhile."""
 
     def __init__(self, held: Held, outage_s: float, most_pause_s: float) -> None:
         self._held = held
@@ -56,7 +60,8 @@ class Patience:
         if self._failing.due(now):
             log.warning("%s: %s", self._held.label, error.message, extra=self._held.logged)
         if not paid:
-            lasting = not error.rate_limited and now - self._since > self._outage_s
+            patience_s = self._outage_s * (_LIMITED if error.rate_limited else 1)
+            lasting = now - self._since > patience_s
             if error.fatal or not error.retryable or lasting:
                 raise FaultError(error.message, error.detail)
         wait = delay_s(error, min(self._failures, 10))

@@ -18,6 +18,7 @@ class ProviderError(Exception):
     `message` is the sentence that a user reads, with what to do. `retryable`: the same call may work later.
     `fatal`: no call of this job can work (wrong key, unknown model), so the job should fail now.
     `unreachable`: the endpoint as a whole does not answer. `retry_after_s`: what the provider asked for, or None.
+    `of_endpoint`: what is too much is too much for the endpoint as a whole, whichever model is called.
     `free`: the call surely cost nothing, as a refused one does; one that broke off may be charged.
     `detail`: more for the job's page, such as the end of an engine's log; at most 4,000 bytes.
     """
@@ -30,6 +31,7 @@ class ProviderError(Exception):
         fatal: bool = False,
         unreachable: bool = False,
         rate_limited: bool = False,
+        of_endpoint: bool = False,
         retry_after_s: float | None = None,
         free: bool = False,
         detail: str = "",
@@ -40,6 +42,7 @@ class ProviderError(Exception):
         self.fatal = fatal
         self.unreachable = unreachable
         self.rate_limited = rate_limited
+        self.of_endpoint = of_endpoint
         self.retry_after_s = retry_after_s
         self.free = free or rate_limited
         self.detail = detail

@@ -57,6 +57,7 @@ def overloaded(endpoint: Endpoint, retry_after_s: float | None) -> ProviderError
         f"{endpoint.name} is overloaded. Lower concurrency or retry later.",
         retryable=True,
         rate_limited=True,
+        of_endpoint=True,
         retry_after_s=retry_after_s,
     )
 

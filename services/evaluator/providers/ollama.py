@@ -202,6 +202,7 @@ class OllamaProvider:
                 f"{endpoint.name} has too many calls waiting. Lower its concurrency in the endpoints file.",
                 retryable=True,
                 rate_limited=True,
+                of_endpoint=True,
                 retry_after_s=reply.retry_after_s,
             )
         return failures.by_status(endpoint, reply)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.evaluator.pacing.pace import Pace
+from services.evaluator.pacing.paces import Paces
 
 
 def test_a_refusal_halves_the_calls_at_once_down_to_one() -> None:
@@ -61,3 +62,33 @@ def test_the_detail_tells_the_pause_and_the_calls_at_once() -> None:
     pace.refused(100, 100)
     assert pace.detail(101) == "rate limit, next call in 4 s, then 4 of 8 calls at once"
     assert pace.detail(110) == "rate limit, 4 of 8 calls at once"
+
+
+def test_a_refused_model_waits_and_no_other() -> None:
+    paces = Paces(8)
+    paces.refused("bad", 0.0, 1.0, whole=False)
+    paces.pause("bad", 5.0, 1.0, whole=False)
+    assert (paces.room("bad", 0, 2.0), paces.room("good", 0, 2.0)) == (0, 8)
+    assert (paces.room("bad", 0, 7.0), paces.room("bad", 3, 7.0), paces.room("bad", 6, 7.0)) == (4, 1, 0)
+    assert paces.whole.slots == 8
+    assert paces.detail(2.0) == "bad: rate limit, next call in 4 s, then 4 of 8 calls at once"
+
+
+def test_what_is_too_much_for_the_endpoint_slows_all_models() -> None:
+    paces = Paces(8)
+    paces.refused("a", 0.0, 1.0, whole=True)
+    paces.pause("a", 5.0, 1.0, whole=True)
+    assert not paces.slowed
+    assert (paces.whole.slots, paces.whole.limited_s(2.0)) == (4, 4.0)
+    assert paces.detail(2.0) == "rate limit, next call in 4 s, then 4 of 8 calls at once"
+
+
+def test_a_model_that_answers_again_or_is_no_longer_called_is_not_slowed() -> None:
+    paces = Paces(2)
+    paces.refused("a", 0.0, 1.0, whole=False)
+    paces.succeeded("a", 2.0)
+    assert not paces.slowed
+    paces.refused("b", 3.0, 4.0, whole=False)
+    assert paces.detail(60.0)
+    assert paces.detail(65.0) == ""
+    assert not paces.slowed
