@@ -67,6 +67,8 @@ class Job:
     planning_since: float = math.inf
     batches: dict[int, BatchRecord] = field(default_factory=dict)
     """By unit, of what this attempt has sent through a provider's batch API."""
+    absent_s: float = 0.0
+    """Of this attempt, while no scheduler led: it counts neither as elapsed nor towards the time limit."""
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
 
@@ -196,7 +198,7 @@ class Job:
             return
         progress = self.message.progress
         if self.message.HasField("attempt_started_at"):
-            progress.elapsed_s = self.earlier_run_s + max(0.0, now - seconds(self.message.attempt_started_at))
+            progress.elapsed_s = self.earlier_run_s + self._attempt_s(now)
         if self.ledger is not None:
             self.ledger.progress(now, progress)
 
@@ -204,7 +206,16 @@ class Job:
         limit = self.message.progress.time_limit_s
         if self.state != RUNNING or not limit:
             return False
-        return now - seconds(self.message.attempt_started_at) > limit
+        return self._attempt_s(now) > limit
+
+    def _attempt_s(self, now: float) -> float:
+        return max(0.0, now - seconds(self.message.attempt_started_at) - self.absent_s)
+
+    def resume(self, now: float) -> None:
+        """Another leadership begins: what has passed since the last checkpoint counts as absence."""
+        if self.live and self.message.HasField("attempt_started_at"):
+            known = self.message.progress.elapsed_s - self.earlier_run_s
+            self.absent_s = max(0.0, now - seconds(self.message.attempt_started_at) - known)
 
     # -- storage -----------------------------------------------------------------------------------------------
 

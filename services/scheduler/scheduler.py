@@ -57,6 +57,7 @@ class Scheduler:
         for job in jobs:
             self._board.jobs[job.id] = job
             job.planning_since = self._board.now()
+            job.resume(self._board.now())
             if job.ledger is not None:
                 job.ledger.released |= {u for j, u in released if j == job.id and not job.ledger.is_done(u)}
         live = [job for job in self._board.jobs.values() if job.live]

@@ -94,6 +94,8 @@ class Upkeep:
             planning = board.in_state(PLANNING)
             # Before the save, which lets results come in: the floor must not pass what is stored.
             needed = [job.record().results_sequence for job in running + planning]
+            for job in running:
+                job.update(now)
             if running:
                 await board.save([Change(job) for job in running])
             floor = min([*needed, position])

@@ -273,6 +273,38 @@ async def test_the_time_limit_fails_the_job_and_frees_its_slot() -> None:
     await world.stop()
 
 
+async def test_time_without_a_scheduler_does_not_count_towards_the_limit() -> None:
+    world = World(Limits(job_time_s=60))
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    job = await world.create()
+    await world.planned(job)
+    world.time += 20
+    await world.look()
+    await world.stop()
+    for _ in range(2):
+        world.time += 3600
+        world.lead()
+        world.fleet.hear(evaluator(), world.time)
+        world.scheduler.restore(world.store.jobs(), await world.work.released(), world.work.position)
+        await world.start()
+        world.time += 15
+        world.fleet.hear(evaluator(), world.time)
+        await world.look()
+        assert world.state(job) == "running"
+        await world.stop()
+    assert world.desk.get(job).progress.elapsed_s == pytest.approx(50)
+    world.lead()
+    world.fleet.hear(evaluator(), world.time)
+    world.scheduler.restore(world.store.jobs(), await world.work.released(), world.work.position)
+    await world.start()
+    world.time += 11
+    world.fleet.hear(evaluator(), world.time)
+    await world.look()
+    assert world.state(job) == "failed"
+    await world.stop()
+
+
 async def test_a_unit_that_left_work_without_being_done_is_released_again(world: World) -> None:
     job = await world.create()
     await world.planned(job)
