@@ -202,6 +202,15 @@ def test_every_reading_verb_prints_every_format(told: Fakes, capsys: Captured, a
     assert printed["table"].strip()
 
 
+def test_the_queue_says_what_everybody_should_know(told: Fakes, capsys: Captured) -> None:
+    assert main(["queue"]) == 0
+    assert "notice" not in capsys.readouterr().out
+    full = queue_pb2.Queue(slots=3, notice="The disk is full.")
+    told.answers["GetQueue"] = scheduler_service_pb2.GetQueueResponse(queue=full)
+    assert main(["queue"]) == 0
+    assert "The disk is full." in capsys.readouterr().out
+
+
 def test_a_list_asks_for_no_more_than_it_shows(told: Fakes, capsys: Captured) -> None:
     told.answers["Results.ListJobs"] = lambda request: results_service_pb2.ResultsServiceListJobsResponse(
         jobs=[job()] * 100, scores=[results_service_pb2.JobScores()] * 100, next_page_token="more"
