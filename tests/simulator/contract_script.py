@@ -241,7 +241,7 @@ class Script:
                 deliver_policy=api.DeliverPolicy.ALL, ack_policy=api.AckPolicy.NONE, inactive_threshold=10
             ),
         )
-        fetched = await sub.fetch(2, timeout=1)
+        fetched = await sub.fetch(2, timeout=10)
         self.note("fetched", [_delivery(msg) for msg in fetched])
         await self.attempt("nothing more", lambda: sub.fetch(2, timeout=0.5))
         await self.js.publish("work.e.3.j.1", b"two")
@@ -341,7 +341,7 @@ class Script:
             subject, stream=stream, config=api.ConsumerConfig(ack_policy=api.AckPolicy.NONE, inactive_threshold=10)
         )
         left = (await sub.consumer_info()).num_pending or 0
-        found = [msg.data for msg in await sub.fetch(left, timeout=2)] if left else []
+        found = [msg.data for msg in await sub.fetch(left, timeout=10)] if left else []
         await sub.unsubscribe()
         return found
 
