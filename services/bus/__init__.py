@@ -57,7 +57,8 @@ from services.bus.contract import (
     kv_subject,
     logs_subject,
     one_line,
-    parse_unit_token,
+    parse_results_subject,
+    parse_work_subject,
     pull_subject,
     results_subject,
     stream_configs,
@@ -69,6 +70,7 @@ from services.bus.job_logs import job_logs, levels_from, of_job
 from services.bus.operations import Bus
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches
 from services.bus.room import Level, Room
+from services.bus.setting_aside import Found, SettingAside, count_set_aside, is_at_fault, list_set_aside
 from services.bus.snapshots import Head, restore_stream, save_stream
 from services.bus.splits import OpenSplit, Split, read_split, serve_splits
 from services.bus.turns import OvertakenError, StreamFullError, Turn
@@ -114,6 +116,7 @@ __all__ = [
     "Bus",
     "DamagedError",
     "Datasets",
+    "Found",
     "Head",
     "JobHeaders",
     "Level",
@@ -122,6 +125,7 @@ __all__ = [
     "ProviderBatches",
     "ResultHeaders",
     "Room",
+    "SettingAside",
     "Settings",
     "Split",
     "StreamFullError",
@@ -130,10 +134,12 @@ __all__ = [
     "batched_endpoint",
     "batches_endpoint",
     "connect",
+    "count_set_aside",
     "dlq_subject",
     "end_tasks",
     "endpoint_work_subjects",
     "heed_cancel",
+    "is_at_fault",
     "is_marker",
     "job_key",
     "job_logs",
@@ -142,11 +148,13 @@ __all__ = [
     "kept_table",
     "kv_subject",
     "levels_from",
+    "list_set_aside",
     "logs_subject",
     "of_job",
     "one_line",
     "open_bus",
-    "parse_unit_token",
+    "parse_results_subject",
+    "parse_work_subject",
     "pull_subject",
     "read_split",
     "restore_stream",

@@ -35,6 +35,8 @@ PLAN_UNIT = -1
 STORED_ENDPOINT = "stored"
 """Reserved endpoint token: every evaluator serves units of re-scores, which read stored answers and call nobody."""
 _BATCHES_OF = "_batches"
+_SET_ASIDE = "_aside"
+"""In the place of an endpoint. No endpoint's own name has the underscore."""
 IMPORTED_ENDPOINTS = ("lm_eval", "inspect")
 """Reserved endpoint names: tools whose answers jobs are made of."""
 
@@ -109,24 +111,25 @@ class ResultHeaders:
 
     @classmethod
     def decode(cls, headers: dict[str, str] | None) -> ResultHeaders:
+        """Raises ValueError for counts that cannot be."""
         h = headers or {}
         told = h.get("Touchstone-Cost")
         cost = _micro_dollars(told)
-        items, unpriced = int(h.get("Touchstone-Items", "0")), int(h.get("Touchstone-Unpriced", "0"))
+        items, unpriced = _count(h, "Touchstone-Items"), _count(h, "Touchstone-Unpriced")
         return cls(
             kind=h.get("Touchstone-Kind", ""),
-            attempt=int(h.get("Touchstone-Attempt", "0")),
-            delivery=int(h.get("Touchstone-Delivery", "1")),
+            attempt=_count(h, "Touchstone-Attempt"),
+            delivery=_count(h, "Touchstone-Delivery", 1),
             task=h.get("Touchstone-Task", ""),
             items=items,
-            errors=int(h.get("Touchstone-Errors", "0")),
-            output_tokens=int(h.get("Touchstone-Tokens", "0")),
-            untold=int(h.get("Touchstone-Untold", "0")),
+            errors=_count(h, "Touchstone-Errors"),
+            output_tokens=_count(h, "Touchstone-Tokens"),
+            untold=_count(h, "Touchstone-Untold"),
             done=h.get("Touchstone-Done") == "1",
             cost=cost,
             # A sum that cannot be, as earlier versions sent it, says nothing of any of its answers.
             unpriced=items if told is not None and cost is None else unpriced,
-            retries=int(h.get("Touchstone-Retries", "0")),
+            retries=_count(h, "Touchstone-Retries"),
             evaluator=h.get("Touchstone-Evaluator", ""),
             counted=h.get("Touchstone-Counted") == "1",
         )
@@ -157,9 +160,24 @@ class JobHeaders:
 
     @classmethod
     def decode(cls, headers: dict[str, str] | None) -> JobHeaders:
+        """What cannot be read is taken as unspecified, of attempt 0: such a job neither runs nor is finished."""
         h = headers or {}
-        state = cast(job_pb2.Job.State, int(h.get("Touchstone-State", "0")))
-        return cls(state, int(h.get("Touchstone-Attempt", "0")), h.get("Touchstone-Dataset", ""))
+        try:
+            state = cast(job_pb2.Job.State, _count(h, "Touchstone-State"))
+            return cls(state, _count(h, "Touchstone-Attempt"), h.get("Touchstone-Dataset", ""))
+        except ValueError:
+            return cls(job_pb2.Job.STATE_UNSPECIFIED, 0, h.get("Touchstone-Dataset", ""))
+
+
+_MOST_COUNT = 2**31 - 1
+
+
+def _count(headers: dict[str, str], name: str, default: int = 0) -> int:
+    """Raises ValueError for what is not a number from 0 to 2^31 - 1."""
+    count = int(headers.get(name, default))
+    if not 0 <= count <= _MOST_COUNT:
+        raise ValueError(f"{name} is {count}; it must be between 0 and {_MOST_COUNT}.")
+    return count
 
 
 def batches_endpoint(endpoint: str) -> str:
@@ -169,7 +187,7 @@ def batches_endpoint(endpoint: str) -> str:
 
 def batched_endpoint(token: str) -> str:
     """The endpoint whose batch API the token stands for; empty for other tokens."""
-    # No endpoint's own name has the underscore.
+    # As for _SET_ASIDE.
     return token.removesuffix(_BATCHES_OF) if token.endswith(_BATCHES_OF) else ""
 
 
@@ -193,6 +211,16 @@ def results_subject(job_id: str, unit: int) -> str:
 
 def dlq_subject(endpoint: str, job_id: str, unit: int) -> str:
     return f"dlq.{endpoint}.{job_id}.{unit_token(unit)}"
+
+
+def set_aside_subject(service: str, stream: str, sequence: int, digest: str) -> str:
+    """Where a message is kept that a service cannot handle; `digest` tells messages of one position apart."""
+    return f"dlq.{_SET_ASIDE}.{service}.{stream}.{sequence}.{digest}"
+
+
+def set_aside_subjects() -> str:
+    """Matches every message that is set aside."""
+    return f"dlq.{_SET_ASIDE}.>"
 
 
 def audit_subject(job_id: str) -> str:
@@ -243,7 +271,20 @@ def unit_token(unit: int) -> str:
 
 
 def parse_unit_token(token: str) -> int:
+    """Raises ValueError."""
     return PLAN_UNIT if token == "plan" else int(token)
+
+
+def parse_results_subject(subject: str) -> tuple[str, int]:
+    """Job id and unit. Raises ValueError."""
+    _, job_id, token = subject.split(".")
+    return job_id, parse_unit_token(token)
+
+
+def parse_work_subject(subject: str) -> tuple[str, int]:
+    """Job id and unit. Raises ValueError."""
+    _, _, _, job_id, token = subject.split(".")
+    return job_id, parse_unit_token(token)
 
 
 def job_key(job_id: str) -> str:

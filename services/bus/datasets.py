@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from typing import Final
 
 import nats.errors
 import nats.js.errors
+from google.protobuf.message import DecodeError
 from nats.js import api
 from nats.js.object_store import ObjectStore
 
@@ -26,12 +28,15 @@ from services.bus.operations import Bus
 from services.errors import LimitReachedError, NotFoundError, UnavailableError
 from touchstone.v1 import dataset_pb2
 
+log = logging.getLogger(__name__)
+
 DATASET_ID: Final = re.compile(r"ds_[0-9a-f]{32}")
 
 _BUCKET = contract.DATASETS
 _STREAM = contract.object_stream(_BUCKET)
 _CHUNK_BYTES = 512 * 1024
 _TRIES = 3
+_DAMAGED = "The dataset cannot be read whole. Try again in a moment, or upload it again."
 _NO_ROOM = (contract.ERR_STREAM_LIMIT, contract.ERR_NO_STORAGE)
 
 
@@ -63,7 +68,10 @@ class Datasets:
         if not DATASET_ID.fullmatch(dataset_id):
             return None
         data = await self._get(_manifest(dataset_id))
-        return None if data is None else dataset_pb2.DatasetManifest.FromString(data)
+        try:
+            return None if data is None else dataset_pb2.DatasetManifest.FromString(data)
+        except DecodeError as error:
+            raise DamagedError(_DAMAGED) from error
 
     async def get_shard(self, digest: str) -> dataset_pb2.ShardRows:
         """Raises NotFoundError when it is gone, as it is once every dataset with it is deleted."""
@@ -120,7 +128,12 @@ class Datasets:
                 return 0
             with _translated():
                 async for msg in self._bus.newest(_STREAM, contract.object_meta_subject(_BUCKET, "*")):
-                    strays.discard(json.loads(msg.data)["nuid"])
+                    try:
+                        strays.discard(json.loads(msg.data)["nuid"])
+                    except (ValueError, KeyError, TypeError):
+                        # Some of what looks like a stray may be its pieces.
+                        log.error("an object of %s cannot be read; nothing is cleared up", _BUCKET)
+                        return 0
             for nuid in strays:
                 await self._purge(contract.object_chunks_subject(_BUCKET, nuid))
             return len(strays)
@@ -134,7 +147,7 @@ class Datasets:
                 return None
             with suppress(_ChangedError):
                 return await self._pieces(info)
-        raise DamagedError("The dataset cannot be read whole. Try again in a moment, or upload it again.")
+        raise DamagedError(_DAMAGED)
 
     async def _pieces(self, info: api.ObjectInfo) -> bytes:
         subject = contract.object_chunks_subject(_BUCKET, info.nuid)
@@ -161,6 +174,8 @@ class Datasets:
                 return await self._store.get_info(name)
             except nats.js.errors.NotFoundError:
                 return None
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise DamagedError(_DAMAGED) from error
 
     async def _put(self, name: str, data: bytes) -> None:
         options = api.ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES)
@@ -197,7 +212,12 @@ class Datasets:
 
     async def _names(self) -> Sequence[str]:
         tokens = [subject.rpartition(".")[2] for subject in await self._subjects(contract.object_meta_subject)]
-        return [base64.urlsafe_b64decode(token).decode() for token in tokens]
+        names = []
+        for token in tokens:
+            # binascii.Error and UnicodeDecodeError are ValueErrors: nobody gave an object such a name.
+            with suppress(ValueError):
+                names.append(base64.urlsafe_b64decode(token).decode())
+        return names
 
     async def _subjects(self, kind: Callable[[str, str], str]) -> Sequence[str]:
         with _translated():

@@ -252,15 +252,19 @@ class Bus(KeyValues):
 
     async def read_logs(self, job_id: str, levels: Sequence[str], after: int, most: int) -> list[tuple[int, bytes]]:
         """Up to so many lines after position `after` of LOGS, oldest first, each with its position."""
+        return await self.read_after(LOGS, [logs_subject(job_id, level) for level in levels], after, most)
+
+    async def read_after(self, stream: str, subjects: Sequence[str], after: int, most: int) -> list[tuple[int, bytes]]:
+        """Up to so many messages of these subjects after a position of the stream, in order, each with its position."""
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=after + 1,
             ack_policy=api.AckPolicy.NONE,
-            filter_subjects=[logs_subject(job_id, level) for level in levels],
+            filter_subjects=list(subjects),
             inactive_threshold=10,
             mem_storage=True,
         )
-        sub = await self.js.pull_subscribe("", stream=LOGS, config=config)
+        sub = await self.js.pull_subscribe("", stream=stream, config=config)
         found: list[tuple[int, bytes]] = []
         try:
             async for msg in self.read(sub, most):

@@ -10,10 +10,13 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 
 from services.bus.contract import PROVIDER_BATCHES
 from services.bus.operations import Bus
+
+_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "BatchStage": (str,)}
 
 
 class BatchStage(enum.StrEnum):
@@ -66,11 +69,21 @@ class BatchRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> BatchRecord:
-        """Raises ValueError or TypeError for what is no record. Fields of a newer version are left out."""
+        """Raises ValueError for what is no record. Fields of a newer version are left out."""
         values = json.loads(data)
+        if not isinstance(values, dict):
+            raise ValueError("A record of a batch is a JSON object.")
         known = {field.name for field in fields(cls)}
         record = {name: value for name, value in values.items() if name in known}
-        return cls(**(record | {"stage": BatchStage(record["stage"])}))
+        try:
+            made = cls(**(record | {"stage": BatchStage(record["stage"])}))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"A record of a batch lacks a field: {error}") from error
+        for field in fields(cls):
+            value, kind = getattr(made, field.name), _TYPES[str(field.type)]
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise ValueError(f"{field.name} of a batch's record is {str(value)[:40]!r}.")
+        return made
 
 
 def batch_key(job_id: str, attempt: int, unit: int) -> str:
@@ -95,6 +108,8 @@ class ProviderBatches:
         return await self._bus.kv_update(PROVIDER_BATCHES, record.key, record.encode(), expected)
 
     async def all(self) -> AsyncIterator[tuple[BatchRecord, int]]:
-        """Every record with its position."""
+        """Every record that can be read, with its position."""
         async for _, msg in self._bus.kv_all(PROVIDER_BATCHES):
-            yield BatchRecord.decode(msg.data), msg.metadata.sequence.stream
+            # The scheduler sets aside what is no record.
+            with suppress(ValueError):
+                yield BatchRecord.decode(msg.data), msg.metadata.sequence.stream

@@ -27,7 +27,7 @@ Connection = duckdb.DuckDBPyConnection
 
 READERS, LONG_READERS = 4, 3
 STREAMERS = 2
-_FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
+FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
 _DAMAGE = re.compile(r"corrupt|checksum|not a valid DuckDB|Could not read enough bytes|replaying WAL|serializ", re.I)
 _PASSING = re.compile(r"No space left|Could not set lock|Permission denied|Too many open files", re.I)
 
@@ -136,7 +136,7 @@ class Database:
                 self.damage = found
                 self.lost.set()
                 raise found from error
-            if not isinstance(error, _FATAL):
+            if not isinstance(error, FATAL):
                 raise
             self.lost.set()
             raise UnavailableError(

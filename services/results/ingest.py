@@ -7,17 +7,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import duckdb
-from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
 from services import bus
 from services.errors import UnavailableError
 from services.results import duckdb_store
-from services.results.database import Connection, Database
+from services.results.database import FATAL, Connection, Database, damage
 from services.results.duckdb_store import Mark
 from services.results.stream import BATCH, NATS_TROUBLE, OrderedStream
 from touchstone.v1 import item_result_pb2, job_pb2
@@ -43,41 +43,69 @@ def insert_items(connection: Connection, messages: Sequence[Msg]) -> None:
 
 
 def _batches(messages: Sequence[Msg]) -> list[item_result_pb2.ItemResultBatch]:
-    batches = []
-    for msg in messages:
-        if (msg.headers or {}).get("Touchstone-Kind") == bus.KIND_ITEMS:
-            try:
-                batches.append(item_result_pb2.ItemResultBatch.FromString(msg.data))
-            except DecodeError:
-                log.error("skipped a message on %s that is no item result batch", msg.subject)
-    return batches
+    return [
+        item_result_pb2.ItemResultBatch.FromString(msg.data)
+        for msg in messages
+        if (msg.headers or {}).get("Touchstone-Kind") == bus.KIND_ITEMS
+    ]
 
 
 def store_events(connection: Connection, messages: Sequence[Msg]) -> None:
     events = []
     for msg in messages:
-        try:
-            event = job_pb2.JobEvent.FromString(msg.data)
-        except DecodeError:
-            log.error("skipped a message on %s that is no job event", msg.subject)
-            continue
+        event = job_pb2.JobEvent.FromString(msg.data)
         # Such URLs often hold a token, and everybody may read the jobs here. The scheduler has told who is to be told.
         event.job.spec.ClearField("webhook_url")
         events.append(event)
     duckdb_store.store_events(connection, events)
 
 
+class _UnfitError(Exception):
+    """One of the messages cannot be stored, for this reason."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+@contextlib.contextmanager
+def _telling_apart(*, alone: bool) -> Iterator[None]:
+    """Turns errors of storing messages into _UnfitError, but for those that tell of the database or the machine: they
+    would befall any message. Memory may do for fewer messages at once, so it counts as such only for one `alone`."""
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        if alone:
+            raise
+        raise _UnfitError(error) from error
+    except (*FATAL, duckdb.TransactionException, duckdb.ConnectionException, duckdb.InterruptException, OSError):
+        raise
+    except Exception as error:
+        if damage(error, Path()) is not None:
+            raise
+        raise _UnfitError(error) from error
+
+
 class Feed:
     """One stream on its way into the database.
 
-    `first` is a quicker way to store, tried first; where it meets a key that is stored already, `store` does it.
+    `first` is a quicker way to store, tried first; where it meets a key that is stored already, `store` does it. A
+    message that cannot be stored is set aside, alone: the others that came with it are stored.
     """
 
-    def __init__(self, database: Database, stream: OrderedStream, store: Store, first: Store | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        stream: OrderedStream,
+        aside: bus.SettingAside,
+        store: Store,
+        first: Store | None = None,
+    ) -> None:
         self.position = 0
         """Everything up to here is on disk."""
         self._database = database
         self._stream = stream
+        self._aside = aside
         self._store = store
         self._first = first or store
         self._moved = asyncio.Condition()
@@ -92,6 +120,7 @@ class Feed:
             mark, messages = await self._stream.fetch(mark)
             if messages:
                 await self._commit(mark, messages)
+                await self._stream.acknowledge(messages)
             async with self._moved:
                 self.position = mark.sequence
                 self._moved.notify_all()
@@ -116,15 +145,42 @@ class Feed:
                 self._hurry.clear()
 
     async def _commit(self, mark: Mark, messages: list[Msg]) -> None:
+        try:
+            await self._write(mark, messages)
+        except _UnfitError as error:
+            if len(messages) == 1:
+                await self._set_aside(messages[0], error.reason)
+                await self._write(mark, [])
+                return
+            # Some of them are at fault: halves, and halves of halves, tell which.
+            middle = len(messages) // 2
+            before = Mark(mark.stream, mark.created, messages[middle - 1].metadata.sequence.stream)
+            await self._commit(before, messages[:middle])
+            await self._commit(mark, messages[middle:])
+
+    async def _write(self, mark: Mark, messages: Sequence[Msg]) -> None:
         def change(connection: Connection, store: Store) -> None:
-            store(connection, messages)
+            if messages:
+                with _telling_apart(alone=len(messages) == 1):
+                    store(connection, messages)
             duckdb_store.write_mark(connection, mark)
 
         try:
             await self._database.write(partial(change, store=self._first))
-        except duckdb.ConstraintException:
+        except _UnfitError as error:
+            if self._first is self._store or not isinstance(error.reason, duckdb.ConstraintException):
+                raise
             await self._database.write(partial(change, store=self._store))
-        await self._stream.acknowledge(messages)
+
+    async def _set_aside(self, msg: Msg, error: Exception) -> None:
+        """Waits for NATS: a message that is neither stored nor set aside would be lost."""
+        while True:
+            try:
+                await self._aside.take(bus.Found.of(msg), error)
+                return
+            except NATS_TROUBLE as trouble:
+                log.warning("%s: a message cannot be set aside yet: %s", self._stream.name, trouble)
+                await asyncio.sleep(_ROOM_CHECK_S)
 
 
 async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room, holding: asyncio.Lock) -> None:
@@ -146,7 +202,16 @@ async def _purge(connection: bus.Bus, stored: int, room: bus.Room) -> None:
     if room.level is bus.Level.ENOUGH and (most <= 0 or info.state.bytes <= most / 2):
         return
     floor = await connection.kv_get(bus.JOBS, bus.FLOOR_KEY)
-    last = min(stored, int(floor.data or b"0")) if floor is not None else 0
+    last = min(stored, _position(floor.data)) if floor is not None else 0
     if last >= info.state.first_seq:
         await connection.js.purge_stream(bus.RESULTS, seq=last + 1)
         log.info("purged %s up to %d of %d", bus.RESULTS, last, info.state.last_seq)
+
+
+def _position(data: bytes | None) -> int:
+    """What the scheduler has written; 0 for what is no position, so that nothing is purged that it may need."""
+    try:
+        return int(data or b"0")
+    except ValueError:
+        log.error("%s in %s is no position; nothing is purged", bus.FLOOR_KEY, bus.JOBS)
+        return 0

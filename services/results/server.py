@@ -52,10 +52,11 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 async def _serve(
     settings: Settings, stop: asyncio.Event, database: Database, connection: bus.Bus, room: bus.Room
 ) -> None:
-    items = Feed(
-        database, OrderedStream(connection, bus.RESULTS, "results-items"), ingest.store_items, ingest.insert_items
-    )
-    events = Feed(database, OrderedStream(connection, bus.AUDIT, "results-events"), ingest.store_events)
+    aside = bus.SettingAside(connection, "results")
+    answers = OrderedStream(connection, bus.RESULTS, "results-items")
+    trail = OrderedStream(connection, bus.AUDIT, "results-events")
+    items = Feed(database, answers, aside, ingest.store_items, ingest.insert_items)
+    events = Feed(database, trail, aside, ingest.store_events)
     backups = Backups(connection, database, settings.backups.absolute())
     said = statements.Statements(connection, database)
     servicer = ResultsServicer(database, items, events, Installation(connection), said, settings.reads, room)
@@ -65,7 +66,9 @@ async def _serve(
     datasets = KeptDatasets(connection, store, database, settings.uploads, settings.reads, room)
     await datasets.reconcile()
     # Before anything new is said, which must not take the number of what the database has lost.
-    await _until_first(database.lost.wait(), _kept_feed(connection, database).run(), _begin(connection, database, said))
+    await _until_first(
+        database.lost.wait(), _kept_feed(connection, database, aside).run(), _begin(connection, database, said)
+    )
     services: list[tuple[Callable[[Any, Any], None], Any, str]] = [
         (results_service_pb2_grpc.add_ResultsServiceServicer_to_server, servicer, NAME),
         (dataset_service_pb2_grpc.add_DatasetServiceServicer_to_server, datasets.servicer, DATASETS_NAME),
@@ -81,7 +84,7 @@ async def _serve(
                 database.lost.wait(),
                 items.run(),
                 events.run(),
-                _kept_feed(connection, database).run(),
+                _kept_feed(connection, database, aside).run(),
                 resealing.reseal_lost(connection, database, items, events),
                 purging,
                 bounding,
@@ -102,8 +105,8 @@ async def _serve(
         )
 
 
-def _kept_feed(connection: bus.Bus, database: Database) -> Feed:
-    return Feed(database, OrderedStream(connection, bus.KEPT, "results-kept"), statements.store)
+def _kept_feed(connection: bus.Bus, database: Database, aside: bus.SettingAside) -> Feed:
+    return Feed(database, OrderedStream(connection, bus.KEPT, "results-kept"), aside, statements.store)
 
 
 async def _begin(connection: bus.Bus, database: Database, said: statements.Statements) -> None:

@@ -86,7 +86,8 @@ class OrderedStream:
                     break
                 msg = await self._subscription.next_msg(timeout=_IDLE_S)
                 status = (msg.headers or {}).get("Status")
-                if status is None:
+                # A stored message may have any headers; the server's own word has nowhere to reply to.
+                if msg.reply:
                     self._asked -= 1
                     received.append(msg)
                 elif status in (_TIMED_OUT, _COMPLETED) and "Nats-Pending-Messages" in (msg.headers or {}):

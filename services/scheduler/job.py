@@ -71,6 +71,8 @@ class Job:
     """Of this attempt, while no scheduler led: it counts neither as elapsed nor towards the time limit."""
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
+    plan_answered: int = 0
+    """Attempt whose plan this process has."""
 
     @property
     def id(self) -> str:
@@ -83,6 +85,11 @@ class Job:
     @property
     def live(self) -> bool:
         return self.state in LIVE
+
+    @property
+    def awaits_plan(self) -> bool:
+        """Whether an evaluator has yet to read its data."""
+        return self.state == PLANNING and self.plan_answered != self.message.attempt
 
     @property
     def can_retry(self) -> bool:
@@ -232,6 +239,9 @@ class Job:
 
     @classmethod
     def load(cls, record: job_record_pb2.JobRecord) -> Job:
+        """Raises ValueError for a state that this version does not know."""
+        if record.job.state not in _MOVES:
+            raise ValueError(f"State {record.job.state} of a job is unknown.")
         job = cls(record.job, request_id=record.request_id, earlier_run_s=record.earlier_run_s)
         job.waiting_since = seconds(record.job.created_at)
         job.planning_sequence = record.results_sequence

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
 from services import bus
@@ -20,6 +21,7 @@ from services.scheduler.nats_work import WorkStream, tail_results
 from services.scheduler.ports import Results
 from services.scheduler.reads import Reads
 from services.scheduler.reconciling import reconcile
+from services.scheduler.replay import Replay
 from services.scheduler.scheduler import Scheduler
 from services.scheduler.servicer import Leader
 from services.scheduler.settings import Settings
@@ -31,7 +33,7 @@ from services.scheduler.webhooks.fanout import Fanout
 from services.scheduler.webhooks.nats_audit import follow_audit
 from services.scheduler.webhooks.nats_webhooks import DeliveryBucket, HookBucket
 from services.scheduler.webhooks.ports import Caller
-from touchstone.v1 import evaluator_pb2, unit_pb2
+from touchstone.v1 import evaluator_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +55,31 @@ class Process:
 async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable[None]]) -> None:
     """Leads until cancelled; calls `leads` once requests can be answered. Raises LeadershipLostError."""
     connection, settings, clock = process.connection, process.settings, process.clock
-    store = JobStore(connection, epoch)
-    work = WorkStream(connection, process.lease)
+    aside = bus.SettingAside(connection, "scheduler")
+    store = JobStore(connection, epoch, aside)
+    work = WorkStream(connection, process.lease, aside)
     fleet = Fleet(settings.limits.absent_after_s)
     board = Board(store, work, bus.Datasets(connection), fleet, settings.limits, clock, store.event_id, process.room)
     scheduler = Scheduler(board, process.results)
     urls = AddressRule(settings.webhooks.private, settings.webhooks.loopback)
     desk = Desk(board, process.results, process.reads, urls)
-    timetable = Timetable(board, desk, ScheduleStore(connection, epoch), process.reads, process.wall)
-    hooks, deliveries = HookBucket(connection), DeliveryBucket(connection)
+    timetable = Timetable(board, desk, ScheduleStore(connection, epoch, aside), process.reads, process.wall)
+    hooks, deliveries = HookBucket(connection, aside), DeliveryBucket(connection, aside)
     courier = Courier(hooks, deliveries, process.caller, settings.webhooks, process.wall)
     webhooks = WebhookDesk(hooks, deliveries, courier, settings.webhooks, process.wall)
     fanout = Fanout(hooks, deliveries, courier, process.wall)
 
+    # What these two cannot read is set aside when it is found in its bucket.
     async def heard(msg: Msg) -> None:
         if bus.is_marker(msg.headers):
             return
-        if fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), clock()):
-            board.wake.set()
+        with suppress(DecodeError):
+            if fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), clock()):
+                board.wake.set()
 
     async def heard_batch(msg: Msg) -> None:
         if not bus.is_marker(msg.headers):
-            with suppress(ValueError, TypeError, KeyError):
+            with suppress(ValueError):
                 scheduler.on_batch(bus.BatchRecord.decode(msg.data))
 
     announcements = await connection.kv_watch(bus.EVALUATORS, "*", heard)
@@ -82,8 +87,9 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     try:
         async for _, msg in connection.kv_all(bus.EVALUATORS):
             # Heard when the server stored it: an old entry is known, but not live.
-            fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), msg.metadata.timestamp.timestamp())
-        jobs = await store.load()
+            async with aside.guard(msg):
+                fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), msg.metadata.timestamp.timestamp())
+        jobs = await store.load(board.view)
         await timetable.load()
         released = await work.released()
         position = await work.results_position()
@@ -93,24 +99,10 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         for job_id in {job_id for job_id, _ in released} - {job.id for job in jobs if job.live}:
             await work.withdraw(job_id)
         async for _, msg in connection.kv_all(bus.PROVIDER_BATCHES):
-            await heard_batch(msg)
+            async with aside.guard(msg):
+                scheduler.on_batch(bus.BatchRecord.decode(msg.data))
         replayed = asyncio.Event()
-
-        async def on_result(job_id: str, unit: int, headers: bus.ResultHeaders, sequence: int) -> None:
-            if headers.kind == bus.KIND_ITEMS:
-                scheduler.on_items(job_id, unit, headers, sequence)
-            elif headers.kind == bus.KIND_BEGUN:
-                scheduler.on_begun(job_id, unit, headers, sequence)
-            elif headers.kind == bus.KIND_RETURNED:
-                await scheduler.on_returned(job_id, unit, headers, sequence)
-            elif headers.kind in (bus.KIND_PLAN, bus.KIND_FAULT) and scheduler.awaits(job_id, headers.attempt):
-                body = (await connection.js.get_msg(bus.RESULTS, seq=sequence, direct=True)).data or b""
-                if headers.kind == bus.KIND_PLAN:
-                    await scheduler.on_plan(job_id, headers.attempt, unit_pb2.Plan.FromString(body), sequence)
-                else:
-                    await scheduler.on_fault(job_id, headers.attempt, unit_pb2.Fault.FromString(body), sequence)
-            else:
-                scheduler.on_other(sequence)
+        replay = Replay(connection, scheduler, aside)
 
         async def pump() -> None:
             # Releasing before the replay is through would run done units again.
@@ -128,9 +120,9 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         async with asyncio.TaskGroup() as group:
             group.create_task(process.lease.keep())
             group.create_task(store.relay())
-            group.create_task(tail_results(connection, after, on_result, replayed.set))
+            group.create_task(tail_results(connection, after, replay.handle, replayed.set))
             group.create_task(pump())
-            group.create_task(follow_audit(connection, fanout.take))
+            group.create_task(follow_audit(connection, aside, fanout.take))
     finally:
         await courier.close()
         if connection.connected:

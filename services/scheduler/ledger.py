@@ -155,7 +155,7 @@ class Ledger:
         return True
 
     def _is_news(self, unit: int, sequence: int) -> bool:
-        if sequence <= self.sequence or not 0 <= unit < self.layout.units:
+        if sequence <= self.sequence or not self.has(unit):
             return False
         self.sequence = sequence
         return not self.is_done(unit) and sequence > self._taken_back.get(unit, (0, 0))[0]
@@ -176,6 +176,10 @@ class Ledger:
         if items < self.layout.task_items(task):
             return ""
         return f"{self._names[task]}: all {items:,} items done" + (f", {failed:,} without an answer" if failed else "")
+
+    def has(self, unit: int) -> bool:
+        """Whether the plan has a unit of this number."""
+        return 0 <= unit < self.layout.units
 
     def is_done(self, unit: int) -> bool:
         return bool(self._done[unit // 8] >> (unit % 8) & 1)

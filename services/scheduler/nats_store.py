@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 import nats.errors
 import nats.js.errors
@@ -21,14 +23,16 @@ from touchstone.v1 import job_pb2, job_record_pb2
 log = logging.getLogger(__name__)
 
 _BATCH = 500
+_NAME = re.compile(r"[\w-]+")
 
 
 class JobStore:
     """Writes under the epoch of one leadership; the audit outbox is relayed by `relay`."""
 
-    def __init__(self, connection: bus.Bus, epoch: int) -> None:
+    def __init__(self, connection: bus.Bus, epoch: int, aside: bus.SettingAside) -> None:
         self._bus = connection
         self._epoch = epoch
+        self._aside = aside
         self._bucket = FencedBucket(connection, epoch)
         self._events = 0
         self._outbox: asyncio.Queue[tuple[str, job_pb2.JobEvent]] = asyncio.Queue()
@@ -38,16 +42,32 @@ class JobStore:
         self._events += 1
         return f"{self._epoch:012d}-{self._events:08d}"
 
-    async def load(self) -> list[Job]:
-        """Every job in the bucket; queues unrelayed audit events, oldest first."""
-        jobs = [
-            Job.load(job_record_pb2.JobRecord.FromString(msg.data))
-            async for _, msg in self._bus.kv_all(bus.JOBS, "job.*")
-        ]
-        events = [(key, msg.data) async for key, msg in self._bus.kv_all(bus.JOBS, "outbox.*")]
-        for key, data in sorted(events):
-            self._outbox.put_nowait((key, job_pb2.JobEvent.FromString(data)))
+    async def load(self, rehearse: Callable[[Job], object]) -> list[Job]:
+        """Every job in the bucket that can be read and with which `rehearse` works; queues unrelayed audit events,
+        oldest first. Others are set aside and stay in the bucket, as a newer version may know what they mean."""
+        jobs = []
+        with ends_leadership("jobs could not be read"):
+            async for key, msg in self._bus.kv_all(bus.JOBS, "job.*"):
+                async with self._aside.guard(msg):
+                    job = Job.load(job_record_pb2.JobRecord.FromString(msg.data))
+                    if bus.job_key(job.id) != key:
+                        raise ValueError(f"{key} holds job {job.id}.")
+                    rehearse(job)
+                    jobs.append(job)
+            await self._load_outbox()
         return jobs
+
+    async def _load_outbox(self) -> None:
+        events: list[tuple[str, job_pb2.JobEvent]] = []
+        async for key, msg in self._bus.kv_all(bus.JOBS, "outbox.*"):
+            async with self._aside.guard(msg):
+                event = job_pb2.JobEvent.FromString(msg.data)
+                if f"outbox.{event.event_id}" != key or not _NAME.fullmatch(event.job.job_id):
+                    # One that cannot be published would hold up all that follow.
+                    raise ValueError(f"{key} holds event {event.event_id!r} of job {event.job.job_id!r}.")
+                events.append((key, event))
+        for entry in sorted(events, key=itemgetter(0)):
+            self._outbox.put_nowait(entry)
 
     async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
         writes: list[Write] = []
@@ -87,7 +107,7 @@ class JobStore:
     async def find_request(self, owner: str, request_id: str) -> Sequence[str]:
         with ends_leadership("a request could not be looked up"):
             msg = await self._bus.kv_get(bus.JOBS, _request_key(owner, request_id))
-        return msg.data.decode().split() if msg and msg.data else []
+        return msg.data.decode(errors="replace").split() if msg and msg.data else []
 
     async def last_told(self, job_id: str) -> job_pb2.Job | None:
         with ends_leadership("the audit trail could not be read"):

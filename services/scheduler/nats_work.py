@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import nats.errors
 import nats.js.errors
@@ -28,9 +29,10 @@ class WorkStream:
     """Work over the bus, while the lease is held: WORK cannot expect the epoch as the JOBS bucket does, and a leader
     that was paused would release units that its successor has had done."""
 
-    def __init__(self, connection: bus.Bus, lease: Lease) -> None:
+    def __init__(self, connection: bus.Bus, lease: Lease, aside: bus.SettingAside) -> None:
         self._bus = connection
         self._lease = lease
+        self._aside = aside
 
     async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
         if not self._lease.held:
@@ -45,19 +47,29 @@ class WorkStream:
     async def released(self) -> set[tuple[str, int]]:
         with ends_leadership("WORK could not be read"):
             info = await self._bus.js.stream_info(bus.WORK, subjects_filter=">")
-        found: set[tuple[str, int]] = set()
-        for subject in info.state.subjects or {}:
-            *_, job_id, token = subject.split(".")
-            found.add((job_id, bus.parse_unit_token(token)))
+            found: set[tuple[str, int]] = set()
+            for subject in info.state.subjects or {}:
+                try:
+                    found.add(bus.parse_work_subject(subject))
+                except ValueError as error:
+                    await self._remove(subject, error)
         return found
+
+    async def _remove(self, subject: str, error: ValueError) -> None:
+        """Of a subject that is no unit's."""
+        with suppress(nats.js.errors.NotFoundError):
+            msg = await self._bus.js.get_last_msg(bus.WORK, subject)
+            sequence, data = msg.seq or 0, msg.data or b""
+            await self._aside.take(bus.Found(bus.WORK, sequence, subject, data, msg.headers or {}), error)
+            await self._bus.js.delete_msg(bus.WORK, sequence)
 
     async def results_position(self) -> int:
         with ends_leadership("RESULTS could not be read"):
             return (await self._bus.js.stream_info(bus.RESULTS)).state.last_seq
 
 
-Handler = Callable[[str, int, bus.ResultHeaders, int], Awaitable[None]]
-"""Called with job id, unit, headers and stream position of every RESULTS message, in order."""
+Handler = Callable[[Msg], Awaitable[None]]
+"""Called with every RESULTS message, in order, without its body."""
 
 
 async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_up: Callable[[], None]) -> None:
@@ -103,10 +115,8 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
                 if msg.metadata.sequence.consumer != expected:
                     raise _SkippedError
                 expected += 1
-                _, job_id, token = msg.subject.split(".")
-                sequence = msg.metadata.sequence.stream
-                await handle(job_id, bus.parse_unit_token(token), bus.ResultHeaders.decode(msg.headers), sequence)
-                position = sequence
+                await handle(msg)
+                position = msg.metadata.sequence.stream
         except (_SkippedError, TimeoutError, nats.errors.Error, nats.js.errors.Error) as error:
             log.info("following RESULTS again from %d (%s)", position, type(error).__name__)
             await asyncio.sleep(0.2)

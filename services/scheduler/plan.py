@@ -13,6 +13,8 @@ from itertools import accumulate
 
 from touchstone.v1 import job_pb2
 
+_MOST_UNITS = 5_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -31,10 +33,15 @@ class Layout:
     """The units of a plan."""
 
     def __init__(self, tasks: Sequence[job_pb2.TaskPlan]) -> None:
+        """Raises ValueError for sizes that cannot be."""
+        if any(min(task.items, task.repeats, task.unit_size) < 0 for task in tasks):
+            raise ValueError("A plan has a size below 0.")
         self._sizes = [(task.items * max(1, task.repeats), max(1, task.unit_size)) for task in tasks]
         counts = [-(-items // size) for items, size in self._sizes]
         # First unit number of each task, then the total.
         self._first = [0, *accumulate(counts)]
+        if self.units > _MOST_UNITS:
+            raise ValueError(f"A plan has {self.units:,} units. At most {_MOST_UNITS:,} can be kept.")
 
     @property
     def units(self) -> int:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
 
 from services.bus import PLAN_ENDPOINT, PLAN_UNIT, BatchRecord, Level, ResultHeaders, heed_cancel, of_job
-from services.errors import ConflictError, DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler import budget, queue
 from services.scheduler.board import Board
 from services.scheduler.fleet import Capacity
 from services.scheduler.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
-from services.scheduler.plan import Layout
 from services.scheduler.ports import Results
-from services.scheduler.reuse import calls_nobody, too_few_stored
+from services.scheduler.reuse import calls_nobody
 from services.scheduler.route import route
+from services.scheduler.sealing import Sealing
 from services.scheduler.settling import Settling
 from services.scheduler.spenders import used_up
+from services.scheduler.starting import Starting
 from services.scheduler.upkeep import Upkeep
 from touchstone.v1 import job_pb2, unit_pb2
 
@@ -32,10 +30,6 @@ _MOST_AHEAD = 6
 """Times the calls at once."""
 _MOST_RETURNS = 6
 """As many deliveries condemn a unit whose job has no budget."""
-_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 5.0
-
-Chore = Callable[[], Coroutine[Any, Any, None]]
-"""Work that may wait for another service for long. A failure ends the leadership."""
 
 
 class Scheduler:
@@ -45,8 +39,8 @@ class Scheduler:
         self._board, self._results = board, results
         self._upkeep = Upkeep(board, results)
         self._settling = Settling(board, results, lambda: self._upkeep.position)
-        self._chores: asyncio.Queue[Chore] = asyncio.Queue()
-        self._sealing: set[str] = set()
+        self._starting = Starting(board, results)
+        self._sealing = Sealing(board, results)
 
     def restore(self, jobs: Iterable[Job], released: set[tuple[str, int]], position: int) -> int:
         """Takes over stored jobs; returns the RESULTS position after which every message must be shown.
@@ -59,7 +53,8 @@ class Scheduler:
             job.planning_since = self._board.now()
             job.resume(self._board.now())
             if job.ledger is not None:
-                job.ledger.released |= {u for j, u in released if j == job.id and not job.ledger.is_done(u)}
+                units = {u for j, u in released if j == job.id and job.ledger.has(u)}
+                job.ledger.released |= {u for u in units if not job.ledger.is_done(u)}
         live = [job for job in self._board.jobs.values() if job.live]
         needed = [job.ledger.sequence for job in live if job.ledger is not None]
         # The answer to a planning unit may have come while nobody led.
@@ -115,7 +110,9 @@ class Scheduler:
     def on_batch(self, record: BatchRecord) -> None:
         """Notes what an evaluator tells of a provider's batch."""
         job = self._board.jobs.get(record.job_id)
-        if job is not None and job.live and job.message.attempt == record.attempt:
+        if job is None or not job.live or job.message.attempt != record.attempt or job.ledger is None:
+            return
+        if job.ledger.has(record.unit):
             job.batches[record.unit] = record
             self._board.touch(job)
 
@@ -134,56 +131,7 @@ class Scheduler:
 
     async def on_plan(self, job_id: str, attempt: int, plan: unit_pb2.Plan, sequence: int) -> None:
         self._upkeep.position = sequence
-        job = self._board.find(job_id)
-        if attempt > 1 and not plan.error:
-            # Results may be down for long; other jobs' messages must not wait for it.
-            self._chores.put_nowait(partial(self._start_retry, job, attempt, plan, sequence))
-        else:
-            await self._start(job, attempt, plan, None, sequence)
-
-    async def _start_retry(self, job: Job, attempt: int, plan: unit_pb2.Plan, sequence: int) -> None:
-        stored: dict[str, set[int]] | None = None
-        pause = _FIRST_PAUSE_S
-        while stored is None and job.state == PLANNING:
-            try:
-                stored = await self._results.stored(job.id, sequence)
-            except (UnavailableError, DeadlineError) as error:
-                pause = await _wait_for_results(job, error, pause)
-            except TouchstoneError as error:
-                await self._refused(job, error)
-                return
-        missing = Layout(plan.tasks).missing([(stored or {}).get(task.task, set()) for task in plan.tasks])
-        await self._start(job, attempt, plan, missing, sequence)
-
-    async def _start(
-        self, job: Job, attempt: int, plan: unit_pb2.Plan, missing: dict[int, tuple[int, ...]] | None, sequence: int
-    ) -> None:
-        async with self._board.lock:
-            if job.state != PLANNING or job.message.attempt != attempt:
-                return
-            if plan.error or not plan.tasks:
-                await self._board.fail(job, plan.error or "No items were found. Choose other tasks or a higher limit.")
-                return
-            try:
-                budget.check_plan(job.message.spec, plan.tasks)
-                job.start(plan, missing, sequence, self._board.now())
-            except ConflictError as error:
-                await self._board.fail(job, error.message)
-                return
-            self._compare_with_published(job)
-            await self._board.commit(job, "scheduler", "running")
-
-    def _compare_with_published(self, job: Job) -> None:
-        """Fewer items than the published suite make the run a subset."""
-        suites = self._board.fleet.suites(self._board.now())
-        suite = next((s for s in suites if s.suite == job.message.spec.suite.suite), None)
-        published = {task.task: task.published_items for task in suite.tasks} if suite else {}
-        published |= {task.task: task.published_items or task.items for task in job.message.plan}
-        job.message.published_items = sum(published.values())
-        limit = job.message.spec.suite.limit
-        # Of an open suite's task nobody may know the size; as many items as the limit allows are then taken for a part.
-        cut = any(not task.published_items and 0 < limit <= task.items for task in job.message.plan)
-        job.message.subset = cut or sum(task.items for task in job.message.plan) < job.message.published_items
+        await self._starting.take(self._board.find(job_id), attempt, plan, sequence)
 
     async def on_fault(self, job_id: str, attempt: int, fault: unit_pb2.Fault, sequence: int) -> None:
         self._upkeep.position = sequence
@@ -200,17 +148,11 @@ class Scheduler:
                 group.create_task(self._pump())
                 group.create_task(self._upkeep.run())
                 group.create_task(self._settling.run())
-                group.create_task(self._run_chores(group))
+                group.create_task(self._starting.run())
+                group.create_task(self._sealing.run())
                 raise await self._board.lost
         finally:
             self._board.close()
-
-    async def _run_chores(self, group: asyncio.TaskGroup) -> None:
-        """Runs each chore beside the pump. Those that the replay of RESULTS asked for have waited for this."""
-        while True:
-            heed_cancel()
-            chore = await self._chores.get()
-            group.create_task(chore())
 
     async def _pump(self) -> None:
         while True:
@@ -315,55 +257,7 @@ class Scheduler:
                     job.finalize(job.ledger.sequence)
                     await self._board.commit(job, "scheduler", "finalizing")
         for job in self._board.in_state(FINALIZING):
-            if job.id not in self._sealing:
-                self._sealing.add(job.id)
-                self._chores.put_nowait(partial(self._seal, job))
-
-    async def _seal(self, job: Job) -> None:
-        """Asks results until it has stored everything. Results may be down for long: nothing is lost meanwhile."""
-        pause = _FIRST_PAUSE_S
-        while job.state == FINALIZING:
-            try:
-                sealed = await self._results.seal(self._board.view(job), job.finalizing_sequence)
-            except (UnavailableError, DeadlineError) as error:
-                pause = await _wait_for_results(job, error, pause)
-                continue
-            except TouchstoneError as error:
-                await self._refused(job, error)
-                break
-            async with self._board.lock:
-                if job.state == FINALIZING:
-                    await self._complete(job, sealed.missing + sealed.infrastructure_errors)
-        self._sealing.discard(job.id)
-
-    async def _refused(self, job: Job, error: TouchstoneError) -> None:
-        """The results service refuses for good; waiting would never end."""
-        async with self._board.lock:
-            if job.live:
-                await self._board.fail(job, f"The results service cannot take the job: {error.message}")
-
-    async def _complete(self, job: Job, unanswered: int) -> None:
-        planned = Layout(job.message.plan).items
-        share = self._board.limits.error_share
-        if unanswered > share * planned:
-            reason = (
-                f"{unanswered:,} of {planned:,} items have no answer after all retries, more than {share:.0%}. "
-                "The others are kept; a retry runs what is missing."
-            )
-            if calls_nobody(job.message.spec):
-                reason = too_few_stored(job.message.spec, unanswered, planned, share)
-            await self._board.fail(job, reason)
-            return
-        job.complete(incomplete=unanswered > 0, now=self._board.now())
-        await self._board.finish(job, "scheduler", "completed")
-
-
-async def _wait_for_results(job: Job, error: TouchstoneError, pause: float) -> float:
-    """Sleeps; returns the next pause. A long silence is one line of the job's log."""
-    extra = of_job(job.id) if pause == _FIRST_PAUSE_S else None
-    log.warning("job %s: waits for the results service: %s", job.id, error.message, extra=extra)
-    await asyncio.sleep(pause)
-    return min(pause * 2, _MOST_PAUSE_S)
+            self._sealing.take(job)
 
 
 def _shorten(spec: job_pb2.JobSpec) -> None:

@@ -21,6 +21,7 @@ from services.scheduler.lease import Lease
 from services.scheduler.reads import Reads
 from services.scheduler.results_client import ResultsClient
 from services.scheduler.servicer import Leader, Servicer
+from services.scheduler.set_aside import list_set_aside
 from services.scheduler.settings import Settings
 from services.scheduler.webhooks.http_caller import HttpCaller
 from touchstone.v1 import scheduler_service_pb2, scheduler_service_pb2_grpc
@@ -74,6 +75,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
             process.clock,
             process.reads,
             partial(list_job_logs, connection),
+            partial(list_set_aside, connection),
             room,
         )
         service = (scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server, servicer, _SERVICE)

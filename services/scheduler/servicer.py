@@ -31,12 +31,13 @@ class Leader:
     webhooks: WebhookDesk
 
 
+SetAside = Callable[[pb.ListSetAsideMessagesRequest], Awaitable[pb.ListSetAsideMessagesResponse]]
 Logs = Callable[[pb.ListJobLogsRequest], Awaitable[pb.ListJobLogsResponse]]
 
 
 class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     """`leader` gives who answers, None on a standby; `holder` the name of the process that leads; `logs` what services
-    logged about a job."""
+    logged about a job, `set_aside` the messages that they could not handle."""
 
     def __init__(
         self,
@@ -45,11 +46,12 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         now: Callable[[], float],
         reads: Reads,
         logs: Logs,
+        set_aside: SetAside,
         room: Room | None = None,
     ) -> None:
         self._room = room or Room()
         self._leader, self._holder, self._now = leader, holder, now
-        self._reads, self._logs = reads, logs
+        self._reads, self._logs, self._set_aside = reads, logs, set_aside
 
     def _lead(self) -> Leader:
         leader = self._leader()
@@ -104,6 +106,12 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListJobLogs(self, request: pb.ListJobLogsRequest, context: Any) -> pb.ListJobLogsResponse:
         await self._desk.require_visible(rpc.identity(), request.job_id)
         return await self._logs(request)
+
+    async def ListSetAsideMessages(
+        self, request: pb.ListSetAsideMessagesRequest, context: Any
+    ) -> pb.ListSetAsideMessagesResponse:
+        rpc.require_admin()
+        return await self._set_aside(request)
 
     async def GetQueue(self, request: pb.GetQueueRequest, context: Any) -> pb.GetQueueResponse:
         return pb.GetQueueResponse(queue=self._reads.queue(rpc.identity(), self._desk.queue(request.project_id)))

@@ -35,7 +35,7 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None
         unit = min(progress.units_done + 1, progress.units_total)
         progress.current_step = f"{listed or 'Starting'}, unit {unit:,} of {progress.units_total:,}"
     elif job.state == FINALIZING:
-        progress.current_step = "Checking the items and computing metrics"
+        progress.current_step = "Scoring: checking the items and computing metrics"
 
 
 def _batches(job: Job) -> str:

@@ -55,9 +55,9 @@ class Upkeep:
 
     async def _look_at(self, job: Job, now: float) -> None:
         limit = self._board.limits.planning_s
-        if job.state == PLANNING and now - job.planning_since > limit:
+        if job.awaits_plan and now - job.planning_since > limit:
             async with self._board.lock:
-                if job.state == PLANNING:
+                if job.awaits_plan:
                     reason = f"The data was not read within {_span(limit)}. Look at the evaluator's log, then retry."
                     await self._board.fail(job, reason)
             return
@@ -122,7 +122,7 @@ class Upkeep:
             return
         for job in quiet:
             self._heard[job.id] = now
-            if job.state == PLANNING and (job.id, PLAN_UNIT) not in offered:
+            if job.awaits_plan and (job.id, PLAN_UNIT) not in offered:
                 job.plan_released = 0
             if job.ledger is not None and any((job.id, unit) not in offered for unit in job.ledger.released):
                 await self._take_back(job, offered)

@@ -158,6 +158,11 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def DeleteSchedule(self, request: Any, context: Any) -> Any:
         return fake_owned.delete_schedule(self.world, request.schedule_id)
 
+    async def ListSetAsideMessages(self, request: Any, context: Any) -> Any:
+        rpc.require_admin()
+        found = self.world.set_aside
+        return scheduler_service_pb2.ListSetAsideMessagesResponse(messages=found, total=len(found))
+
     async def CreateWebhook(self, request: Any, context: Any) -> Any:
         return fake_owned.create_webhook(self.world, request)
 

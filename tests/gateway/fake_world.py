@@ -18,6 +18,7 @@ from touchstone.v1 import (
     results_service_pb2,
     schedule_pb2,
     scheduler_service_pb2,
+    set_aside_pb2,
     suite_pb2,
     webhook_pb2,
 )
@@ -53,6 +54,7 @@ class World:
     schedules: dict[str, schedule_pb2.Schedule] = field(default_factory=dict)
     webhooks: dict[str, webhook_pb2.Webhook] = field(default_factory=dict)
     dead: dict[str, webhook_pb2.Delivery] = field(default_factory=dict)
+    set_aside: list[set_aside_pb2.SetAsideMessage] = field(default_factory=list)
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)
     marks: dict[str, results_service_pb2.MarkRunRequest] = field(default_factory=dict)
     names: dict[str, results_service_pb2.Configuration] = field(default_factory=dict)

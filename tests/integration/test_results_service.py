@@ -522,3 +522,27 @@ async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Servi
             events = await stub.ListEvents(pb.ListEventsRequest(), metadata=caller)
             counted = (jobs.total_size, figures.total_jobs, len(named.configurations))
             assert (*counted, len(trends.trends), len(events.events)) == (count,) * 5
+
+
+async def test_a_message_that_cannot_be_stored_is_set_aside_and_those_beside_it_are_stored(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    unfit = batch("j", "t", [answer(90)], unit=9)
+    unfit.items[0].outcome = 300  # type: ignore[assignment]
+    items = bus.ResultHeaders(bus.KIND_ITEMS, 1).encode()
+    await publish(connection, "j", range(3))
+    await connection.js.publish(bus.results_subject("j", 8), b"\xff\xff", headers=items)
+    await connection.publish_items(unfit, delivery=1, done=True)
+    position = await publish(connection, "j", range(3, 6))
+    await connection.js.publish(bus.results_subject("j", 7), b"", headers={"Status": "503"})
+    # Position 1 of the audit trail is no event, and its state is reached all the same.
+    await connection.js.publish(bus.audit_subject("j"), b"\xff\xff")
+    for _ in range(2):
+        service.start()
+        response = await seal(stub, job("j", plan("t", 60)), position)
+        assert response.missing == 0
+        assert service.end(signal.SIGTERM) == 0
+    assert service.rows("SELECT count(*) FROM items") == [(60,)]
+    kept = [message for _, message in await bus.list_set_aside(connection, 0, 10)]
+    assert sorted((one.stream, one.sequence) for one in kept) == [(bus.AUDIT, 1), (bus.RESULTS, 4), (bus.RESULTS, 5)]
+    assert "300" in next(one.reason for one in kept if one.sequence == 5)

@@ -140,7 +140,7 @@ async def test_a_stale_leader_can_write_nothing(harness: Harness) -> None:
 
 async def test_a_leader_whose_lease_ran_out_releases_no_unit(harness: Harness) -> None:
     lease = Lease(harness.connection, "s1")
-    work = WorkStream(harness.connection, lease)
+    work = WorkStream(harness.connection, lease, bus.SettingAside(harness.connection, "scheduler"))
     unit = unit_pb2.Unit(job_id="j", attempt=1, unit=0)
     with pytest.raises(LeadershipLostError):
         await work.release("stub", 2, unit)

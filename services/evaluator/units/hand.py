@@ -21,7 +21,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
-from services.bus import STORED_ENDPOINT, Bus, JobHeaders, batched_endpoint, of_job, unit_token
+from services.bus import STORED_ENDPOINT, Bus, Found, JobHeaders, SettingAside, batched_endpoint, of_job, unit_token
 from services.evaluator.units.gate import Gate
 from services.evaluator.units.notices import Firsts
 from services.evaluator.units.storing import TRANSIENT, until_stored
@@ -129,6 +129,7 @@ class Hand:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._aside = SettingAside(bus, "evaluator")
         self._held: dict[UnitKey, Held] = {}
         self._lives: set[asyncio.Task[None]] = set()
         self._gate = Gate()
@@ -146,9 +147,8 @@ class Hand:
         """Begins a unit's life and calls `ended` at its end, whatever that is. None for a unit that is here already."""
         try:
             unit = unit_pb2.Unit.FromString(msg.data)
-        except DecodeError:
-            log.error("a message on %s is no unit; dropped", msg.subject)
-            self._begin(msg.term())
+        except DecodeError as error:
+            self._begin(self._set_aside(msg, error))
             return None
         held = Held(endpoint, unit, msg)
         if held.key in self._held:
@@ -158,6 +158,10 @@ class Hand:
         self._held[held.key] = held
         self._begin(self._live(held, run, ended))
         return held
+
+    async def _set_aside(self, msg: Msg, error: DecodeError) -> None:
+        await until_stored(lambda: self._aside.take(Found.of(msg), error), f"the message on {msg.subject}")
+        await msg.term()
 
     def fail(self, held: Held, fault: FaultError) -> None:
         """Fails the unit's job: the first fault is published, all of the job's units end here."""

@@ -93,7 +93,8 @@ class Puller:
     async def _came(self, msg: Msg) -> None:
         status = (msg.headers or {}).get("Status")
         self._moved.set()
-        if status is None:
+        # A stored message may have any headers; the server's own word has nowhere to reply to.
+        if msg.reply:
             self._asked = max(0, self._asked - 1)
             if self._receive is not None:
                 self._receive(msg)

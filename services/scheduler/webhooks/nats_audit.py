@@ -9,7 +9,6 @@ from contextlib import suppress
 
 import nats.errors
 import nats.js.errors
-from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
 from services import bus
@@ -28,8 +27,9 @@ _TIMED_OUT = "408"
 Handle = Callable[[job_pb2.JobEvent], Awaitable[None]]
 
 
-async def follow_audit(connection: bus.Bus, handle: Handle) -> None:
-    """Hands over every event at least once, for ever; one is acknowledged when `handle` has returned."""
+async def follow_audit(connection: bus.Bus, aside: bus.SettingAside, handle: Handle) -> None:
+    """Hands over every event at least once, for ever; one is acknowledged when `handle` has returned, or when the event
+    was set aside."""
     # Not by nats-py's `fetch`, which may lose a cancellation and then wait for ever.
     messages: asyncio.Queue[Msg] = asyncio.Queue()
     inbox = connection.client.new_inbox()
@@ -39,7 +39,7 @@ async def follow_audit(connection: bus.Bus, handle: Handle) -> None:
             heed_cancel()
             try:
                 await connection.webhooks_consumer()
-                await _pull(connection, inbox, messages, handle)
+                await _pull(connection, aside, inbox, messages, handle)
             except (UnavailableError, nats.errors.Error, nats.js.errors.Error) as error:
                 log.warning("webhooks wait for the audit trail: %s", error or type(error).__name__)
                 await asyncio.sleep(_AGAIN_S)
@@ -48,7 +48,9 @@ async def follow_audit(connection: bus.Bus, handle: Handle) -> None:
             await subscription.unsubscribe()
 
 
-async def _pull(connection: bus.Bus, inbox: str, messages: asyncio.Queue[Msg], handle: Handle) -> None:
+async def _pull(
+    connection: bus.Bus, aside: bus.SettingAside, inbox: str, messages: asyncio.Queue[Msg], handle: Handle
+) -> None:
     """One request after another, until one is refused."""
     while True:
         await connection.pull_audit(inbox, _BATCH, _PULL_S)
@@ -60,21 +62,13 @@ async def _pull(connection: bus.Bus, inbox: str, messages: asyncio.Queue[Msg], h
                     msg = await messages.get()
             except TimeoutError:
                 break  # The request, or its end, went down with a connection.
+            # A stored message may have any headers; the server's own word has nowhere to reply to.
             status = (msg.headers or {}).get("Status")
-            if status == _TIMED_OUT:
+            if not msg.reply and status == _TIMED_OUT:
                 break
-            if status is not None:
+            if not msg.reply:
                 raise nats.errors.Error(f"status {status} {(msg.headers or {}).get('Description', '')}")
             open_events -= 1
-            await _take(msg, handle)
-
-
-async def _take(msg: Msg, handle: Handle) -> None:
-    try:
-        event = job_pb2.JobEvent.FromString(msg.data)
-    except DecodeError:
-        log.error("skipped a message on %s that is no job event", msg.subject)
-        await msg.term()
-        return
-    await handle(event)
-    await msg.ack()
+            async with aside.guard(msg):
+                await handle(job_pb2.JobEvent.FromString(msg.data))
+            await msg.ack()

@@ -16,8 +16,9 @@ _KEY = "key"
 class HookBucket:
     """Registered webhooks, read anew each time: they are asked for when a job ends, which is seldom."""
 
-    def __init__(self, connection: bus.Bus) -> None:
+    def __init__(self, connection: bus.Bus, aside: bus.SettingAside) -> None:
         self._bus = connection
+        self._aside = aside
 
     async def add(self, record: webhook_pb2.WebhookRecord) -> None:
         with silent():
@@ -35,11 +36,12 @@ class HookBucket:
 
     async def of(self, owner: str) -> list[webhook_pb2.Webhook]:
         pattern = f"hook.{_hash(owner)}.*" if owner else "hook.>"
+        hooks = []
         with silent():
-            return [
-                webhook_pb2.WebhookRecord.FromString(msg.data).webhook
-                async for _, msg in self._bus.kv_all(bus.WEBHOOKS, pattern)
-            ]
+            async for _, msg in self._bus.kv_all(bus.WEBHOOKS, pattern):
+                async with self._aside.guard(msg):
+                    hooks.append(webhook_pb2.WebhookRecord.FromString(msg.data).webhook)
+        return hooks
 
     async def installation_key(self) -> bytes:
         with silent():
@@ -53,8 +55,9 @@ class HookBucket:
 class DeliveryBucket:
     """Calls that are not done, and for two weeks those that were given up."""
 
-    def __init__(self, connection: bus.Bus) -> None:
+    def __init__(self, connection: bus.Bus, aside: bus.SettingAside) -> None:
         self._bus = connection
+        self._aside = aside
 
     async def add(self, delivery: webhook_pb2.Delivery) -> int | None:
         return await self.replace(delivery, 0)
@@ -79,7 +82,11 @@ class DeliveryBucket:
     async def all(self) -> AsyncIterator[tuple[webhook_pb2.Delivery, int]]:
         with silent():
             async for _, msg in self._bus.kv_all(bus.DELIVERIES):
-                yield webhook_pb2.Delivery.FromString(msg.data), msg.metadata.sequence.stream
+                delivery = None
+                async with self._aside.guard(msg):
+                    delivery = webhook_pb2.Delivery.FromString(msg.data)
+                if delivery is not None:
+                    yield delivery, msg.metadata.sequence.stream
 
 
 def _hook_key(webhook: webhook_pb2.Webhook) -> str:

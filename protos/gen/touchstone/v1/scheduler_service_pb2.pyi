@@ -6,6 +6,7 @@ from touchstone.v1 import evaluator_pb2 as _evaluator_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import queue_pb2 as _queue_pb2
 from touchstone.v1 import schedule_pb2 as _schedule_pb2
+from touchstone.v1 import set_aside_pb2 as _set_aside_pb2
 from touchstone.v1 import suite_pb2 as _suite_pb2
 from touchstone.v1 import webhook_pb2 as _webhook_pb2
 from google.protobuf.internal import containers as _containers
@@ -351,3 +352,21 @@ class RedeliverWebhookResponse(_message.Message):
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
     delivery: _webhook_pb2.Delivery
     def __init__(self, delivery: _Optional[_Union[_webhook_pb2.Delivery, _Mapping]] = ...) -> None: ...
+
+class ListSetAsideMessagesRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListSetAsideMessagesResponse(_message.Message):
+    __slots__ = ("messages", "next_page_token", "total")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[_set_aside_pb2.SetAsideMessage]
+    next_page_token: str
+    total: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[_set_aside_pb2.SetAsideMessage, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total: _Optional[int] = ...) -> None: ...

@@ -141,6 +141,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSuitesRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSuitesResponse.FromString,
                 _registered_method=True)
+        self.ListSetAsideMessages = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/ListSetAsideMessages',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSetAsideMessagesRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSetAsideMessagesResponse.FromString,
+                _registered_method=True)
 
 
 class SchedulerServiceServicer:
@@ -291,6 +296,13 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSetAsideMessages(self, request, context):
+        """Messages that services could not handle, oldest first. PERMISSION_DENIED for callers who are not admins.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SchedulerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -398,6 +410,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.ListSuites,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSuitesRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSuitesResponse.SerializeToString,
+            ),
+            'ListSetAsideMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSetAsideMessages,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSetAsideMessagesRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSetAsideMessagesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -969,6 +986,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/ListSuites',
             touchstone_dot_v1_dot_scheduler__service__pb2.ListSuitesRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.ListSuitesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSetAsideMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/ListSetAsideMessages',
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListSetAsideMessagesRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.ListSetAsideMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

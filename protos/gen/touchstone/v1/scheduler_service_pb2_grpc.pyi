@@ -75,6 +75,8 @@ class SchedulerServiceStub:
     """Models of one endpoint. NOT_FOUND for an endpoint never announced."""
     ListSuites: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]
     """Suites that some evaluator can read."""
+    ListSetAsideMessages: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSetAsideMessagesRequest, _scheduler_service_pb2.ListSetAsideMessagesResponse]
+    """Messages that services could not handle, oldest first. PERMISSION_DENIED for callers who are not admins."""
 
 @_typing.type_check_only
 class SchedulerServiceAsyncStub(SchedulerServiceStub):
@@ -123,6 +125,8 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Models of one endpoint. NOT_FOUND for an endpoint never announced."""
     ListSuites: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]  # type: ignore[assignment]
     """Suites that some evaluator can read."""
+    ListSetAsideMessages: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSetAsideMessagesRequest, _scheduler_service_pb2.ListSetAsideMessagesResponse]  # type: ignore[assignment]
+    """Messages that services could not handle, oldest first. PERMISSION_DENIED for callers who are not admins."""
 
 class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
     """Owns jobs while they live and for a day after. Errors carry google.rpc details:
@@ -294,5 +298,13 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.ListSuitesResponse, _abc.Awaitable[_scheduler_service_pb2.ListSuitesResponse]]:
         """Suites that some evaluator can read."""
+
+    @_abc_1.abstractmethod
+    def ListSetAsideMessages(
+        self,
+        request: _scheduler_service_pb2.ListSetAsideMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ListSetAsideMessagesResponse, _abc.Awaitable[_scheduler_service_pb2.ListSetAsideMessagesResponse]]:
+        """Messages that services could not handle, oldest first. PERMISSION_DENIED for callers who are not admins."""
 
 def add_SchedulerServiceServicer_to_server(servicer: SchedulerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
