@@ -23,11 +23,6 @@ from services.bus.contract import (
     IMPORTED_ENDPOINTS,
     JOBS,
     KEPT,
-    KIND_BEGUN,
-    KIND_FAULT,
-    KIND_ITEMS,
-    KIND_PLAN,
-    KIND_RETURNED,
     LEASE,
     LIMITS,
     LOG_LEVELS,
@@ -42,8 +37,6 @@ from services.bus.contract import (
     TOKENS,
     WEBHOOKS,
     WORK,
-    JobHeaders,
-    ResultHeaders,
     audit_subject,
     batched_endpoint,
     batches_endpoint,
@@ -66,6 +59,7 @@ from services.bus.contract import (
     work_subject,
 )
 from services.bus.datasets import DamagedError, Datasets
+from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.job_logs import job_logs, levels_from, of_job
 from services.bus.operations import Bus
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches

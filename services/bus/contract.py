@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from nats.js import api
-
-from services import numbers
-from touchstone.v1 import job_pb2
 
 WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV", "LOGS"
 KEPT = "KEPT"
@@ -49,12 +45,6 @@ What it removes because of a limit per subject it does not note, and nats-server
 the newer message is gone: deleted keys came back with an earlier value (nats-server issue 8505).
 """
 
-KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
-KIND_RETURNED = "returned"
-"""A unit of a job with a budget left WORK undone: running it again is up to the scheduler, who counts the cost."""
-KIND_BEGUN = "begun"
-"""A call of such a unit is about to begin. `items` counts the unit's items so far that are stored or have begun."""
-
 _DAY_S = 24 * 3600
 # Server error codes (nats-server errors.json): what each means for us is said where it is handled.
 ERR_WRONG_LAST_SEQUENCE = 10071
@@ -63,121 +53,6 @@ ERR_WRONG_LAST_SEQUENCE_CONSTANT = 10164
 ERR_STREAM_LIMIT = 10077
 # The server has no disk left that it may use.
 ERR_NO_STORAGE = 10023
-
-
-@dataclass(frozen=True, slots=True)
-class ResultHeaders:
-    """What the scheduler needs of a RESULTS message without its body.
-
-    `items`, `errors`, `output_tokens`, `untold`, `cost`, `unpriced` and `retries` count this message only; `done` marks
-    the unit's last message. `untold` counts answers that were called for and whose generated tokens are not known.
-    `cost` is in micro-dollars, None where no answer's price is known; `unpriced` counts items that were called for at a
-    cost that is not known, `retries` their calls beyond the first. `evaluator` is who sent it. `counted`, of a returned
-    unit: each of its calls was noted as KIND_BEGUN before it began.
-    """
-
-    kind: str
-    attempt: int
-    delivery: int = 1
-    task: str = ""
-    items: int = 0
-    errors: int = 0
-    output_tokens: int = 0
-    done: bool = False
-    cost: float | None = None
-    unpriced: int = 0
-    retries: int = 0
-    evaluator: str = ""
-    untold: int = 0
-    counted: bool = False
-
-    def encode(self) -> dict[str, str]:
-        headers = {
-            "Touchstone-Kind": self.kind,
-            "Touchstone-Attempt": str(self.attempt),
-            "Touchstone-Delivery": str(self.delivery),
-            "Touchstone-Task": self.task,
-            "Touchstone-Items": str(self.items),
-            "Touchstone-Errors": str(self.errors),
-            "Touchstone-Tokens": str(self.output_tokens),
-            "Touchstone-Untold": str(self.untold),
-            "Touchstone-Done": "1" if self.done else "0",
-            "Touchstone-Unpriced": str(self.unpriced),
-            "Touchstone-Retries": str(self.retries),
-            "Touchstone-Evaluator": self.evaluator,
-            "Touchstone-Counted": "1" if self.counted else "0",
-        }
-        return headers if self.cost is None else headers | {"Touchstone-Cost": repr(self.cost)}
-
-    @classmethod
-    def decode(cls, headers: dict[str, str] | None) -> ResultHeaders:
-        """Raises ValueError for counts that cannot be."""
-        h = headers or {}
-        told = h.get("Touchstone-Cost")
-        cost = _micro_dollars(told)
-        items, unpriced = _count(h, "Touchstone-Items"), _count(h, "Touchstone-Unpriced")
-        return cls(
-            kind=h.get("Touchstone-Kind", ""),
-            attempt=_count(h, "Touchstone-Attempt"),
-            delivery=_count(h, "Touchstone-Delivery", 1),
-            task=h.get("Touchstone-Task", ""),
-            items=items,
-            errors=_count(h, "Touchstone-Errors"),
-            output_tokens=_count(h, "Touchstone-Tokens"),
-            untold=_count(h, "Touchstone-Untold"),
-            done=h.get("Touchstone-Done") == "1",
-            cost=cost,
-            # A sum that cannot be, as earlier versions sent it, says nothing of any of its answers.
-            unpriced=items if told is not None and cost is None else unpriced,
-            retries=_count(h, "Touchstone-Retries"),
-            evaluator=h.get("Touchstone-Evaluator", ""),
-            counted=h.get("Touchstone-Counted") == "1",
-        )
-
-
-def _micro_dollars(told: str | None) -> float | None:
-    try:
-        return None if told is None else numbers.real(float(told), 0.0, numbers.MOST_JOB_USD * 1e6)
-    except ValueError:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class JobHeaders:
-    """State, attempt and dataset, if any, beside every job record, so that no other service parses the scheduler's
-    records."""
-
-    state: job_pb2.Job.State
-    attempt: int
-    dataset: str = ""
-
-    def encode(self) -> dict[str, str]:
-        return {
-            "Touchstone-State": str(int(self.state)),
-            "Touchstone-Attempt": str(self.attempt),
-            "Touchstone-Dataset": self.dataset,
-        }
-
-    @classmethod
-    def decode(cls, headers: dict[str, str] | None) -> JobHeaders:
-        """What cannot be read is taken as unspecified, of attempt 0: such a job neither runs nor is finished."""
-        h = headers or {}
-        try:
-            state = cast(job_pb2.Job.State, _count(h, "Touchstone-State"))
-            return cls(state, _count(h, "Touchstone-Attempt"), h.get("Touchstone-Dataset", ""))
-        except ValueError:
-            return cls(job_pb2.Job.STATE_UNSPECIFIED, 0, h.get("Touchstone-Dataset", ""))
-
-
-_MOST_COUNT = 2**31 - 1
-
-
-def _count(headers: dict[str, str], name: str, default: int = 0) -> int:
-    """Raises ValueError for what is not a number from 0 to 2^31 - 1."""
-    count = int(headers.get(name, default))
-    if not 0 <= count <= _MOST_COUNT:
-        raise ValueError(f"{name} is {count}; it must be between 0 and {_MOST_COUNT}.")
-    return count
 
 
 def batches_endpoint(endpoint: str) -> str:

@@ -21,19 +21,12 @@ from services.bus.contract import (
     ERR_STREAM_LIMIT,
     EVALUATORS,
     JOBS,
-    KIND_BEGUN,
-    KIND_FAULT,
-    KIND_ITEMS,
-    KIND_PLAN,
-    KIND_RETURNED,
     LIMITS,
     LOGS,
     PLAN_UNIT,
     RESULTS,
     TOKENS,
     WORK,
-    JobHeaders,
-    ResultHeaders,
     differing,
     dlq_subject,
     endpoint_work_subjects,
@@ -46,6 +39,7 @@ from services.bus.contract import (
     stream_configs,
     work_subject,
 )
+from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.key_values import CONFLICTS, KeyValues, expecting
 from services.bus.turns import OvertakenError, StreamFullError, Turn
 from touchstone.v1 import evaluator_pb2, item_result_pb2, token_pb2, unit_pb2

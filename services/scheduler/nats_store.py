@@ -11,6 +11,7 @@ from operator import itemgetter
 
 import nats.errors
 import nats.js.errors
+from google.protobuf.message import DecodeError
 
 from services import bus
 from services.bus import heed_cancel
@@ -115,7 +116,11 @@ class JobStore:
                 msg = await self._bus.js.get_last_msg(bus.AUDIT, bus.audit_subject(job_id))
             except nats.js.errors.NotFoundError:
                 return None
-        return job_pb2.JobEvent.FromString(msg.data or b"").job
+        try:
+            return job_pb2.JobEvent.FromString(msg.data or b"").job
+        except DecodeError:
+            # It is set aside where the trail is followed.
+            return None
 
     async def relay(self) -> None:
         """Publishes audit events in order, then removes them from the outbox. At least once; the event id makes a

@@ -13,7 +13,6 @@ from services.scheduler.board import Board
 from services.scheduler.fleet import Capacity
 from services.scheduler.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
 from services.scheduler.ports import Results
-from services.scheduler.reuse import calls_nobody
 from services.scheduler.route import route
 from services.scheduler.sealing import Sealing
 from services.scheduler.settling import Settling
