@@ -512,3 +512,16 @@ async def test_a_full_disk_pauses_running_jobs(world: World) -> None:
     await world.settle()
     assert await world.run_all(job) == 20
     assert world.state(job) == "completed"
+
+
+async def test_a_planning_unit_that_is_still_offered_is_no_unit_of_a_running_job(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    await world.stop()
+    world.lead()
+    world.fleet.hear(evaluator(), world.time)
+    offered = await world.work.released()
+    world.scheduler.restore(world.store.jobs(), offered | {(job, PLAN_UNIT), (job, 10**6)}, world.work.position)
+    await world.start()
+    await world.run_all(job)
+    assert world.state(job) == "completed"
