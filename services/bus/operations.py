@@ -220,7 +220,7 @@ class Bus(KeyValues):
             return position  # It was stored when it was sent before, and the answer was lost.
         return ack.seq
 
-    # -- the audit trail ---------------------------------------------------------------------------------------
+    # -- the audit trail and logs of jobs ----------------------------------------------------------------------
 
     async def webhooks_consumer(self) -> None:
         """Makes the consumer that webhooks are told from, where there is none: it has AUDIT from then on, each event
@@ -237,8 +237,6 @@ class Bus(KeyValues):
     async def pull_audit(self, inbox: str, events: int, expires_s: float) -> None:
         """Asks the webhooks' consumer for up to so many events, as `pull_work` does for units."""
         await self._pull(AUDIT, _WEBHOOKS_CONSUMER, inbox, events, expires_s)
-
-    # -- logs of jobs ------------------------------------------------------------------------------------------
 
     async def publish_log(self, job_id: str, level: str, line: bytes) -> None:
         """Stores a serialised LogLine. At least once."""
@@ -259,15 +257,10 @@ class Bus(KeyValues):
             mem_storage=True,
         )
         sub = await self.js.pull_subscribe("", stream=stream, config=config)
-        found: list[tuple[int, bytes]] = []
         try:
-            async for msg in self.read(sub, most):
-                found.append((msg.metadata.sequence.stream, msg.data))
+            return [(msg.metadata.sequence.stream, msg.data) async for msg in self.read(sub, most)]
         finally:
             await sub.unsubscribe()
-        return found
-
-    # -- announcements, job states, tokens --------------------------------------------------------------
 
     async def announce(self, evaluator: evaluator_pb2.Evaluator) -> None:
         await self.kv_put(EVALUATORS, evaluator.evaluator, evaluator.SerializeToString())
