@@ -12,7 +12,7 @@ from typing import Any
 from deploy.local import stack
 from deploy.local.demo import Demo
 from deploy.local.disk import StateDisk
-from deploy.local.keeping.restore import require_whole
+from deploy.local.keeping.exchange import require_whole
 from deploy.local.ports import is_free
 from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchError, Settings
 from deploy.local.state import StateDir

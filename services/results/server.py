@@ -16,6 +16,7 @@ from services.results.datasets.keeping import KeptDatasets
 from services.results.imports import keeping
 from services.results.ingest import Feed
 from services.results.installation import Installation
+from services.results.job_files import JobFiles
 from services.results.schema import open_file
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
@@ -38,7 +39,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop` is set. Raises UnavailableError when NATS, the port or the disk is not usable."""
     # The file's lock comes first: a second results service must not touch the consumers of the first.
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
-    database = Database(await asyncio.to_thread(open_file, settings.database, settings.backups))
+    database = Database(await asyncio.to_thread(open_file, settings.database, settings.backups, settings.job_files))
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:
@@ -93,6 +94,7 @@ async def _serve(
                 room.run(),
                 room.tell(connection),
                 backups.serve(),
+                JobFiles(database, settings.job_files, room).run(),
             )
         finally:
             await server.set_ready(False)

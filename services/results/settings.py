@@ -32,6 +32,11 @@ class Settings:
     datasets_max_bytes: int = STORE_BYTES
     uploads: UploadLimits = field(default_factory=UploadLimits)
 
+    @property
+    def job_files(self) -> Path:
+        """The folder of files of finished jobs."""
+        return self.database.parent / "jobs"
+
     @classmethod
     def from_env(cls) -> Settings:
         """Raises InvalidRequestError when the variables contradict each other or hold what they may not."""

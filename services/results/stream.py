@@ -148,6 +148,16 @@ class OrderedStream:
             if mark.created:
                 log.warning("%s is another stream than the one stored up to %d: reading all", self.name, mark.sequence)
             mark = Mark(mark.stream, created, 0)
+        elif mark.sequence + 1 < info.state.first_seq:
+            log.error(
+                "%s no longer has %d to %d, which are not stored. Restore a backup, or run `touchstone repair`: it "
+                "takes them from the files of finished jobs",
+                self.name,
+                mark.sequence + 1,
+                info.state.first_seq - 1,
+            )
+        # What is gone does not come any more: nobody may wait for it.
+        mark = Mark(mark.stream, mark.created, max(mark.sequence, info.state.first_seq - 1))
         with contextlib.suppress(nats.js.errors.NotFoundError):
             await self._bus.js.delete_consumer(self.name, self._durable)
         await self._bus.js.add_consumer(

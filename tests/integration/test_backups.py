@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deploy.local.keeping.restore import NOTE, require_whole, restore
+from deploy.local.keeping.check import check
+from deploy.local.keeping.exchange import NOTE, require_whole
+from deploy.local.keeping.repair import repair
+from deploy.local.keeping.restore import restore
 from deploy.local.settings import ROOT, LaunchError
 from deploy.local.state import StateDir
 from services import bus, rpc
@@ -117,7 +120,7 @@ async def test_what_came_after_a_backup_is_there_after_a_flipped_byte_and_a_rest
     assert made.service.rows("SELECT count(*) FROM items WHERE job_id = 'early'") == [(30,)]
 
 
-@pytest.mark.parametrize("how", ["gone", "torn"])
+@pytest.mark.parametrize("how", [pytest.param("gone", marks=pytest.mark.stack), "torn"])
 async def test_streams_that_are_lost_or_torn_come_back_with_all_that_can_be_read(
     made: Installation, stub: Stub, how: str
 ) -> None:
@@ -146,6 +149,7 @@ async def test_streams_that_are_lost_or_torn_come_back_with_all_that_can_be_read
     await connection.close()
 
 
+@pytest.mark.stack
 async def test_a_backup_that_is_not_whole_is_refused_and_changes_nothing(made: Installation) -> None:
     connection = await begun(made)
     folder = await made.backup(connection)
@@ -169,6 +173,47 @@ async def test_a_backup_that_is_not_whole_is_refused_and_changes_nothing(made: I
     assert not (made.state / NOTE).exists()
 
 
+async def test_a_repair_brings_back_what_no_stream_has_any_more(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    await said_all(stub, connection)
+    files = made.service.database.parent / "jobs"
+    async with asyncio.timeout(60):
+        while len(list(files.glob("*.parquet"))) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    await connection.js.purge_stream(bus.RESULTS)
+    await connection.close()
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 0
+    await made.stop()
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
+    database = made.service.database
+    database.write_bytes(b"\0" * 12_288 + database.read_bytes()[12_288:])
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 1
+    assert made.said[-1].startswith(f"{database} cannot be read: ")
+    assert "touchstone repair" in made.said[-1]
+    await asyncio.to_thread(repair, made.state, made.said.append)
+    (aside,) = made.state.glob("before-repair-*")
+    assert (aside / database.name).read_bytes()[:12_288] == b"\0" * 12_288
+    made.start()
+    await check_all_within(stub)
+    await made.stop()
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
+
+
+async def test_a_check_names_streams_and_rows_of_datasets_that_cannot_be_read(made: Installation) -> None:
+    connection = await begun(made)
+    await publish(connection, "early", range(3))
+    await connection.close()
+    await made.stop()
+    (block,) = (made.state / "nats").glob("jetstream/*/streams/RESULTS/msgs/1.blk")
+    before = block.read_bytes()
+    content = bytearray(before)
+    content[len(content) // 2] ^= 0x10
+    block.write_bytes(content)
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 1
+    assert made.said[-1].startswith("The stream RESULTS has "), made.said
+    assert block.read_bytes() == content, "a check changes nothing"
+
+
 CUT = """
 import os, signal, sys
 from pathlib import Path
@@ -176,7 +221,7 @@ from deploy.local.keeping import restore
 left = int(sys.argv[3])
 def audit(event, arguments):
     global left
-    if event in ("open", "os.rename", "os.remove", "os.mkdir", "shutil.rmtree", "shutil.copyfile"):
+    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.link", "shutil.rmtree", "shutil.copyfile"):
         if event == "open" and not (isinstance(arguments[1], str) and set(arguments[1]) & set("wax")):
             return
         left -= 1

@@ -62,7 +62,7 @@ async def check_all(stub: Stub) -> None:
         assert (stored.item.annotation.verdict, stored.item.annotation.note) == (GOLDEN, f"{item}")
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.stack)])
 async def test_a_log_cut_short_anywhere_brings_back_all_that_was_acknowledged(
     service: Service, connection: bus.Bus, stub: Stub, seed: int
 ) -> None:
@@ -82,6 +82,7 @@ async def test_a_log_cut_short_anywhere_brings_back_all_that_was_acknowledged(
     assert numbers == list(range(1, 12))
 
 
+@pytest.mark.stack
 async def test_a_lost_database_brings_back_all_that_was_acknowledged(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -94,6 +95,7 @@ async def test_a_lost_database_brings_back_all_that_was_acknowledged(
     await check_all_within(stub)
 
 
+@pytest.mark.stack
 async def test_what_was_said_before_there_was_a_stream_for_it_is_published_once(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:

@@ -1,4 +1,4 @@
-"""`touchstone backup` and `restore`: for operators, where the services are installed."""
+"""`touchstone backup`, `restore`, `check` and `repair`: for operators, where the services are installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from touchstone_client.command.arguments import leaf
-from touchstone_client.command.exits import DONE, REFUSED, UNREACHABLE
+from touchstone_client.command.exits import DONE, FAILED, REFUSED, UNREACHABLE
 
 _STATE = "TOUCHSTONE_STATE_DIR"
 
@@ -23,6 +23,10 @@ def add(commands: Any) -> None:
     parser = leaf(commands, "restore", words, _restore)
     parser.add_argument("backup", type=Path, help="the backup's folder, as `touchstone backup` has told it")
     _state_dir(parser)
+    words = "read everything that an installation stores, and say what is wrong (for operators)"
+    _state_dir(leaf(commands, "check", words, _check))
+    words = "make a damaged database again of what can be read (for operators)"
+    _state_dir(leaf(commands, "repair", words, _repair))
 
 
 def _state_dir(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +51,30 @@ def _restore(options: argparse.Namespace) -> int:
         restore(options.backup, options.state_dir, print)
 
     return _done(put)
+
+
+def _check(options: argparse.Namespace) -> int:
+    faults = 0
+
+    def look() -> None:
+        from deploy.local.keeping.check import check
+
+        nonlocal faults
+        os.environ[_STATE] = str(options.state_dir)
+        faults = check(options.state_dir, print)
+        if not faults:
+            print("Everything can be read, and nothing contradicts.")
+
+    return _done(look) or (FAILED if faults else DONE)
+
+
+def _repair(options: argparse.Namespace) -> int:
+    def make() -> None:
+        from deploy.local.keeping.repair import repair
+
+        repair(options.state_dir, print)
+
+    return _done(make)
 
 
 def _done(work: Callable[[], None]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,3 +53,15 @@ async def offline_nats(store: Path) -> AsyncIterator[bus.Bus]:
             server.kill()
             server.wait()
         config.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def copied_nats(store: Path, copy: Path) -> AsyncIterator[bus.Bus]:
+    """A server on a copy of the streams, which goes with the block: a server cuts off what it cannot read."""
+    shutil.rmtree(copy, ignore_errors=True)
+    try:
+        shutil.copytree(store, copy)
+        async with offline_nats(copy) as connection:
+            yield connection
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)

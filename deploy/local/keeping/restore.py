@@ -11,13 +11,13 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 
 import nats.errors
 import nats.js.errors
 
-from deploy.local.keeping.offline_nats import offline_nats
+from deploy.local.keeping import exchange
+from deploy.local.keeping.offline_nats import copied_nats, offline_nats
 from deploy.local.keeping.streams import bring_over, has_streams, stream_faults
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
@@ -27,18 +27,7 @@ from services.results.backups import manifest
 
 Say = Callable[[str], None]
 
-NOTE = "restoring"
-_NEW, _COPY = "restored.new", "nats.copy"
-_DATABASE = Path("results") / "touchstone.duckdb"
-
-
-def require_whole(state_dir: Path) -> None:
-    """Raises LaunchError while a restore is unfinished."""
-    if (note := state_dir / NOTE).exists():
-        raise LaunchError(
-            f"A restore into {state_dir} was cut short. Run it again, then start: "
-            f"touchstone restore {note.read_text().strip()} --state-dir {state_dir}"
-        )
+_COPY = "nats.copy"
 
 
 def restore(backup: Path, state_dir: Path, say: Say) -> None:
@@ -59,38 +48,51 @@ def restore(backup: Path, state_dir: Path, say: Say) -> None:
 
 
 async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say: Say) -> None:
-    fresh = state.path / _NEW
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(mode=0o700)
-    state.write_private(NOTE, f"{backup}\n")
-    manifest.sync_folder(state.path)
+    source = _streams_of(state.path)
+    fresh = exchange.begin(state, f"touchstone restore {backup} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
-    shutil.copyfile(backup / manifest.DATABASE, fresh / _DATABASE.name)
-    os.chmod(fresh / _DATABASE.name, 0o600)
+    database = fresh / exchange.DATABASE.name
+    shutil.copyfile(backup / manifest.DATABASE, database)
+    os.chmod(database, 0o600)
     async with AsyncExitStack() as stack:
-        store, copy = state.path / "nats", state.path / _COPY
-        stack.callback(shutil.rmtree, copy, ignore_errors=True)
-        shutil.rmtree(copy, ignore_errors=True)
         surviving: bus.Bus | None = None
         faults: list[tuple[str, str]] = []
-        if has_streams(store):
-            # On a copy: a server cuts off what it cannot read.
-            shutil.copytree(store, copy)
-            surviving = await stack.enter_async_context(offline_nats(copy))
+        if source is not None:
+            surviving = await stack.enter_async_context(copied_nats(source, state.path / _COPY))
             faults = await stream_faults(surviving)
             for stream, fault in faults:
                 say(f"The stream {stream} {fault}.")
-        if surviving is not None and not faults:
+        if source == state.path / "nats" and not faults:
             say("The streams can be read, and stay: what came after the backup is taken from them at the next start.")
         else:
             await _restore_streams(backup, holds, fresh, surviving, say)
-    _sync(fresh)
-    aside = _exchange(state.path, fresh)
-    (state.path / NOTE).unlink()
-    manifest.sync_folder(state.path)
-    if aside is not None:
+    exchange.sync(fresh)
+    aside = exchange.aside_of(state.path, "restore")
+    _put_streams(state.path, fresh / "nats", aside)
+    exchange.put_database(state.path, database, aside)
+    exchange.end(state, fresh)
+    if aside.exists():
         say(f"What was there before is in {aside}. Delete it when it is not needed any more.")
     say("Restored. Start Touchstone.")
+
+
+def _streams_of(state_dir: Path) -> Path | None:
+    """The streams that are there; those that were put aside, after a restore that was cut short just then."""
+    if has_streams(state_dir / "nats"):
+        return state_dir / "nats"
+    asides = sorted(state_dir.glob("before-restore-*/nats")) if (state_dir / exchange.NOTE).exists() else []
+    return asides[-1] if asides else None
+
+
+def _put_streams(state_dir: Path, fresh: Path, aside: Path) -> None:
+    if not fresh.exists():
+        return
+    place = state_dir / "nats"
+    if place.exists():
+        aside.mkdir(mode=0o700, exist_ok=True)
+        place.replace(exchange.free(aside / place.name))
+    fresh.replace(place)
+    manifest.sync_folder(state_dir)
 
 
 async def _restore_streams(
@@ -111,38 +113,3 @@ async def _restore_streams(
             if later:
                 say(f"{stream} had {later:,} messages after the backup, which were kept.")
     say("The streams were restored.")
-
-
-def _exchange(state_dir: Path, fresh: Path) -> Path | None:
-    """Puts the new files in the place of the old ones; where the old ones are now."""
-    aside = state_dir / f"before-restore-{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}"
-    pairs = [(fresh / _DATABASE.name, state_dir / _DATABASE)]
-    if (fresh / "nats").exists():
-        pairs.append((fresh / "nats", state_dir / "nats"))
-    log = state_dir / _DATABASE.with_suffix(".duckdb.wal")
-    for old in (log, *(place for _, place in pairs)):
-        if old.exists():
-            aside.mkdir(mode=0o700, exist_ok=True)
-            old.replace(_free(aside / old.name))
-    (state_dir / _DATABASE).parent.mkdir(exist_ok=True)
-    for new, place in pairs:
-        new.replace(place)
-        manifest.sync_folder(place.parent)
-    shutil.rmtree(fresh, ignore_errors=True)
-    return aside if aside.exists() else None
-
-
-def _free(path: Path) -> Path:
-    while path.exists():
-        path = path.with_name(f"{path.name}.1")
-    return path
-
-
-def _sync(folder: Path) -> None:
-    for path in sorted(folder.rglob("*")):
-        if path.is_dir():
-            manifest.sync_folder(path)
-        else:
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-    manifest.sync_folder(folder)

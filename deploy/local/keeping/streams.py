@@ -37,7 +37,7 @@ async def stream_faults(connection: bus.Bus) -> list[tuple[str, str]]:
 
 
 async def _fault(connection: bus.Bus, stream: str) -> str:
-    answer = await connection.client.request(info_of_stream(stream), timeout=30)
+    answer = await connection.client.request(info_of_stream(stream), b'{"deleted_details": true}', timeout=30)
     told = json.loads(answer.data)
     if "error" in told:
         raise nats.js.errors.APIError.from_error(told["error"])

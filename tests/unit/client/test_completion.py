@@ -23,7 +23,7 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     ("words", "offered"),
     [
         ("touchstone ga", {"gate"}),
-        ("touchstone re", {"restore", "results", "retry", "rescore", "rerun", "receipt"}),
+        ("touchstone re", {"restore", "repair", "results", "retry", "rescore", "rerun", "receipt"}),
         ("touchstone dataset u", {"upload"}),
         ("touchstone annotate last 3 fi", {"fix"}),
         ("touchstone side-by-side last --filter only-", {"only-right", "only-wrong"}),

@@ -1,0 +1,117 @@
+"""`touchstone check`: reads everything that is stored, and says what is wrong and what helps."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import duckdb
+
+from deploy.local.keeping.exchange import DATABASE
+from deploy.local.keeping.offline_nats import copied_nats
+from deploy.local.keeping.streams import has_streams, stream_faults
+from deploy.local.settings import LaunchError
+from deploy.local.state import StateDir
+from services import bus
+from services.bus.contract import object_stream
+from services.errors import TouchstoneError
+from services.results.backups.checking import database_faults
+
+Say = Callable[[str], None]
+
+_COPY = "check.copy"
+_OF_DATABASE = "Stop Touchstone, then run `touchstone restore BACKUP` or `touchstone repair`."
+_OF_STREAMS = (
+    "Stop Touchstone, then run `touchstone restore BACKUP`. Without a backup, just start it: jobs that were lost end "
+    "as failed."
+)
+_OF_DATASETS = "Upload the dataset again, or restore a backup."
+
+
+def check(state_dir: Path, say: Say) -> int:
+    """Says what is wrong in sentences; how many. While Touchstone runs, it reads streams and datasets only.
+
+    Raises LaunchError without a state directory, UnavailableError when NATS does not answer.
+    """
+    if not state_dir.is_dir():
+        raise LaunchError(f"There is no state directory {state_dir}. Name it with --state-dir.")
+    try:
+        state = StateDir(state_dir.absolute())
+    except LaunchError:
+        say("Touchstone runs: the database is checked when it is stopped, and copied whole by each backup.")
+        return asyncio.run(_say_all(_running(), say))
+    try:
+        faults = _database(state.path)
+        for fault in faults:
+            say(fault)
+        return len(faults) + asyncio.run(_say_all(_stopped(state.path / "nats"), say))
+    finally:
+        state.close()
+
+
+async def _say_all(faults: AsyncIterator[str], say: Say) -> int:
+    count = 0
+    async for fault in faults:
+        say(fault)
+        count += 1
+    return count
+
+
+async def _stopped(store: Path) -> AsyncIterator[str]:
+    if not has_streams(store):
+        yield f"There are no streams in {store}. {_OF_STREAMS}"
+        return
+    async with copied_nats(store, store.with_name(f"{store.name}-{_COPY}")) as connection:
+        async for fault in _streams(connection):
+            yield fault
+
+
+async def _running() -> AsyncIterator[str]:
+    connection = await bus.connect(bus.Settings.from_env().url, "check", timeout_s=5)
+    try:
+        async for found in _streams(connection):
+            yield found
+    finally:
+        await connection.close()
+
+
+def _database(state_dir: Path) -> list[str]:
+    """Of a copy: opening a database writes its log into it."""
+    place = state_dir / DATABASE
+    if not place.exists():
+        return [f"There is no database {place}. {_OF_DATABASE}"]
+    copy = place.with_name(_COPY)
+    copied = [copy, copy.with_name(f"{_COPY}.wal")]
+    try:
+        shutil.copyfile(place, copy)
+        if (log := place.with_suffix(".duckdb.wal")).exists():
+            shutil.copyfile(log, copied[1])
+        with duckdb.connect(str(copy)) as connection:
+            return [f"{place}: {fault}. {_OF_DATABASE}" for fault in database_faults(connection)]
+    except duckdb.Error as error:
+        text = str(error).splitlines()[0][:200].replace(str(copy), str(place))
+        return [f"{place} cannot be read: {text}. {_OF_DATABASE}"]
+    finally:
+        for path in copied:
+            path.unlink(missing_ok=True)
+
+
+async def _streams(connection: bus.Bus) -> AsyncIterator[str]:
+    faults = await stream_faults(connection)
+    for stream, fault in faults:
+        yield f"The stream {stream} {fault}. {_OF_STREAMS}"
+    if any(stream == object_stream(bus.DATASETS) and fault == "is missing" for stream, fault in faults):
+        return
+    store = bus.Datasets(connection)
+    known: set[str] = set()
+    for dataset_id in sorted(await store.list()):
+        try:
+            manifest = await store.get_manifest(dataset_id)
+            for shard in manifest.shards if manifest is not None and not manifest.deleting else ():
+                if shard.digest not in known:
+                    await store.get_shard(shard.digest)
+                    known.add(shard.digest)
+        except TouchstoneError as error:
+            yield f"The dataset {dataset_id}: {error.message} {_OF_DATASETS}"

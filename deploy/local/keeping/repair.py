@@ -1,0 +1,36 @@
+"""`touchstone repair`: a damaged or lost database made again of what can be read, without a backup."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from deploy.local.keeping import exchange
+from deploy.local.state import StateDir
+from services.results.backups.rebuilding import rebuild
+
+Say = Callable[[str], None]
+
+
+def repair(state_dir: Path, say: Say) -> None:
+    """Builds the database of its readable parts and of the files of finished jobs; the streams bring the rest at the
+    next start. Raises LaunchError when Touchstone runs; UnavailableError and OSError when the disk refuses."""
+    state = StateDir(state_dir.absolute())
+    try:
+        state.reap()
+        fresh = exchange.begin(state, f"touchstone repair --state-dir {state.path}")
+        place = state.path / exchange.DATABASE
+        made = fresh / place.name
+        rebuild(place, place.parent / "jobs", made, say)
+        os.chmod(made, 0o600)
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        aside = exchange.aside_of(state.path, "repair")
+        exchange.put_database(state.path, made, aside)
+        exchange.end(state, fresh)
+        if aside.exists():
+            say(f"The damaged database is in {aside}. Delete it when it is not needed any more.")
+        say("Repaired. Start Touchstone: it reads the streams from their beginning, and computes lost results again.")
+    finally:
+        state.close()

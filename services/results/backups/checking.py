@@ -1,0 +1,71 @@
+"""What is wrong with a database, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+
+from services.results import job_reads
+from services.results.database import Connection
+from services.results.job_result import compute
+from touchstone.v1 import job_pb2, metric_pb2
+
+_RECOMPUTED = 20
+"""Newest results that are computed again."""
+
+
+def database_faults(connection: Connection) -> Iterator[str]:
+    """Reads every table whole, then compares what is stored with what was planned and computed."""
+    names = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
+    damaged = False
+    for name in names:
+        try:
+            connection.execute(f"SELECT bit_xor(hash(t)) FROM {name} t").fetchall()
+        except duckdb.Error as error:
+            damaged = True
+            yield f"the table {name} cannot be read: {str(error).splitlines()[0][:200]}"
+    if not damaged:
+        yield from _contradictions(connection)
+
+
+def _contradictions(connection: Connection) -> Iterator[str]:
+    for key, table in (("job_id, task, item, repeat", "items"), ("number", "annotations"), ("number", "marks")):
+        ((twice,),) = connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1)"
+        ).fetchall()
+        if twice:
+            yield f"{table}: {twice:,} rows are stored twice"
+    unsealed = connection.execute(
+        "SELECT job_id FROM jobs ANTI JOIN seals USING (job_id, attempt) WHERE state = $completed ORDER BY job_id",
+        {"completed": int(job_pb2.Job.STATE_COMPLETED)},
+    ).fetchall()
+    yield from (f"job {job_id} is completed and has no result; the next start computes it" for (job_id,) in unsealed)
+    missing = connection.execute(
+        "SELECT j.job_id, j.planned, count(i.job_id), s.missing FROM jobs j JOIN seals s USING (job_id, attempt) "
+        "LEFT JOIN items i ON i.job_id = j.job_id WHERE j.state = $completed AND j.planned IS NOT NULL "
+        "GROUP BY ALL HAVING count(i.job_id) + s.missing <> j.planned ORDER BY j.job_id",
+        {"completed": int(job_pb2.Job.STATE_COMPLETED)},
+    ).fetchall()
+    for job_id, planned, stored, known in missing:
+        yield f"job {job_id}: {stored:,} of {planned - known:,} answers are stored"
+    if not missing:
+        yield from _wrong_results(connection)
+
+
+def _wrong_results(connection: Connection) -> Iterator[str]:
+    newest = connection.execute(
+        "SELECT s.job_id, s.result FROM seals s JOIN jobs j USING (job_id, attempt) WHERE j.state = $completed "
+        f"ORDER BY s.sealed_at DESC LIMIT {_RECOMPUTED}",
+        {"completed": int(job_pb2.Job.STATE_COMPLETED)},
+    ).fetchall()
+    for job_id, result in newest:
+        computed = compute(connection, job_reads.get_job(connection, job_id), seal=True)
+        if _figures(metric_pb2.JobResult.FromString(result)) != _figures(computed.result):
+            yield f"job {job_id}: its result is not what its items say"
+
+
+def _figures(result: metric_pb2.JobResult) -> list[tuple[str, str, int, float]]:
+    return [
+        (task.task, metric.metric, metric.n, round(metric.mean, 9)) for task in result.tasks for metric in task.metrics
+    ]

@@ -1,0 +1,147 @@
+"""A database made of what can still be read: of the damaged file, table by table, and of the files of finished jobs.
+The streams bring the rest when the results service starts: no position is taken over, so all of them are read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from services.results.database import Connection
+from services.results.schema import open_file
+
+Say = Callable[[str], None]
+
+_WHOLE = (
+    # What is computed belongs together, and is computed again where it is missing.
+    ("seals", "metrics", "run_scores", "current_scores", "item_sets"),
+    # A dataset without its shards would lose them; the store of datasets has what is missing.
+    ("datasets", "dataset_shards", "dataset_requests"),
+    ("imports", "imported_answers"),
+)
+_IN_PART = ("events", "jobs", "run_sources", "answer_texts", "marks", "annotations", "configuration_names", "items")
+"""Tables with a primary key, of which every row counts for itself."""
+_RANGE = 2048
+"""Rows that are read at once where a table cannot be read whole."""
+
+
+def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
+    """Makes `fresh` of the damaged database, which may be missing, and the folder of job files. Raises UnavailableError
+    when the disk refuses."""
+    target = open_file(fresh, jobs)
+    try:
+        source = _opened(damaged, fresh.parent, say)
+        if source is not None:
+            try:
+                for tables in _WHOLE:
+                    _take_whole(source, target, tables, say)
+                for table in _IN_PART:
+                    _take_part(source, target, table, say)
+            finally:
+                source.close()
+        _take_files(target, jobs, say)
+        target.checkpoint()
+    finally:
+        target.close()
+
+
+def _opened(damaged: Path, folder: Path, say: Say) -> Connection | None:
+    """A copy of the database, without its log where that is the damaged part."""
+    log = damaged.with_suffix(".duckdb.wal")
+    copy = folder / "damaged.duckdb"
+    for with_log in (True, False):
+        for old in (copy, copy.with_suffix(".duckdb.wal")):
+            old.unlink(missing_ok=True)
+        if not damaged.exists():
+            say(f"There is no {damaged}.")
+            return None
+        shutil.copyfile(damaged, copy)
+        if with_log and log.exists():
+            shutil.copyfile(log, copy.with_suffix(".duckdb.wal"))
+        try:
+            return duckdb.connect(str(copy))
+        except duckdb.Error as error:
+            what = damaged if not log.exists() or not with_log else log
+            say(f"{what} cannot be read: {str(error).splitlines()[0][:200]}")
+    return None
+
+
+def _take_whole(source: Connection, target: Connection, tables: tuple[str, ...], say: Say) -> None:
+    try:
+        found = {table: _table(source, f"FROM {table}") for table in tables}
+    except duckdb.Error:
+        say(f"{', '.join(tables)}: cannot be read; they are made again at the next start.")
+        return
+    for table, rows in found.items():
+        _insert(target, table, rows)
+        if rows.num_rows:
+            say(f"{table}: {rows.num_rows:,} rows")
+
+
+def _take_part(source: Connection, target: Connection, table: str, say: Say) -> None:
+    taken, lost = 0, 0
+    for rows in _readable(source, table):
+        if isinstance(rows, int):
+            lost += rows
+        else:
+            _insert(target, table, rows, "ON CONFLICT DO NOTHING")
+            taken += rows.num_rows
+    if taken or lost:
+        say(f"{table}: {taken:,} rows" + (f", up to {lost:,} cannot be read" if lost else ""))
+
+
+def _readable(source: Connection, table: str) -> Iterator[pa.Table | int]:
+    """Rows by row group, or so many that cannot be read."""
+    try:
+        ((last,),) = source.execute(f"SELECT coalesce(max(rowid), -1) FROM {table}").fetchall()
+    except duckdb.Error:
+        sized = source.execute("SELECT estimated_size FROM duckdb_tables() WHERE table_name = $t", {"t": table})
+        found = sized.fetchall()
+        last = found[0][0] - 1 if found else -1
+    step = _RANGE * 60
+    for start in range(0, int(last) + 1, step):
+        try:
+            yield _between(source, table, start, start + step)
+        except duckdb.Error:
+            for part in range(start, min(start + step, int(last) + 1), _RANGE):
+                try:
+                    yield _between(source, table, part, part + _RANGE)
+                except duckdb.Error:
+                    yield min(_RANGE, int(last) + 1 - part)
+
+
+def _between(source: Connection, table: str, start: int, stop: int) -> pa.Table:
+    return _table(source, f"FROM {table} WHERE rowid >= {start} AND rowid < {stop}")
+
+
+def _table(source: Connection, sql: str) -> pa.Table:
+    found = source.sql(sql)
+    assert found is not None
+    return found.to_arrow_table()
+
+
+def _insert(target: Connection, table: str, rows: pa.Table, otherwise: str = "") -> None:
+    target.register("taken", rows)
+    target.execute(f"INSERT INTO {table} BY NAME FROM taken {otherwise}")
+    target.unregister("taken")
+
+
+def _take_files(target: Connection, jobs: Path, say: Say) -> None:
+    before = _count(target)
+    for path in sorted(jobs.glob("*.parquet")):
+        name = str(path.absolute()).replace("'", "''")
+        try:
+            target.execute(f"INSERT INTO items BY NAME FROM read_parquet('{name}') ON CONFLICT DO NOTHING")
+        except duckdb.Error as error:
+            say(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
+    if more := _count(target) - before:
+        say(f"items: {more:,} rows from the files of finished jobs")
+
+
+def _count(target: Connection) -> int:
+    ((count,),) = target.execute("SELECT count(*) FROM items").fetchall()
+    return int(count)

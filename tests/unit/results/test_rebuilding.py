@@ -1,0 +1,131 @@
+"""A damaged database made again of what can be read."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from services import bus
+from services.results import duckdb_store
+from services.results.backups.checking import database_faults
+from services.results.backups.rebuilding import rebuild
+from services.results.database import Database
+from services.results.job_files import JobFiles
+from services.results.schema import open_file
+from tests.unit.results.builders import START, answer, batch, event, job, plan, seal
+from touchstone.v1 import job_pb2
+
+ITEMS = 300
+JOBS = 4
+DONE = job_pb2.Job.STATE_COMPLETED
+NEVER = (START + timedelta(days=400)).replace(tzinfo=None)
+
+
+async def filled(folder: Path) -> Path:
+    """A database of finished jobs, their files beside it."""
+    path = folder / "touchstone.duckdb"
+    connection = open_file(path, folder / "jobs")
+    for number in range(JOBS):
+        name = f"j{number}"
+        duckdb_store.store_events(connection, [event(f"{number}-1", job(name, plan("t", ITEMS), minute=number))])
+        results = [answer(item, response=f"{number} {item} " * 20) for item in range(ITEMS)]
+        duckdb_store.store_items(connection, [batch(name, "t", results)])
+        seal(connection, job(name, plan("t", ITEMS), minute=number))
+        done = event(f"{number}-2", job(name, plan("t", ITEMS), minute=number, state=DONE), "completed")
+        duckdb_store.store_events(connection, [done])
+        connection.execute(
+            "INSERT INTO annotations VALUES ($n, $j, 't', 0, 0, 1, '', 'note', 'ann', now())",
+            {"n": number + 1, "j": name},
+        )
+    database = Database(connection)
+    files = JobFiles(database, folder / "jobs", bus.Room())
+    (folder / "jobs").mkdir()
+    await files.bring_up_to_date(NEVER)
+    await database.close()
+    return path
+
+
+def items_of(path: Path) -> list[tuple[object, ...]]:
+    with duckdb.connect(str(path)) as connection:
+        rows = connection.execute("SELECT job_id, item, response FROM items ORDER BY ALL").fetchall()
+        # Results that could not be read are computed again when the service starts.
+        assert [
+            fault for fault in database_faults(connection) if not fault.endswith("the next start computes it")
+        ] == []
+        return rows
+
+
+@pytest.mark.parametrize("seed", [0, 5, *(pytest.param(seed, marks=pytest.mark.stack) for seed in range(1, 5))])
+async def test_every_item_of_finished_jobs_is_back_whatever_bytes_are_wrong(tmp_path: Path, seed: int) -> None:
+    path = await filled(tmp_path)
+    whole = items_of(path)
+    assert len(whole) == JOBS * ITEMS
+    content = bytearray(path.read_bytes())
+    draw = random.Random(seed)
+    for _ in range(1 + seed):
+        content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    if seed == 5:
+        content[:8192] = bytes(8192)
+    path.write_bytes(content)
+    said: list[str] = []
+    rebuild(path, tmp_path / "jobs", tmp_path / "fresh.duckdb", said.append)
+    assert [row[:2] for row in items_of(tmp_path / "fresh.duckdb")] == [row[:2] for row in whole]
+    assert items_of(tmp_path / "fresh.duckdb") == whole
+    assert path.read_bytes() == content, "the damaged file stays as it is"
+
+
+async def test_all_of_a_readable_database_is_taken(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    rebuild(path, tmp_path / "nowhere", tmp_path / "fresh.duckdb", lambda words: None)
+    with duckdb.connect(str(path)) as old, duckdb.connect(str(tmp_path / "fresh.duckdb")) as new:
+        for (table,) in old.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            if table not in ("migrations", "positions"):
+                rows = old.execute(f"FROM {table} ORDER BY ALL").fetchall()
+                assert new.execute(f"FROM {table} ORDER BY ALL").fetchall() == rows, table
+
+
+async def test_a_missing_database_is_made_of_the_files_alone(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    path.unlink()
+    rebuild(path, tmp_path / "jobs", tmp_path / "fresh.duckdb", lambda words: None)
+    with duckdb.connect(str(tmp_path / "fresh.duckdb")) as connection:
+        assert connection.execute("SELECT count(*) FROM items").fetchall() == [(JOBS * ITEMS,)]
+
+
+async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    folder = tmp_path / "jobs"
+    assert sorted(file.name for file in folder.iterdir()) == [f"j{n}.1.0.parquet" for n in range(JOBS)]
+    connection = open_file(path, folder)
+    connection.execute("UPDATE answer_texts SET dropped_attempt = 1 WHERE job_id = 'j1'")
+    connection.execute("UPDATE items SET response = '' WHERE job_id = 'j1'")
+    database = Database(connection)
+    (folder / "j3.1.0.parquet.new").write_bytes(b"cut short")
+    files = JobFiles(database, folder, bus.Room())
+    files._look()
+    await files.bring_up_to_date(NEVER)
+    await database.close()
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "j0.1.0.parquet", "j1.1.1.parquet", "j2.1.0.parquet", "j3.1.0.parquet"
+    ]  # fmt: skip
+    with duckdb.connect() as reader:
+        told = reader.execute(f"SELECT max(response) FROM '{folder}/j1.1.1.parquet'").fetchall()
+    assert told == [("",)]
+
+
+async def test_a_check_names_what_contradicts(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    with duckdb.connect(str(path)) as connection:
+        assert list(database_faults(connection)) == []
+        connection.execute("UPDATE items SET correct = 0 WHERE job_id = 'j2' AND item < 40")
+        assert list(database_faults(connection)) == ["job j2: its result is not what its items say"]
+        connection.execute("DELETE FROM items WHERE job_id = 'j1' AND item = 7")
+        connection.execute("DELETE FROM seals WHERE job_id = 'j0'")
+        assert list(database_faults(connection)) == [
+            "job j0 is completed and has no result; the next start computes it",
+            "job j1: 299 of 300 answers are stored",
+        ]
