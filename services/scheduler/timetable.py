@@ -1,15 +1,18 @@
 """Schedules: what callers may ask of them, and the jobs that they make when their time has come.
 
 A time makes one job, through any crash: the request id of the job names schedule and time, and the schedule moves on
-only after the job is stored. Times that passed while nobody led are made up for by one job.
+only after the job is stored. Times that passed while nobody led are made up for by one job. When the clock on the wall
+steps back, each schedule looks for its next time again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from services.errors import (
     ConflictError,
@@ -23,6 +26,7 @@ from services.rpc import Identity, check_request_id
 from services.scheduler.board import Board
 from services.scheduler.cron import Cron
 from services.scheduler.desk import Desk
+from services.scheduler.due import next_time, note
 from services.scheduler.job import seconds, stamp
 from services.scheduler.ports import LeadershipLostError, Schedules
 from services.scheduler.reads import Reads
@@ -45,6 +49,8 @@ class Timetable:
         self._schedules: dict[str, schedule_pb2.Schedule] = {}
         self._lock = asyncio.Lock()
         self._making: set[str] = set()
+        self._seen = math.inf
+        """What the clock showed last."""
 
     async def load(self) -> None:
         """Takes over what is stored."""
@@ -113,6 +119,7 @@ class Timetable:
     def _shown(self, caller: Identity, schedule: schedule_pb2.Schedule) -> schedule_pb2.Schedule:
         shown = schedule_pb2.Schedule()
         shown.CopyFrom(schedule)
+        shown.ClearField("done")
         if not caller.is_admin and caller.user != schedule.owner:
             shown.spec.ClearField("webhook_url")
             shown.ClearField("request_id")
@@ -141,6 +148,10 @@ class Timetable:
         async with asyncio.TaskGroup() as group:
             while True:
                 now = self._wall()
+                if now < self._seen:
+                    # At the start, too: the clock may have been set while nobody led.
+                    await self._look_again()
+                self._seen = now
                 for schedule in self._schedules.values():
                     due = schedule.HasField("next_at") and seconds(schedule.next_at) <= now
                     if due and schedule.schedule_id not in self._making:
@@ -148,6 +159,19 @@ class Timetable:
                         self._making.add(schedule.schedule_id)
                         group.create_task(self._come_due(schedule))
                 await asyncio.sleep(_TICK_S)
+
+    async def _look_again(self) -> None:
+        """Brings every next time forward that lies behind one that has made no job."""
+        async with self._lock:
+            for known in list(self._schedules.values()):
+                schedule = schedule_pb2.Schedule()
+                schedule.CopyFrom(known)
+                self._plan(schedule, self._wall())
+                ahead = schedule.HasField("next_at") and known.HasField("next_at")
+                if ahead and self._wall() < seconds(schedule.next_at) < seconds(known.next_at):
+                    log.info("schedule %s: the clock was ahead; it comes due earlier again", known.schedule_id)
+                    await self._store.put(schedule)
+                    self._schedules[schedule.schedule_id] = schedule
 
     async def _come_due(self, due: schedule_pb2.Schedule) -> None:
         schedule = schedule_pb2.Schedule()
@@ -181,10 +205,15 @@ class Timetable:
 
     def _move_on(self, schedule: schedule_pb2.Schedule) -> None:
         """Past times count as one."""
-        done = max(self._wall(), seconds(schedule.next_at))
+        with suppress(InvalidRequestError):  # `_plan` tells of it.
+            note(Cron(schedule.cron, schedule.time_zone), seconds(schedule.next_at), schedule)
+        self._plan(schedule, self._wall())
+
+    def _plan(self, schedule: schedule_pb2.Schedule, now: float) -> None:
+        """Sets the next time after `now`."""
         schedule.ClearField("next_at")
         try:
-            stamp(schedule.next_at, Cron(schedule.cron, schedule.time_zone).next(done))
+            stamp(schedule.next_at, next_time(Cron(schedule.cron, schedule.time_zone), now, schedule.done))
         except InvalidRequestError as error:
             # The system's list of zones may have lost its own.
             schedule.last_problem = error.message

@@ -27,6 +27,7 @@ PURE = (
     "services.scheduler.flight",
     "services.scheduler.rates",
     "services.scheduler.cron",
+    "services.scheduler.due",
     "services.scheduler.webhooks.message",
     "services.evaluator.units.notices",
     "services.evaluator.answers.letters",

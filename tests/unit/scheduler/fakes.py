@@ -252,6 +252,8 @@ class World:
         self, limits: Limits | None = None, store: FakeStore | None = None, reads: Reads | None = None
     ) -> None:
         self.time = 1_000.0
+        self.wrong_by = 0.0
+        """Seconds that the clock on the wall is ahead of the right time."""
         self.limits, self.reads = limits or Limits(), reads or Reads()
         self.store, self.work, self.results = store or FakeStore(), FakeWork(), FakeResults()
         self.schedules, self.datasets = FakeSchedules(), FakeDatasets()
@@ -266,7 +268,7 @@ class World:
         )
         self.scheduler = Scheduler(self.board, self.results)
         self.desk = Desk(self.board, self.results, self.reads)
-        self.timetable = Timetable(self.board, self.desk, self.schedules, self.reads, lambda: self.time)
+        self.timetable = Timetable(self.board, self.desk, self.schedules, self.reads, lambda: self.time + self.wrong_by)
         self.runner: asyncio.Task[None] | None = None
 
     def _event_id(self) -> str:
