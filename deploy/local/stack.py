@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from deploy.local import health
@@ -47,7 +48,16 @@ def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]
         health.http(f"{settings.nats_monitor_url}/healthz"),
         grace_s=4,
         look=health.nats_life(f"{settings.nats_monitor_url}/healthz"),
+        before=partial(drop_probes, settings.state_dir / "nats"),
     )
+
+
+def drop_probes(store: Path) -> None:
+    """Removes the empty files by which nats-server finds out whether it can write. One that is killed in between leaves
+    its file, which the next one takes for an account that it cannot resolve, and is never healthy."""
+    for file in store.glob("jetstream/_test_*"):
+        if file.is_file() and not file.stat().st_size:
+            file.unlink()
 
 
 def service_processes(settings: Settings, state: StateDir, environ: Mapping[str, str]) -> list[Process]:

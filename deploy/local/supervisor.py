@@ -39,7 +39,8 @@ class Process:
     """A process to keep running.
 
     `ready` answers whether it does its work. When all stop, the highest `stage` goes first, and each process has
-    `grace_s` seconds to end. `look` says how it is while it runs; without it only its end is noticed.
+    `grace_s` seconds to end. `look` says how it is while it runs; without it only its end is noticed. `before` runs
+    ahead of each start.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Process:
     stage: int = 0
     grace_s: float = 5.0
     look: Look | None = None
+    before: Callable[[], None] = lambda: None
 
 
 class Supervisor:
@@ -203,6 +205,7 @@ class Supervisor:
     async def _run(self, process: Process) -> tuple[str, int | None]:
         """Runs it once; returns in words how it ended, and its exit code where it began."""
         try:
+            process.before()
             with self._state.log(process.name).open("ab") as log:
                 # -I and -S: the shim needs nothing installed and starts in 10 ms.
                 running = await asyncio.create_subprocess_exec(

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from deploy.local import health
+from deploy.local import health, stack
 from deploy.local.ports import free_port
 from deploy.local.pulse import State
-from deploy.local.settings import LaunchError
+from deploy.local.settings import LaunchError, Settings
 from deploy.local.state import StateDir, process_info
 from deploy.local.supervisor import Probe, Process, Supervisor
 from deploy.local.watching import Look
@@ -403,3 +404,21 @@ async def answers(look: Look, state: State) -> None:
     while await look() is not state:
         assert time.monotonic() < deadline, f"never {state}"
         await asyncio.sleep(0.05)
+
+
+async def test_nats_starts_after_a_kill_in_the_middle_of_its_start(supervisor: Supervisor, tmp_path: Path) -> None:
+    state_dir = tmp_path / "installation"
+    environ = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")},
+        "TOUCHSTONE_STATE_DIR": str(state_dir),
+        "TOUCHSTONE_NATS_PORT": str(free_port()),
+        "TOUCHSTONE_NATS_MONITOR_PORT": str(free_port()),
+    }
+    with closing(StateDir(state_dir)) as state:
+        nats = stack.nats_process(Settings.from_env(environ), state, environ)
+        # The server writes such a file to see whether it can, and removes it.
+        left = state_dir / "nats" / "jetstream" / "_test_1460809473"
+        left.parent.mkdir(parents=True)
+        left.touch()
+        await supervisor.start([nats])
+        assert not left.exists()
