@@ -12,6 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _RETRY_S = 5
+_READ_BYTES = 16 * 1024
 
 
 @dataclass(slots=True)
@@ -46,6 +47,8 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # asyncio reads 256 KB at once, in which 50,000 chunks of one byte would keep the loop from others for seconds.
+        transport.max_size = _READ_BYTES  # type: ignore[attr-defined]
         self._address = self.client[0] if self.client else ""
         self.crowd.by_address[self._address] += 1
         if self.crowd.by_address[self._address] > self.crowd.most_per_address:

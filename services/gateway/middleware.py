@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -87,6 +87,8 @@ class Errors:
 
         try:
             await self.app(scope, receive, watched)
+        except ClientDisconnect:
+            return  # in the middle of its body: nobody is left to answer
         except Exception as error:
             if not isinstance(error, TouchstoneError | HTTPException):
                 log.exception("unexpected error in %s %s", scope["method"], scope["path"])

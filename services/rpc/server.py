@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import grpc
+from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
@@ -43,29 +45,33 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or handler_call_details.method.startswith(_PUBLIC_SERVICES):
             return handler
         metadata = {k: v for k, v in handler_call_details.invocation_metadata or () if isinstance(v, str)}
-        codec = (handler.request_deserializer, handler.response_serializer)
+        # Read here and not by gRPC, which logs a traceback of what cannot be read and answers UNKNOWN.
+        read = partial(_read, handler.request_deserializer)
+        codec = (None, handler.response_serializer)
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._stream(handler.unary_stream, metadata), *codec)
+            return grpc.unary_stream_rpc_method_handler(self._stream(handler.unary_stream, metadata, read), *codec)
         if handler.request_streaming:
-            return grpc.stream_unary_rpc_method_handler(self._unary(handler.stream_unary, metadata), *codec)
-        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary, metadata), *codec)
+            return grpc.stream_unary_rpc_method_handler(
+                self._unary(handler.stream_unary, metadata, partial(_read_each, read)), *codec
+            )
+        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary, metadata, read), *codec)
 
-    def _unary(self, behaviour: Any, metadata: dict[str, str]) -> Any:
+    def _unary(self, behaviour: Any, metadata: dict[str, str], read: Callable[[Any], Any]) -> Any:
         async def call(request: Any, context: Any) -> Any:
             try:
                 use_identity(await self._caller(metadata, context))
                 async with self._valid(metadata):
-                    return await behaviour(request, context)
+                    return await behaviour(read(request), context)
             except Exception as error:
                 await _abort(context, error, metadata)
 
         return call
 
-    def _stream(self, behaviour: Any, metadata: dict[str, str]) -> Any:
+    def _stream(self, behaviour: Any, metadata: dict[str, str], read: Callable[[Any], Any]) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
             try:
                 use_identity(await self._caller(metadata, context))
-                async with self._valid(metadata), aclosing(behaviour(request, context)) as responses:
+                async with self._valid(metadata), aclosing(behaviour(read(request), context)) as responses:
                     async for response in responses:
                         yield response
             except Exception as error:
@@ -83,6 +89,18 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
             role = token_pb2.ROLE_ADMIN if metadata.get("touchstone-role") == "admin" else token_pb2.ROLE_USER
             return Identity(metadata[_ON_BEHALF_OF], role)
         return caller
+
+
+def _read(parse: Callable[[bytes], Any] | None, data: bytes) -> Any:
+    try:
+        return data if parse is None else parse(data)
+    except DecodeError as error:
+        raise errors.InvalidRequestError("The request is not a message of this method. Look at the protos.") from error
+
+
+async def _read_each(read: Callable[[bytes], Any], requests: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async for data in requests:
+        yield read(data)
 
 
 def _token(metadata: Mapping[str, str]) -> str:
