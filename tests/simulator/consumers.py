@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tests.simulator.streams import Stored, Stream
@@ -77,19 +78,19 @@ class Consumer:
     def takes(self, subject: str) -> bool:
         return not self.filters or any(matches(pattern, subject) for pattern in self.filters)
 
-    @property
+    @cached_property
     def acknowledges(self) -> bool:
         return bool(self.config.get("ack_policy", "none") != "none")
 
-    @property
+    @cached_property
     def ack_wait(self) -> float:
         return float(self.config.get("ack_wait", 30e9)) / 1e9
 
-    @property
+    @cached_property
     def deliver_subject(self) -> str:
         return str(self.config.get("deliver_subject") or "")
 
-    @property
+    @cached_property
     def heartbeat(self) -> float:
         return float(self.config.get("idle_heartbeat", 0)) / 1e9
 
@@ -215,6 +216,8 @@ class Consumer:
     @property
     def next_due(self) -> float | None:
         """When `tick` has something to do."""
+        if not (self.requests or self.out):
+            return self.beat_at if self.heartbeat else None
         moments = [request.expires for request in self.requests if request.expires is not None]
         moments += [out.due for out in self.out.values()]
         if self.heartbeat:

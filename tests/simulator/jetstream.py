@@ -41,6 +41,7 @@ class FakeServer:
         self.lose: Callable[[str], bool] = lambda subject: False
         """Whether a message to a client is lost on its way, as a slow consumer loses it."""
         self.on_stored: Callable[[Stream, Stored], None] = lambda stream, stored: None
+        self.on_delivered: Callable[[str, str, bytes], None] = lambda subject, reply, data: None
         self._choose = choose
         self._exact: dict[str, list[tuple[Connection, int, str]]] = {}
         self._wild: list[tuple[str, Connection, int, str]] = []
@@ -160,6 +161,8 @@ class FakeServer:
         listeners = list(self._exact.get(to, ()))
         listeners += [(c, sid, queue) for pattern, c, sid, queue in self._wild if matches(pattern, to)]
         for connection, sid, _ in listeners:
+            if reply:
+                self.on_delivered(subject, reply, data)
             self._deliver(connection, sid, subject or to, reply, raw, data)
         return bool(listeners)
 
@@ -324,6 +327,8 @@ class FakeServer:
             if known.config.get("deliver_policy") != config.get("deliver_policy"):
                 raise RefusedError(400, 10012, "deliver policy can not be updated")
             known.config = config
+            for cached in ("acknowledges", "ack_wait", "deliver_subject", "heartbeat"):
+                known.__dict__.pop(cached, None)
         return {"ts": iso(self.clock()), "created": iso(self.clock())} | self.consumers[stream.name, name].info()
 
     def _require_apart(self, stream: Stream, made: Consumer) -> None:
@@ -379,13 +384,7 @@ class FakeServer:
     def _look(self) -> None:
         """Makes sure that `_tick` runs when something is due."""
         moments = [due for consumer in self.consumers.values() if (due := consumer.next_due) is not None]
-        moments += [
-            m.expires
-            for stream in self.streams.values()
-            if stream.config.get("allow_msg_ttl")
-            for m in stream.messages.values()
-            if m.expires is not None
-        ]
+        moments += [m.expires for stream in self.streams.values() for m in stream.mortal.values() if m.expires]
         if not moments or not self.up:
             return
         due = max(min(moments), self.clock())

@@ -23,6 +23,9 @@ START = 1_800_000_000.0
 """Seconds since 1970 at which every simulation starts."""
 
 
+_STEP_S = 1e-6
+
+
 class SimulationError(Exception):
     """The simulated world does not come to rest; the message says how."""
 
@@ -53,25 +56,19 @@ def current() -> Process | None:
 
 
 class _Numbered:
-    """Hashes in order of creation, so that sets of tasks have the same order in every run."""
+    """Hashes by the order in which hashes were first asked for, so that sets have the same order in every run."""
 
     _numbers = count(1)
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
-        self._number = next(_Numbered._numbers)
+    _number = 0
 
     def __hash__(self) -> int:
+        if not self._number:
+            self._number = next(_Numbered._numbers)
         return self._number
 
 
 class SimTask(_Numbered, asyncio.Task):  # type: ignore[type-arg]
     """A task whose hash does not depend on its address."""
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        # The constructor of a task already uses its hash.
-        self._number = next(_Numbered._numbers)
-        asyncio.Task.__init__(self, *args, **named)
 
 
 class SimFuture(_Numbered, asyncio.Future):  # type: ignore[type-arg]
@@ -81,7 +78,7 @@ class SimFuture(_Numbered, asyncio.Future):  # type: ignore[type-arg]
 class SimLoop(asyncio.BaseEventLoop):
     """See the module. `most_steps` and `most_time` (virtual seconds) bound a run."""
 
-    def __init__(self, random: Random, most_steps: int = 2_000_000, most_time: float = 24 * 3600) -> None:
+    def __init__(self, random: Random, most_steps: int = 2_000_000, most_time: float = 3600) -> None:
         super().__init__()
         self._now = 1000.0
         self._sequence = count()
@@ -169,6 +166,8 @@ class SimLoop(asyncio.BaseEventLoop):
             return
         if self.steps > self.most_steps:
             raise SimulationError(f"no rest after {self.steps:,} steps ({process.name} is busy)")
+        # Work takes time; without that, whoever waits for a moment to be over would wait for ever.
+        self._now += _STEP_S
         handle._run()
 
     def _jump(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from tests.simulator.subjects import encode_headers, matches, parse_headers
@@ -66,6 +66,8 @@ class Stream:
     messages: dict[int, Stored] = field(default_factory=dict)
     """In order of their sequence."""
     by_subject: dict[str, list[int]] = field(default_factory=dict)
+    mortal: dict[int, Stored] = field(default_factory=dict)
+    """Of these messages, those that expire."""
     last: int = 0
     size: int = 0
     seen: dict[str, tuple[float, int]] = field(default_factory=dict)
@@ -150,6 +152,8 @@ class Stream:
             self.last, message.subject, message.raw, message.data, now, None if life is None else now + seconds(life)
         )
         self.messages[self.last] = stored
+        if stored.expires is not None:
+            self.mortal[self.last] = stored
         self.size += stored.size
         of_subject = self.by_subject.setdefault(message.subject, [])
         of_subject.append(self.last)
@@ -167,6 +171,7 @@ class Stream:
         stored = self.messages.pop(sequence, None)
         if stored is None:
             return None
+        self.mortal.pop(sequence, None)
         self.size -= stored.size
         left = self.by_subject[stored.subject]
         left.remove(sequence)
@@ -189,7 +194,7 @@ class Stream:
         """Removes what is over; subjects whose last message that was."""
         now = self.clock()
         ended = []
-        for stored in [m for m in self.messages.values() if m.expires is not None and m.expires <= now]:
+        for stored in [m for m in self.mortal.values() if m.expires is not None and m.expires <= now]:
             newest = self.last_of(stored.subject) == stored.sequence
             self.remove(stored.sequence)
             if newest and not any(name in stored.headers for name in ("Nats-Marker-Reason", "KV-Operation")):
@@ -267,5 +272,6 @@ def seconds(life: str) -> float:
     return float(life)
 
 
+@lru_cache(maxsize=4096)
 def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + "000Z"

@@ -1,0 +1,155 @@
+"""What goes wrong in a simulation, drawn from its seed: crashes at a step, cuts, freezes, losses, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tests.simulator.jetstream import FakeServer
+from tests.simulator.loop import SimLoop
+from tests.simulator.processes import Installation
+
+_REFUSED = {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}
+
+
+@dataclass
+class Weather:
+    """How likely small faults are, for each message, and how slow the wires and disks are."""
+
+    slowest: float
+    loses: float
+    refuses: float
+    breaks: float
+    disk: float
+
+    @classmethod
+    def draw(cls, chance: Random) -> Weather:
+        fair = chance.random() < 0.4
+        return cls(
+            slowest=chance.choice([0.001, 0.003, 0.02]),
+            loses=0.0 if fair else chance.choice([0.0, 0.002, 0.01]),
+            refuses=0.0 if fair else chance.choice([0.0, 0.002, 0.02]),
+            breaks=0.0 if fair else chance.choice([0.0, 0.02, 0.1]),
+            disk=chance.choice([0.0005, 0.003, 0.05]),
+        )
+
+    def calm(self) -> None:
+        """From now on nothing goes wrong."""
+        self.loses = self.refuses = self.breaks = 0.0
+
+
+class Faults:
+    """Makes faults while operations go on. `names` are the processes that may be hit."""
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        chance: Random,
+        nats: FakeServer,
+        installation: Installation,
+        weather: Weather,
+        names: list[str],
+    ) -> None:
+        self._loop, self._chance, self._nats = loop, chance, nats
+        self._installation, self._weather, self._names = installation, weather, names
+        self.kills: dict[str, int] = {}
+        nats.lose = lambda subject: weather.loses > 0 and chance.random() < weather.loses
+        nats.refuse = self._refuse
+        loop.disk_delay = lambda: chance.uniform(0.0001, weather.disk)
+
+    def _refuse(self, subject: str) -> dict[str, Any] | None:
+        return _REFUSED if self._weather.refuses and self._chance.random() < self._weather.refuses else None
+
+    async def one(self) -> None:
+        """A fault of some kind, now or in a few steps."""
+        kinds: list[tuple[int, Callable[[], Any]]] = [
+            (10, self._crash_soon),
+            (3, self._kill_now),
+            (3, self._server),
+            (2, self._cut),
+            (2, self._freeze),
+            (2, self._stop),
+            (1, self._break),
+        ]
+        (kind,) = self._chance.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
+        await kind()
+
+    def _any(self) -> str:
+        return self._chance.choice(self._names)
+
+    def _note(self, what: str) -> None:
+        self._installation.trace(f"fault: {what}")
+
+    def _count(self, name: str) -> None:
+        self.kills[name] = self.kills.get(name, 0) + 1
+
+    async def _crash_soon(self) -> None:
+        name = self._any()
+        process = self._installation.running[name]
+        if process.alive and process.crash_at is None:
+            steps = int(self._chance.paretovariate(0.7) * 4)
+            process.crash_at = process.steps + min(steps, 2000)
+            self._count(name)
+            self._note(f"{name} will crash at its step {process.crash_at}")
+
+    async def _kill_now(self) -> None:
+        name = self._any()
+        self._note(f"kill {name}")
+        process = self._installation.running[name]
+        if self._chance.random() < 0.3:
+            for connection in list(self._nats.network.connections):
+                if connection.process is process:
+                    connection.lose_writes()
+        self._installation.kill(name)
+        self._count(name)
+
+    async def _server(self) -> None:
+        if not self._nats.up:
+            return
+        away = self._chance.choice([0.1, 1.0, 4.0])
+        self._note(f"NATS crashes for {away} s")
+        self._nats.crash()
+        await asyncio.sleep(away)
+        self._nats.start()
+        self._note("NATS is back")
+
+    async def _cut(self) -> None:
+        name, lasts = self._any(), self._chance.choice([0.5, 3.0, 12.0])
+        self._note(f"{name} is cut off for {lasts} s")
+        self._nats.network.cut_off.add(name)
+        self._break_of(name)
+        await asyncio.sleep(lasts)
+        self._nats.network.cut_off.discard(name)
+
+    async def _break(self) -> None:
+        name = self._any()
+        self._note(f"the connection of {name} breaks")
+        self._break_of(name)
+
+    def _break_of(self, name: str) -> None:
+        for connection in list(self._nats.network.connections):
+            if connection.process is not None and connection.process.name == name:
+                connection.broken()
+
+    async def _freeze(self) -> None:
+        name, lasts = self._any(), self._chance.choice([0.5, 4.0, 14.0])
+        self._note(f"{name} is frozen for {lasts} s")
+        self._loop.freeze(self._installation.running[name], lasts)
+
+    async def _stop(self) -> None:
+        name = self._any()
+        self._note(f"stop {name}")
+        self._installation.stop(name)
+
+    def calm(self) -> None:
+        """The end of all faults: everything runs or will soon."""
+        self._weather.calm()
+        self._nats.network.cut_off.clear()
+        if not self._nats.up:
+            self._nats.start()
+        for process in self._installation.running.values():
+            process.crash_at = None
+        self._note("no more faults")

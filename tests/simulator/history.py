@@ -1,0 +1,126 @@
+"""What was seen from outside while a simulation ran: acknowledged changes, stored records, deliveries."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from services.bus import JobHeaders
+from tests.simulator.model import CallKey
+from tests.simulator.processes import SLOTS, catalogue
+from tests.simulator.streams import Stored, Stream
+from touchstone.v1 import job_pb2, job_record_pb2, suite_pb2, unit_pb2
+
+State = job_pb2.Job.State
+PENDING, PLANNING, RUNNING, FINALIZING, COMPLETED, FAILED, CANCELLED = (
+    job_pb2.Job.STATE_PENDING,
+    job_pb2.Job.STATE_PLANNING,
+    job_pb2.Job.STATE_RUNNING,
+    job_pb2.Job.STATE_FINALIZING,
+    job_pb2.Job.STATE_COMPLETED,
+    job_pb2.Job.STATE_FAILED,
+    job_pb2.Job.STATE_CANCELLED,
+)
+ENDED = frozenset({COMPLETED, FAILED, CANCELLED})
+_HOLDS_SLOT = frozenset({PLANNING, RUNNING})
+_NEXT: dict[State, set[State]] = {
+    PENDING: {PLANNING, FAILED, CANCELLED},
+    PLANNING: {RUNNING, FAILED, CANCELLED},
+    RUNNING: {FINALIZING, FAILED, CANCELLED},
+    FINALIZING: {COMPLETED, FAILED, CANCELLED},
+    COMPLETED: {PENDING},
+    FAILED: {PENDING},
+    CANCELLED: {PENDING},
+}
+"""Written out here, and not taken from the scheduler: the checker must not share its mistakes."""
+
+Place = tuple[State, int]
+"""A state and the attempt."""
+
+
+class BrokenInvariantError(Exception):
+    """The simulated installation did what it must never do; the message says what."""
+
+
+def name(state: State) -> str:
+    return job_pb2.Job.State.Name(state).removeprefix("STATE_").lower()
+
+
+@dataclass
+class History:
+    """Grows while the simulation runs; raises BrokenInvariantError at once where a moment tells."""
+
+    records: dict[str, bytes] = field(default_factory=dict)
+    """By job, its newest record."""
+    places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))
+    created: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By request id, the jobs that answers named."""
+    moved: list[tuple[str, str, Place]] = field(default_factory=list)
+    """Operation, job and place of each acknowledged move."""
+    marks: list[tuple[str, int, str]] = field(default_factory=list)
+    """Job, mark and reason of each acknowledged mark."""
+    annotations: list[tuple[tuple[str, str, int, int], str]] = field(default_factory=list)
+    """Item and note of each acknowledged annotation."""
+    allowed: Counter[CallKey] = field(default_factory=Counter)
+    """By call, the deliveries of units that hold its item."""
+    broken: list[str] = field(default_factory=list)
+    last_job: str = ""
+    """Created after all faults."""
+
+    def stored(self, stream: Stream, message: Stored) -> None:
+        """Called for every message that the server stores."""
+        if stream.name != "KV_JOBS" or not message.subject.startswith("$KV.JOBS.job."):
+            return
+        job_id = message.subject.removeprefix("$KV.JOBS.job.")
+        if not message.data:
+            return
+        headers = JobHeaders.decode(message.headers)
+        place = headers.state, headers.attempt
+        known = self.places[job_id]
+        self.records[job_id] = message.data
+        if known and known[-1] == place:
+            return
+        if known and not _is_legal(known[-1], place):
+            self.broken.append(f"job {job_id} moved from {_words(known[-1])} to {_words(place)}")
+        if not known and place != (PENDING, 1):
+            self.broken.append(f"job {job_id} began as {_words(place)}")
+        known.append(place)
+        holding = [job for job, places in self.places.items() if places[-1][0] in _HOLDS_SLOT]
+        if len(holding) > SLOTS:
+            self.broken.append(f"{len(holding)} jobs hold {SLOTS} slots")
+
+    def delivered(self, subject: str, reply: str, data: bytes) -> None:
+        """Called for every delivery of a consumer."""
+        if not reply.startswith("$JS.ACK.WORK."):
+            return
+        unit = unit_pb2.Unit.FromString(data)
+        if not unit.task or not unit.spec.suite.suite:
+            return
+        indexes = _indexes(unit)
+        repeats = max(1, unit.spec.suite.repeats)
+        for position in list(unit.positions) or range(unit.start, unit.stop):
+            key = (unit.spec.sampling.seed, unit.task, indexes[position // repeats], position % repeats)
+            self.allowed[key] += 1
+
+    def job(self, job_id: str) -> job_pb2.Job:
+        """As the scheduler stored it last."""
+        return job_record_pb2.JobRecord.FromString(self.records[job_id]).job
+
+    def live(self) -> list[str]:
+        return [job_id for job_id, places in self.places.items() if places[-1][0] not in ENDED]
+
+
+def _indexes(unit: unit_pb2.Unit) -> list[int]:
+    work = unit.spec.suite
+    task = catalogue().task(work.suite, unit.task, suite_pb2.MODE_GENERATE, work.shots)
+    return list(catalogue().selection(task, work.limit, work.seed).indexes)
+
+
+def _is_legal(before: Place, after: Place) -> bool:
+    if after[0] not in _NEXT[before[0]]:
+        return False
+    return after[1] == before[1] + (after[0] == PENDING)
+
+
+def _words(place: Place) -> str:
+    return f"{name(place[0])} (attempt {place[1]})"

@@ -1,0 +1,70 @@
+"""The models of the simulated world: they count who asks what, and may fail, hang or be slow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from services.evaluator.providers.base import Listing, ProviderError, Request
+from services.evaluator.tasks.base import Response
+from touchstone.v1 import endpoint_pb2
+
+MODEL = "simulated"
+PRICE = 1e-4
+"""US dollars of each call."""
+TOKENS = 10
+
+CallKey = tuple[int, str, int, int]
+"""The job's sampling seed, task, item and repeat."""
+
+
+class Models:
+    """Outside of all processes. `calls` and `failures` count by call."""
+
+    def __init__(self, chance: Random, failing: float, slow: float) -> None:
+        self._chance, self._failing, self._slow = chance, failing, slow
+        self.calls: Counter[CallKey] = Counter()
+        self.failures: Counter[CallKey] = Counter()
+        self.under_way: Counter[str] = Counter()
+
+    def provider(self, evaluator: str) -> SimulatedProvider:
+        return SimulatedProvider(self, evaluator)
+
+    async def call(self, request: Request) -> Response:
+        key = (request.sampling.seed, request.task.info.task, request.item.index, request.repeat)
+        self.calls[key] += 1
+        slow = self._chance.random() < self._slow
+        await asyncio.sleep(self._chance.uniform(1.0, 6.0) if slow else self._chance.uniform(0.01, 0.3))
+        if self._chance.random() < self._failing:
+            self.failures[key] += 1
+            raise ProviderError("The simulated model failed.", retryable=True)
+        told = getattr(request.task, "answer", None)
+        text = told(request.item.reference) if told is not None else request.item.reference or "An answer."
+        return Response(text, input_tokens=TOKENS, output_tokens=TOKENS, latency_ms=10.0, cost_usd=PRICE)
+
+
+class SimulatedProvider:
+    """A provider of the simulated models."""
+
+    def __init__(self, models: Models, evaluator: str) -> None:
+        self._models = models
+        self.evaluator = evaluator
+
+    async def list_models(self) -> Listing:
+        prices = PRICE / TOKENS / 2 * 1e6
+        model = endpoint_pb2.Model(model=MODEL, digest="sha256:1", input_price=prices, output_price=prices)
+        return Listing((model,), "simulated 1")
+
+    async def generate(self, request: Request) -> Response:
+        return await self._models.call(request)
+
+    async def loglikelihoods(self, request: Request) -> Response:
+        raise ProviderError("Not simulated.", fatal=True)
+
+    async def close(self) -> None:
+        pass
+
+
+Provide = Callable[[str], SimulatedProvider]

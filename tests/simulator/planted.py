@@ -1,0 +1,198 @@
+"""Bugs that the simulator must find, at least one for each invariant. Each is put into the services for one run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from services.evaluator.endpoint_worker import EndpointWorker
+from services.evaluator.units import hand
+from services.results import duckdb_store
+from services.results.ingest import Feed
+from services.results.servicer import ResultsServicer
+from services.scheduler.board import Board
+from services.scheduler.job import Job
+from services.scheduler.ledger import Ledger
+from services.scheduler.nats_fence import FencedBucket
+from services.scheduler.nats_store import JobStore
+from services.scheduler.scheduler import Scheduler
+from services.scheduler.upkeep import Upkeep
+from tests.simulator.history import PENDING
+from touchstone.v1 import results_service_pb2
+
+Plant = Callable[[], AbstractContextManager[Any]]
+
+
+def _store_the_mark_first() -> AbstractContextManager[Any]:
+    """Results says that messages are stored, then stores them: a crash in between loses them."""
+    right = Feed._commit
+
+    async def commit(self: Feed, mark: Any, messages: Any) -> None:
+        await self._database.write(lambda connection: duckdb_store.write_mark(connection, mark))
+        await right(self, mark, messages)
+
+    return patch.object(Feed, "_commit", commit)
+
+
+def _forget_the_fence() -> AbstractContextManager[Any]:
+    """A scheduler whose leadership is over goes on writing."""
+    right = FencedBucket.write
+
+    def write(self: FencedBucket, key: str, value: bytes, headers: Any = None) -> Any:
+        subject, value, _ = right(self, key, value)
+        return subject, value, dict(headers or {})
+
+    return patch.object(FencedBucket, "write", write)
+
+
+def _count_twice() -> AbstractContextManager[Any]:
+    """A message that is seen again after a restart counts again."""
+
+    def is_news(self: Ledger, unit: int, sequence: int) -> bool:
+        self.sequence = sequence
+        return 0 <= unit < self.layout.units
+
+    return patch.object(Ledger, "_is_news", is_news)
+
+
+def _start_twice() -> AbstractContextManager[Any]:
+    """A request that is sent again makes another job."""
+
+    async def find_request(self: JobStore, owner: str, request_id: str) -> list[str]:
+        return []
+
+    return patch.object(JobStore, "find_request", find_request)
+
+
+def _drop_the_outbox() -> AbstractContextManager[Any]:
+    """Events that a crashed scheduler has not relayed are forgotten."""
+    right = JobStore.load
+
+    async def load(self: JobStore) -> list[Job]:
+        jobs = await right(self)
+        while not self._outbox.empty():
+            self._outbox.get_nowait()
+        return jobs
+
+    return patch.object(JobStore, "load", load)
+
+
+def _die_of_an_early_plan() -> AbstractContextManager[Any]:
+    """The fault of a retry whose plan comes while RESULTS is replayed, as it once was."""
+    right, run = Scheduler.on_plan, Scheduler.run
+
+    async def on_plan(self: Scheduler, job_id: str, attempt: int, plan: Any, sequence: int) -> None:
+        assert attempt == 1 or plan.error or self.__dict__.get("runs")
+        await right(self, job_id, attempt, plan, sequence)
+
+    async def runs(self: Scheduler) -> None:
+        self.__dict__["runs"] = True
+        await run(self)
+
+    return patch.multiple(Scheduler, on_plan=on_plan, run=runs)
+
+
+def _admit_too_many() -> AbstractContextManager[Any]:
+    """One job more than there are slots."""
+    right = Scheduler._admit
+
+    async def admit(self: Scheduler) -> None:
+        limits = self._board.limits
+        self._board.limits = replace(limits, running_jobs=limits.running_jobs + 1)
+        await right(self)
+        self._board.limits = limits
+
+    return patch.object(Scheduler, "_admit", admit)
+
+
+def _answer_before_storing() -> AbstractContextManager[Any]:
+    """The end of a job is acknowledged first and stored later."""
+    right = Board.finish
+
+    async def finish(self: Board, job: Job, actor: str, action: str) -> None:
+        async def later() -> None:
+            await asyncio.sleep(0.2)
+            async with self.lock:
+                await right(self, job, actor, action)
+
+        if action != "cancelled":
+            await right(self, job, actor, action)
+            return
+        self._changes.add(asyncio.create_task(later()))
+
+    return patch.object(Board, "finish", finish)
+
+
+def _call_twice() -> AbstractContextManager[Any]:
+    """Each item is asked for twice, and paid twice."""
+    right = EndpointWorker._ask
+
+    async def ask(self: EndpointWorker, call: Any) -> Any:
+        await right(self, call)
+        return await right(self, call)
+
+    return patch.object(EndpointWorker, "_ask", ask)
+
+
+def _leave_the_lost() -> AbstractContextManager[Any]:
+    """Units that left WORK undone are not missed."""
+
+    async def find_lost(self: Upkeep, now: float) -> None:
+        pass
+
+    return patch.object(Upkeep, "_find_lost", find_lost)
+
+
+def _mark_later() -> AbstractContextManager[Any]:
+    """A mark is acknowledged first and stored later."""
+    right = ResultsServicer.MarkRun
+
+    async def mark(self: ResultsServicer, request: Any, context: Any) -> Any:
+        async def later() -> None:
+            await asyncio.sleep(1.0)
+            await right(self, request, context)
+
+        task = asyncio.create_task(later())
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return results_service_pb2.MarkRunResponse()
+
+    return patch.object(ResultsServicer, "MarkRun", mark)
+
+
+def _retry_the_same_attempt() -> AbstractContextManager[Any]:
+    """A retry goes on under the attempt that was ended."""
+    right = Job.retry
+
+    def retry(self: Job, now: float) -> None:
+        right(self, now)
+        self.message.attempt -= 1
+        assert self.state == PENDING
+
+    return patch.object(Job, "retry", retry)
+
+
+BUGS: dict[str, Plant] = {
+    "store-the-mark-first": _store_the_mark_first,
+    "forget-the-fence": _forget_the_fence,
+    "count-twice": _count_twice,
+    "start-twice": _start_twice,
+    "drop-the-outbox": _drop_the_outbox,
+    "die-of-an-early-plan": _die_of_an_early_plan,
+    "admit-too-many": _admit_too_many,
+    "answer-before-storing": _answer_before_storing,
+    "call-twice": _call_twice,
+    "leave-the-lost": _leave_the_lost,
+    "mark-later": _mark_later,
+    "retry-the-same-attempt": _retry_the_same_attempt,
+    "condemn-the-healthy": partial(patch.object, hand, "DEAD_FROM_DELIVERY", 2),
+}
+
+
+def planted(bug: str) -> AbstractContextManager[Any]:
+    """Inside, the services have this bug; none for an empty name. Raises KeyError for an unknown one."""
+    return BUGS[bug]() if bug else nullcontext()

@@ -1,0 +1,246 @@
+"""One simulation: a seed draws the installation, its users and its faults, and in the end everything is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tests.simulator import memory_store, worlds
+from tests.simulator.calls import Wires
+from tests.simulator.checks import Database, World, violations
+from tests.simulator.faults import Faults, Weather
+from tests.simulator.history import ENDED, History, name
+from tests.simulator.jetstream import FakeServer
+from tests.simulator.loop import SimLoop, SimulationError
+from tests.simulator.model import Models
+from tests.simulator.processes import STANDBY, Installation, evaluator, replaced, results, scheduler
+from tests.simulator.users import Users
+
+_OPERATIONS_S = 60.0
+_END_S = 240.0
+"""Virtual seconds within which every job ends once there are no more faults."""
+_MOST_STEPS = 400_000
+_TRACED = 60
+
+
+@dataclass
+class Outcome:
+    """How a simulation went. `broken` are invariants in words; `trace` its last steps."""
+
+    seed: int
+    broken: list[str]
+    trace: list[str]
+    steps: int
+    seconds: float
+    states: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> int:
+        """Equal for equal runs."""
+        return hash(tuple(self.trace)) ^ self.steps
+
+
+class _Caller:
+    """Receivers of webhooks: nobody is called yet."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Simulation:
+    """The world of one seed."""
+
+    def __init__(self, seed: int, loop: SimLoop, chance: Random, verbose: bool) -> None:
+        self.seed, self.loop, self.chance = seed, loop, chance
+        self._verbose = verbose
+        self.trace: deque[str] = deque(maxlen=None if verbose else _TRACED)
+        self.history = History()
+        self.weather = Weather.draw(chance)
+        self.nats = FakeServer(loop, self._delay, chance.randrange)
+        self.nats.on_stored, self.nats.on_delivered = self._stored, self.history.delivered
+        self.wires = Wires(loop, self._delay, self._breaks)
+        self.models = Models(chance, chance.choice([0.0, 0.0, 0.05]), chance.choice([0.0, 0.0, 0.1, 0.6]))
+        self.installation = Installation(loop, self.nats, self.wires, self.models, chance)
+        self.installation.trace = self.note
+        self.on_disk = memory_store.Stored()
+
+    def note(self, line: str) -> None:
+        line = f"{self.loop.time() - 1000:9.4f}  {line}"
+        self.trace.append(line)
+        if self._verbose:
+            print(line)
+
+    def _delay(self) -> float:
+        return self.chance.uniform(0.0001, self.weather.slowest)
+
+    def _breaks(self) -> bool:
+        return self.weather.breaks > 0 and self.chance.random() < self.weather.breaks
+
+    def _stored(self, stream: Any, message: Any) -> None:
+        before = len(self.history.places)
+        self.history.stored(stream, message)
+        if stream.name == "KV_JOBS" and message.subject.startswith("$KV.JOBS.job."):
+            job_id = message.subject.removeprefix("$KV.JOBS.job.")
+            state, attempt = self.history.places[job_id][-1]
+            self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
+
+    async def run(self) -> Outcome:
+        names = self._start()
+        faults = Faults(self.loop, self.chance, self.nats, self.installation, self.weather, names)
+        users = Users(self.wires, self.chance, self.history, self.note)
+        await self._busy(faults, users)
+        faults.calm()
+        broken = await self._quiet(users)
+        self.installation.restarting = False
+        return self.outcome(broken + list(violations(self._world(faults))))
+
+    def outcome(self, broken: list[str]) -> Outcome:
+        states: dict[str, int] = {}
+        for places in self.history.places.values():
+            states[name(places[-1][0])] = states.get(name(places[-1][0]), 0) + 1
+        return Outcome(self.seed, broken, list(self.trace), self.loop.steps, self.loop.time() - 1000, states)
+
+    def _start(self) -> list[str]:
+        evaluators = ["e1", "e2"][: self.chance.choice([1, 1, 2])]
+        self.installation.add("results", results())
+        self.installation.add("scheduler", scheduler("s1"))
+        for each in evaluators:
+            self.installation.add(each, evaluator(each, self.models))
+        names = ["scheduler", "scheduler", "results", *evaluators]
+        if self.chance.random() < 0.2:
+            self.installation.add("standby", scheduler("s2", STANDBY))
+            names.append("standby")
+        return names
+
+    async def _busy(self, faults: Faults, users: Users) -> None:
+        """Operations and faults side by side."""
+        await asyncio.sleep(self.chance.uniform(0.0, 2.0))
+
+        async def operate() -> None:
+            for _ in range(self.chance.randint(1, 6)):
+                await users.one()
+                await asyncio.sleep(self.chance.choice([0.0, 0.1, 0.5, 2.0]))
+
+        async def disturb() -> None:
+            for _ in range(self.chance.randint(0, 5)):
+                await asyncio.sleep(self.chance.uniform(0.0, 3.0))
+                await faults.one()
+
+        await users.create()
+        tasks = [asyncio.create_task(work()) for work in [operate] * self.chance.randint(1, 2) + [disturb]]
+        done = asyncio.gather(*tasks)
+        broken = asyncio.create_task(self.installation.broken.wait())
+        await asyncio.wait({done, broken}, timeout=_OPERATIONS_S, return_when=asyncio.FIRST_COMPLETED)
+        done.cancel()
+        broken.cancel()
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.result()
+            task.cancel()
+
+    async def _quiet(self, users: Users) -> list[str]:
+        """Has one more job run, and waits until everything has ended; what has not within the time."""
+        until = self.loop.time() + _END_S
+        if not self.installation.ended:
+            self.history.last_job = await users.last()
+            if not self.history.last_job:
+                return ["no job can be created any more"]
+        while self._unfinished():
+            if self.installation.ended or self.history.broken:
+                return []
+            if self.loop.time() > until:
+                return [f"after {_END_S:.0f} quiet seconds: {self._unfinished()}"]
+            await asyncio.sleep(0.5)
+        return []
+
+    def _unfinished(self) -> str:
+        """What is still to come, in words; empty at the end."""
+        if self.history.live():
+            return f"job {self.history.live()[0]} is live"
+        audit = self.nats.streams.get("AUDIT")
+        stored = self.on_disk.positions.get("AUDIT")
+        if audit is not None and audit.last and (stored is None or stored.sequence < audit.last):
+            return "the trail is not stored"
+        result = self.nats.streams.get("RESULTS")
+        stored = self.on_disk.positions.get("RESULTS")
+        if result is not None and result.last and (stored is None or stored.sequence < result.last):
+            return "results are not stored"
+        if self.nats.streams["WORK"].messages:
+            return "units are left"
+        for job_id in self.history.records:
+            job = self.history.job(job_id)
+            rows = sum(key[0] == job_id for key in self.on_disk.items)
+            if job.plan and job.state in ENDED and job.progress.items_done != rows:
+                return f"the counts of job {job_id} are not settled"
+        if sum(s.startswith("$KV.JOBS.outbox.") for s in self.nats.streams["KV_JOBS"].by_subject) and not all(
+            "KV-Operation" in (self.nats.streams["KV_JOBS"].last_matching(s) or _Nothing).headers
+            for s in self.nats.streams["KV_JOBS"].by_subject
+            if s.startswith("$KV.JOBS.outbox.")
+        ):
+            return "events wait in the outbox"
+        return ""
+
+    def _world(self, faults: Faults) -> World:
+        disk = self.on_disk
+        database = Database(
+            items={key: item.outcome for key, (_, item) in disk.items.items()},
+            jobs={job_id: job for job_id, (_, job) in disk.jobs.items()},
+            events=disk.events,
+            marks=[(row["job_id"], row["mark"], row["reason"]) for row in disk.marks],
+            annotations=[
+                ((row["job_id"], row["task"], row["item"], row["repeat"]), row["note"]) for row in disk.annotations
+            ],
+        )
+        return World(self.history, self.nats, database, self.models, faults.kills, self.installation.ended)
+
+
+class _Nothing:
+    headers: dict[str, str] = {}  # noqa: RUF012
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Without collections in the middle, whose moment would depend on what ran before."""
+    gc.disable()
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        gc.enable()
+        logging.disable(logging.NOTSET)
+
+
+def simulate(seed: int, *, verbose: bool = False) -> Outcome:
+    """Runs the simulation of a seed. The same seed gives the same run, under one PYTHONHASHSEED."""
+
+    with _undisturbed(), worlds.sim_loop(seed, most_steps=_MOST_STEPS) as (loop, chance):
+        simulation = Simulation(seed, loop, chance, verbose)
+        with (
+            memory_store.installed(simulation.on_disk),
+            replaced(simulation.nats, simulation.wires, with_logs=chance.random() < 0.05, caller=_Caller),
+        ):
+            try:
+                return loop.run_until_complete(simulation.run())
+            except SimulationError as error:
+                return simulation.outcome([str(error)])
+
+
+def report(outcome: Outcome) -> str:
+    """What to print of a failed run."""
+    lines: Sequence[str] = [
+        f"seed {outcome.seed}: {outcome.broken[0]}",
+        *(f"    also: {each}" for each in outcome.broken[1:6]),
+        *(f"    {line}" for line in outcome.trace),
+        f"Replay it with: make simulate SEED={outcome.seed}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,149 @@
+"""The users of a simulated installation: they ask over gRPC, as the gateway does for them, and note the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+import grpc
+
+from services import rpc
+from services.rpc import Identity
+from tests.simulator.calls import Wires
+from tests.simulator.history import History, name
+from tests.simulator.model import MODEL
+from tests.simulator.processes import ENDPOINT, RESULTS, SCHEDULER, STANDBY, TOKEN
+from touchstone.v1 import job_pb2, results_service_pb2, results_service_pb2_grpc, scheduler_service_pb2_grpc, token_pb2
+from touchstone.v1 import scheduler_service_pb2 as pb
+
+_TIMEOUT_S = 3.0
+_LAST_TRIES = 60
+_TASKS = ("sentiment", "entailment")
+
+
+class Users:
+    """Operations drawn by `chance`, each noted in `history` once it is acknowledged."""
+
+    def __init__(self, wires: Wires, chance: Random, history: History, trace: Callable[[str], None]) -> None:
+        self._chance, self._history, self._trace = chance, history, trace
+        schedulers: Any = wires.channel(f"{SCHEDULER},{STANDBY}")
+        results: Any = wires.channel(RESULTS)
+        self._scheduler = scheduler_service_pb2_grpc.SchedulerServiceStub(schedulers)
+        self._results = results_service_pb2_grpc.ResultsServiceStub(results)
+        self._metadata = rpc.metadata(TOKEN, Identity("alice", token_pb2.ROLE_USER))
+        self._seeds = 0
+        self.jobs: list[str] = []
+
+    async def one(self) -> None:
+        """Some operation."""
+        kinds: list[tuple[int, Callable[[], Awaitable[None]]]] = [(4, self.create)]
+        if self.jobs:
+            kinds += [(4, self.cancel), (4, self.retry), (1, self.mark), (1, self.annotate), (1, self.again)]
+        (kind,) = self._chance.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
+        await kind()
+
+    async def _ask(self, what: str, call: Any, request: Any) -> Any:
+        """The answer; None when it was refused or is not known."""
+        self._trace(f"user: {what}")
+        try:
+            answer = await call(request, timeout=_TIMEOUT_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            self._trace(f"user: {what}: {error.code().name} {error.details()}")
+            if error.code() in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN):
+                self._history.broken.append(f"{what} was answered {error.code().name}: {error.details()}")
+            return None
+        return answer
+
+    def _unknown(self) -> int:
+        self._seeds += 1
+        return self._seeds
+
+    def _spec(self) -> job_pb2.JobSpec:
+        tasks = list(_TASKS[: self._chance.randint(1, 2)])
+        spec = job_pb2.JobSpec(endpoint=ENDPOINT, model=MODEL)
+        spec.suite.suite = "demo"
+        spec.suite.tasks.extend(tasks)
+        spec.suite.limit = self._chance.choice([1, 3, 6])
+        # By which the model tells whose call it is.
+        spec.sampling.seed = self._unknown()
+        return spec
+
+    async def create(self) -> None:
+        await self._create(self._spec())
+
+    async def last(self) -> str:
+        """A job after all faults, when everything should work again; empty when none can be created."""
+        request = pb.CreateJobRequest(request_id=f"request-{self._unknown()}", spec=self._spec())
+        for _ in range(_LAST_TRIES):
+            answer = await self._ask("create the last job", self._scheduler.CreateJob, request)
+            if answer is not None:
+                self._history.created[request.request_id].add(answer.job.job_id)
+                return str(answer.job.job_id)
+            await asyncio.sleep(1.0)
+        return ""
+
+    async def _create(self, spec: job_pb2.JobSpec) -> None:
+        request = pb.CreateJobRequest(request_id=f"request-{self._unknown()}", spec=spec)
+        for _ in range(self._chance.randint(1, 4)):
+            answer = await self._ask(f"create {request.request_id}", self._scheduler.CreateJob, request)
+            if answer is not None:
+                self._history.created[request.request_id].add(answer.job.job_id)
+                if answer.job.job_id not in self.jobs:
+                    self.jobs.append(answer.job.job_id)
+                # Some ask again although they were answered.
+                if self._chance.random() < 0.8:
+                    return
+            await asyncio.sleep(self._chance.uniform(0.05, 1.0))
+
+    def _some_job(self) -> str:
+        return self._chance.choice(self.jobs)
+
+    async def cancel(self) -> None:
+        await self._move("cancel", self._scheduler.CancelJob, pb.CancelJobRequest(job_id=self._some_job()))
+
+    async def retry(self) -> None:
+        await self._move("retry", self._scheduler.RetryJob, pb.RetryJobRequest(job_id=self._some_job()))
+
+    async def _move(self, what: str, call: Any, request: Any) -> None:
+        answer = await self._ask(f"{what} {request.job_id[-4:]}", call, request)
+        if answer is not None:
+            self._history.moved.append((what, request.job_id, (answer.job.state, answer.job.attempt)))
+            self._trace(f"user: {what} {request.job_id[-4:]} is {name(answer.job.state)} {answer.job.attempt}")
+
+    async def mark(self) -> None:
+        request = results_service_pb2.MarkRunRequest(
+            job_id=self._some_job(), mark=results_service_pb2.RUN_MARK_INVALIDATED, reason=f"mark {self._unknown()}"
+        )
+        if await self._ask(f"mark {request.job_id[-4:]}", self._results.MarkRun, request) is not None:
+            self._history.marks.append((request.job_id, int(request.mark), request.reason))
+
+    async def annotate(self) -> None:
+        request = results_service_pb2.AnnotateItemRequest(
+            job_id=self._some_job(),
+            task=_TASKS[0],
+            item=self._chance.randrange(400),
+            verdict=results_service_pb2.Annotation.VERDICT_WRONG,
+            note=f"note {self._unknown()}",
+        )
+        known = [key for key in self._history.allowed if key[1] == request.task]
+        if known:
+            request.item = self._chance.choice(known)[2]
+        if await self._ask(f"annotate {request.job_id[-4:]}", self._results.AnnotateItem, request) is not None:
+            key = (request.job_id, request.task, request.item, request.repeat)
+            self._history.annotations.append((key, request.note))
+
+    async def again(self) -> None:
+        """A re-score, or a rerun of what failed, of some job."""
+        source = self._some_job()
+        if source not in self._history.records:
+            return
+        spec = job_pb2.JobSpec()
+        spec.CopyFrom(self._history.job(source).spec)
+        spec.ClearField("reuse")
+        spec.ClearField("priority")
+        spec.reuse.job_id = source
+        if self._chance.random() < 0.5:
+            spec.reuse.rerun.append(6)  # type: ignore[arg-type]  # Of items whose calls failed.
+        await self._create(spec)
