@@ -140,7 +140,8 @@ class Simulation:
         tasks = [asyncio.create_task(work()) for work in [operate] * self.chance.randint(1, 2) + [disturb]]
         done = asyncio.gather(*tasks)
         broken = asyncio.create_task(self.installation.broken.wait())
-        await asyncio.wait({done, broken}, timeout=_OPERATIONS_S, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {done, broken}
+        await asyncio.wait(either, timeout=_OPERATIONS_S, return_when=asyncio.FIRST_COMPLETED)
         done.cancel()
         broken.cancel()
         for task in tasks:
