@@ -199,6 +199,6 @@ def _called(channel: Any, path: str, method: Any, data: bytes, metadata: Any) ->
         else:
             channel.unary_unary(path)(data, timeout=WAIT_S, metadata=metadata)
     except grpc.RpcError as error:
-        code: grpc.StatusCode = error.code()  # type: ignore[attr-defined]
+        code: grpc.StatusCode = error.code()
         return code
     return grpc.StatusCode.OK
