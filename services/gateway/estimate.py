@@ -96,7 +96,7 @@ async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.I
         pace = _STORED_S
     queue = queue_answer.queue
     ahead = sum(waiting.job_id != job.job_id for waiting in queue.pending)
-    wait = 0.0 if any(r.job_id == job.job_id for r in queue.running) else waiting_s(queue, ahead)
+    wait = 0.0 if any(r.job_id == job.job_id for r in (*queue.running, *queue.scoring)) else waiting_s(queue, ahead)
     if not items or pace is None or wait is None:
         return FALLBACK
     return spoken_range(wait + items * pace)

@@ -43,7 +43,7 @@ from services.results.side_by_side.listing import SideBySide
 from services.results.statements import Statements
 from services.results.trends import list_trends
 from services.results.visibility import EVERYTHING, OWN, HiddenJobError, Visibility
-from touchstone.v1 import comparison_pb2, results_service_pb2_grpc
+from touchstone.v1 import comparison_pb2, job_pb2, results_service_pb2_grpc
 from touchstone.v1 import results_service_pb2 as pb
 
 Read = TypeVar("Read")
@@ -84,6 +84,8 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         room: Room | None = None,
     ) -> None:
         self._database = database
+        self._seals: dict[tuple[str, int], asyncio.Task[pb.SealJobResponse]] = {}
+        """Under way, by job and attempt."""
         self._results = results
         self._events = events
         self._installation = installation
@@ -227,6 +229,14 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         if not job.job_id or not job.plan:
             raise InvalidRequestError("A job is sealed with its id and its plan.", "job")
         await self._reached(request.results_sequence, context)
+        # A caller that gives up does not end the work: asking again finds it under way, or done.
+        key = job.job_id, job.attempt
+        if key not in self._seals:
+            self._seals[key] = seal = asyncio.create_task(self._seal(job))
+            seal.add_done_callback(lambda _: self._seals.pop(key))
+        return await asyncio.shield(self._seals[key])
+
+    async def _seal(self, job: job_pb2.Job) -> pb.SealJobResponse:
         sealed = await self._database.read(lambda c: job_reads.sealed_result(c, job.job_id, job.attempt))
         if sealed is None:
             # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.

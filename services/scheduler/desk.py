@@ -20,7 +20,7 @@ from services.errors import (
 from services.rpc import Identity, check_request_id
 from services.scheduler import budget, dataset_jobs, reuse
 from services.scheduler.board import Board
-from services.scheduler.job import FINALIZING, PENDING, PLANNING, RUNNING, Job, seconds, stamp
+from services.scheduler.job import FINALIZING, HOLDS_SLOT, PENDING, Job, seconds, stamp
 from services.scheduler.job_ids import new_job_id
 from services.scheduler.ports import Results
 from services.scheduler.reads import Reads
@@ -295,12 +295,17 @@ class Desk:
         """Jobs of one project, or of all for 0. Places in the queue count all jobs."""
         require_project(project_id)
         board = self._board
-        running = [job for job in board.in_state(PLANNING, RUNNING, FINALIZING) if _of(job, project_id)]
-        running.sort(key=lambda job: (seconds(job.message.created_at), job.id))
+        holding = board.in_state(*HOLDS_SLOT)
+        running = [job for job in holding if _of(job, project_id)]
+        scoring = [job for job in board.in_state(FINALIZING) if _of(job, project_id)]
+        for listed in (running, scoring):
+            listed.sort(key=lambda job: (seconds(job.message.created_at), job.id))
         return queue_pb2.Queue(
             running=board.views(running),
             pending=board.views(job for w in board.waiting() if _of(job := board.jobs[w.job_id], project_id)),
-            slots=board.limits.running_jobs,
+            # Jobs that go through a provider's batch API run beside the others.
+            slots=board.limits.running_jobs + sum(job.message.spec.provider_batch for job in holding),
+            scoring=board.views(scoring),
             pending_per_owner=board.limits.pending_per_owner,
             evaluators=len(board.fleet.live(board.now())),
             notice=board.room.sentence,

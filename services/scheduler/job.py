@@ -71,6 +71,8 @@ class Job:
     """Of this attempt, while no scheduler led: it counts neither as elapsed nor towards the time limit."""
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
+    plans_lost: int = 0
+    """How often the planning unit was lost under this process, since the job was admitted."""
     plan_answered: int = 0
     """Attempt whose plan this process has."""
 
@@ -107,6 +109,7 @@ class Job:
         self._move(PLANNING, "started")
         self.planning_sequence = sequence
         self.planning_since = now
+        self.plans_lost = 0
 
     def start(self, plan: unit_pb2.Plan, missing: dict[int, tuple[int, ...]] | None, sequence: int, now: float) -> None:
         """The plan is known: RUNNING begins, and the time limit counts. `missing` as in Layout.missing, for a retry.

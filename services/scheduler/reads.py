@@ -46,7 +46,7 @@ class Reads:
         """With every job in its place: what may not be seen of one is left out."""
         shown = queue_pb2.Queue()
         shown.CopyFrom(queue)
-        for name in ("running", "pending"):
+        for name in ("running", "pending", "scoring"):
             listed = list(getattr(queue, name))
             shown.ClearField(name)
             getattr(shown, name).extend(

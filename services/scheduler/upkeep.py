@@ -19,6 +19,12 @@ log = logging.getLogger(__name__)
 _TICK_S = 0.5
 _CHECKPOINT_S = 5.0
 _LOST_AFTER_S = 15.0
+_MOST_LOST = 10
+"""Times that a unit is released again. Each takes a loss of NATS's or a process that ends between two steps."""
+_LOST_TOO_OFTEN = (
+    "{} left the queue without an answer {} times. The logs of the evaluators and of NATS say why. "
+    "What was answered is kept; a retry runs the rest."
+)
 
 
 class Upkeep:
@@ -123,10 +129,19 @@ class Upkeep:
         for job in quiet:
             self._heard[job.id] = now
             if job.awaits_plan and (job.id, PLAN_UNIT) not in offered:
-                job.plan_released = 0
+                await self._plan_again(job)
             if job.ledger is not None and any((job.id, unit) not in offered for unit in job.ledger.released):
                 await self._take_back(job, offered)
         self._board.wake.set()
+
+    async def _plan_again(self, job: Job) -> None:
+        if job.plan_released == job.message.attempt:
+            job.plans_lost += 1
+        job.plan_released = 0
+        if job.plans_lost > _MOST_LOST:
+            async with self._board.lock:
+                if job.awaits_plan:
+                    await self._board.fail(job, _LOST_TOO_OFTEN.format("The unit that reads the data", _MOST_LOST + 1))
 
     async def _take_back(self, job: Job, offered: set[tuple[str, int]]) -> None:
         """Stored before they are released again: no message tells a successor what their calls may have cost."""
@@ -147,6 +162,9 @@ class Upkeep:
                     continue
                 log.warning("job %s: unit %d was lost, releasing it again", job.id, unit, extra=of_job(job.id))
                 again.append(unit)
+            if over := [unit for unit in again if job.ledger.taken_back(unit) > _MOST_LOST]:
+                await self._board.fail(job, _LOST_TOO_OFTEN.format(f"Unit {over[0]:,}", _MOST_LOST + 1))
+                return
             await self._board.save([Change(job)])
             for unit in again:
                 job.ledger.free(unit)

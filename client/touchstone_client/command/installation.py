@@ -89,7 +89,10 @@ def _queue(options: argparse.Namespace) -> int:
     facts = {"running": f"{len(queue.running)} of {queue.slots}", "evaluators": text(queue.evaluators)}
     if queue.notice:
         facts["notice"] = queue.notice
-    show(Report([live([*queue.running, *queue.pending])], facts=facts, document=document(queue)), options.format)
+    show(
+        Report([live([*queue.running, *queue.scoring, *queue.pending])], facts=facts, document=document(queue)),
+        options.format,
+    )
     return DONE
 
 

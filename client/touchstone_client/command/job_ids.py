@@ -63,7 +63,7 @@ def run_of(client: Client, word: str) -> str:
 def _last(client: Client) -> job_pb2.Job:
     # Results hear of a job a moment after the scheduler.
     queue = client.queue()
-    known = [*queue.running, *queue.pending, *islice(client.jobs(), 1)]
+    known = [*queue.running, *queue.scoring, *queue.pending, *islice(client.jobs(), 1)]
     if not known:
         raise NotFoundError("There is no job yet. Start one: touchstone run.", grpc.StatusCode.NOT_FOUND)
     return max(known, key=lambda job: job.created_at.ToNanoseconds())
@@ -92,6 +92,7 @@ def _fitting(jobs: Iterable[job_pb2.Job], part: str) -> list[job_pb2.Job]:
 def _newest(client: Client) -> Iterator[job_pb2.Job]:
     queue = client.queue()
     yield from queue.running
+    yield from queue.scoring
     yield from queue.pending
     yield from islice(client.jobs(), READ)
 

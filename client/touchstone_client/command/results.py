@@ -55,7 +55,7 @@ def _status(options: argparse.Namespace) -> int:
 def _all(client: Client, options: argparse.Namespace) -> int:
     """The jobs that live now; those that come while they are watched are left out."""
     queue = client.queue()
-    jobs = [*queue.running, *queue.pending]
+    jobs = [*queue.running, *queue.scoring, *queue.pending]
     code = DONE
     if options.watch and jobs:
         try:

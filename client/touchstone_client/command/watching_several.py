@@ -64,7 +64,7 @@ def together(client: Client, jobs: Sequence[job_pb2.Job]) -> Iterator[list[job_p
     while True:
         try:
             queue = client.queue()
-            live = {job.job_id: job for job in (*queue.running, *queue.pending)}
+            live = {job.job_id: job for job in (*queue.running, *queue.scoring, *queue.pending)}
             for job_id, last in known.items():
                 if job_id in live:
                     known[job_id] = live[job_id]

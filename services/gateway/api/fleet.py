@@ -43,6 +43,7 @@ async def queue(call: Call) -> JSONResponse:
         {
             "running": [_queued(job) for job in found.running],
             "pending": [_queued(job) for job in found.pending],
+            "scoring": [_queued(job) for job in found.scoring],
             "slots": found.slots,
             "pending_per_user": found.pending_per_owner,
             "evaluators": found.evaluators,
@@ -240,6 +241,7 @@ QUEUE = Endpoint(
         {
             "running": array(_QUEUED),
             "pending": array(_QUEUED),
+            "scoring": about(array(_QUEUED), "Jobs whose answers are all there. They hold no slot."),
             "slots": about(COUNT, "Jobs that may run at once."),
             "pending_per_user": about(COUNT, "Waiting jobs that one user may have."),
             "evaluators": about(COUNT, "Live evaluators."),

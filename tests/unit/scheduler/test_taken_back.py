@@ -83,3 +83,22 @@ async def test_lost_units_wait_while_the_results_service_is_silent() -> None:
         await world.look()
         assert ((job, 1) in world.work.offered) is not down
     await world.stop()
+
+
+async def test_a_unit_that_is_lost_again_and_again_fails_its_job_with_the_reason() -> None:
+    world = World()
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    job = await world.create()
+    await world.planned(job)
+    for lost in range(11):
+        assert world.state(job) == "running", f"after {lost} losses"
+        world.work.offered.pop((job, 1))
+        for _ in range(2):
+            world.time += 16
+            world.fleet.hear(evaluator(), world.time)
+            await world.scheduler._upkeep._find_lost(world.time)
+        await world.settle()
+    assert world.state(job) == "failed"
+    assert "Unit 1 left the queue without an answer 11 times" in world.desk.get(job).reason
+    await world.stop()

@@ -60,7 +60,7 @@ async def _live(call: Call, found: list[job_pb2.Job]) -> list[job_pb2.Job]:
         queue = await call.ctx.catalogue.queue()
     except TouchstoneError:
         return found
-    known = {job.job_id: job for job in (*queue.running, *queue.pending)}
+    known = {job.job_id: job for job in (*queue.running, *queue.scoring, *queue.pending)}
     missing = [job.job_id for job in found if not jobs.is_finished(job) and job.job_id not in known]
     # What has left the queue since results told of it.
     asked = await asyncio.gather(

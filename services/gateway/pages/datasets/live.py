@@ -35,7 +35,7 @@ async def ask_live(request: Request) -> list[job_pb2.Job]:
     ctx, caller = context.of(request), context.identity(request)
     call = scheduler_service_pb2.GetQueueRequest()
     queue = (await ctx.backend.ask(ctx.backend.scheduler.GetQueue, call, caller)).queue
-    return [job for job in (*queue.running, *queue.pending) if job.spec.HasField("dataset")]
+    return [job for job in (*queue.running, *queue.scoring, *queue.pending) if job.spec.HasField("dataset")]
 
 
 def counted(live: Iterable[job_pb2.Job]) -> Counter[str]:
