@@ -53,20 +53,20 @@ def _opened(damaged: Path, folder: Path, say: Say) -> Connection | None:
     """A copy of the database, without its log where that is the damaged part."""
     log = damaged.with_suffix(".duckdb.wal")
     copy = folder / "damaged.duckdb"
-    for with_log in (True, False):
+    for with_log in (True, False) if log.exists() else (False,):
         for old in (copy, copy.with_suffix(".duckdb.wal")):
             old.unlink(missing_ok=True)
         if not damaged.exists():
             say(f"There is no {damaged}.")
             return None
         shutil.copyfile(damaged, copy)
-        if with_log and log.exists():
+        if with_log:
             shutil.copyfile(log, copy.with_suffix(".duckdb.wal"))
         try:
             return duckdb.connect(str(copy))
         except duckdb.Error as error:
-            what = damaged if not log.exists() or not with_log else log
-            say(f"{what} cannot be read: {str(error).splitlines()[0][:200]}")
+            what = "with its log " if with_log else ""
+            say(f"{damaged} {what}cannot be read: {str(error).splitlines()[0][:200].replace(str(copy), str(damaged))}")
     return None
 
 

@@ -1,0 +1,113 @@
+"""A backup during a run of the whole installation, damage, and what is there afterwards."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from deploy.local.settings import ROOT
+from tests.stack import Stack, running, until
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
+
+pytestmark = pytest.mark.stack
+
+DONE, FAILED = job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED
+GOLDEN = results_service_pb2.Annotation.VERDICT_GOLDEN
+
+
+@pytest.fixture
+def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
+    down = {"name": "down", "kind": "openai", "base_url": "http://127.0.0.1:1/v1"}
+    made = Stack(tmp_path, [down], environment={"TOUCHSTONE_FIRST_OUTAGE_S": "900"})
+    with running(made, request):
+        yield made
+
+
+def touchstone(stack: Stack, *words: str, code: int = 0) -> str:
+    """What an operator types, and what it prints."""
+    told = subprocess.run(
+        [sys.executable, "-m", "touchstone_client", *words, "--state-dir", str(stack.state_dir)],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert told.returncode == code, told.stdout + told.stderr
+    return told.stdout.strip()
+
+
+def annotate(stack: Stack, job_id: str, note: str) -> None:
+    stored = stack.items(job_id)[0]
+    request = results_service_pb2.AnnotateItemRequest(
+        job_id=job_id, task=stored.task, item=stored.result.item, verdict=GOLDEN, note=note
+    )
+    stack.results.AnnotateItem(request, timeout=60)
+
+
+def noted(stack: Stack, job_id: str) -> str:
+    return stack.items(job_id)[0].annotation.note
+
+
+def test_after_a_backup_during_a_run_and_a_flipped_byte_every_acknowledged_fact_is_back(stack: Stack) -> None:
+    before = stack.run("baseline", "majority", "demo")
+    assert stack.wait(before).state == DONE
+    annotate(stack, before, "before")
+    during = stack.run("baseline", "bag-of-words", "demo")
+    folder = touchstone(stack, "backup").splitlines()[-1]
+    assert stack.wait(during).state == DONE
+    annotate(stack, during, "after")
+    stored = {job_id: len(stack.items(job_id)) for job_id in (before, during)}
+    assert touchstone(stack, "check").endswith("Everything can be read, and nothing contradicts.")
+    stack.stop()
+    assert touchstone(stack, "check") == "Everything can be read, and nothing contradicts."
+    database = stack.state_dir / "results" / "touchstone.duckdb"
+    content = bytearray(database.read_bytes())
+    content[random.Random(3).randrange(4096)] ^= 4
+    database.write_bytes(content)
+    with pytest.raises(AssertionError, match=r"is damaged.*touchstone restore"):
+        stack.start()
+    assert "touchstone repair" in touchstone(stack, "check", code=1)
+    touchstone(stack, "restore", folder)
+    stack.start()
+    for job_id, note in ((before, "before"), (during, "after")):
+        assert stack.wait(job_id).state == DONE
+        assert stack.settled(job_id)
+        assert len(stack.items(job_id)) == stored[job_id]
+        assert noted(stack, job_id) == note
+
+
+def test_jobs_of_a_lost_queue_end_as_failed_and_are_retried(stack: Stack) -> None:
+    finished = stack.run("baseline", "majority", "demo")
+    assert stack.wait(finished).state == DONE
+    stack.heard(stack.job(finished))
+    live = stack.run("down", "m", "demo")
+    running_job = stack.wait(live, states=[job_pb2.Job.STATE_RUNNING])
+    stack.heard(running_job)
+    stack.stop()
+    shutil.move(stack.state_dir / "nats", stack.state_dir / "nats.lost")
+    stack.start()
+
+    def ended() -> bool:
+        try:
+            return stack.job(live).state == FAILED
+        except grpc.RpcError:
+            return False
+
+    until(ended)
+    job = stack.job(live)
+    assert job.reason.startswith("The queue lost this job")
+    stack.heard(job)
+    assert stack.scheduler.RetryJob(scheduler_service_pb2.RetryJobRequest(job_id=live), timeout=30).job.attempt == 2
+    stack.scheduler.CancelJob(scheduler_service_pb2.CancelJobRequest(job_id=live), timeout=30)
+    assert len(stack.items(finished)) == 1600
+    assert stack.completed(stack.run("baseline", "random", "demo"))
