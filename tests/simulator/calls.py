@@ -113,12 +113,13 @@ class FakeGrpcServer:
         continuation: Any = find
         for interceptor in reversed(self._interceptors):
             continuation = _intercepted(interceptor, continuation)
-        handler = await continuation(details)
         context = _ServicerContext(exchange, self._wires.loop)
         try:
+            handler = await continuation(details)
             if handler is None:
                 raise _Aborted(StatusCode.UNIMPLEMENTED, exchange.method, ())
-            request = handler.request_deserializer(exchange.request)
+            # Without a deserializer gRPC gives the bytes.
+            request = (handler.request_deserializer or bytes)(exchange.request)
             if handler.response_streaming:
                 async for piece in handler.unary_stream(request, context):
                     exchange.piece(handler.response_serializer(piece))
@@ -129,6 +130,8 @@ class FakeGrpcServer:
             exchange.refuse(error.code, error.details, error.trailing)
         except asyncio.CancelledError:
             exchange.refuse(StatusCode.CANCELLED, "cancelled", ())
+        except Exception as error:
+            exchange.refuse(StatusCode.UNKNOWN, f"{type(error).__name__}: {error}", ())
 
 
 def _intercepted(interceptor: Any, continuation: Any) -> Any:

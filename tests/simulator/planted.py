@@ -73,8 +73,8 @@ def _drop_the_outbox() -> AbstractContextManager[Any]:
     """Events that a crashed scheduler has not relayed are forgotten."""
     right = JobStore.load
 
-    async def load(self: JobStore) -> list[Job]:
-        jobs = await right(self)
+    async def load(self: JobStore, *asked: Any) -> list[Job]:
+        jobs = await right(self, *asked)
         while not self._outbox.empty():
             self._outbox.get_nowait()
         return jobs
