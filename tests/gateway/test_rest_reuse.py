@@ -94,6 +94,45 @@ async def test_a_rescore_is_a_copy_that_takes_the_jobs_answers(gateway: Running)
     assert gateway.world.specs[-1] == expected
 
 
+async def test_a_rerun_may_have_a_budget_of_its_own(gateway: Running) -> None:
+    source = finished(gateway)
+    source.spec.budget_usd = 2.0
+    for sent, budget in (({}, 2.0), ({"budget_usd": 7.5}, 7.5)):
+        answer = await gateway.client.post(f"{BASE}/rerun/{source.job_id}", json={"outcomes": ["unparsed"], **sent})
+        assert answer.status_code == 200, answer.text
+        assert gateway.world.specs[-1].budget_usd == budget
+
+
+@pytest.mark.parametrize("text", ["nan", "-1", "0", "1e999", "much"])
+async def test_a_page_refuses_a_budget_that_is_no_amount(gateway: Running, text: str) -> None:
+    form = {"outcome": "unparsed", "budget_usd": text}
+    job = finished(gateway)
+    before = len(gateway.world.specs)
+    answer = await gateway.client.post(f"/jobs/{job.job_id}/rerun", data=form)
+    assert (answer.status_code, "budget_usd must be above 0" in answer.text) == (400, True), answer.text
+    assert len(gateway.world.specs) == before
+
+
+async def test_a_page_starts_a_rerun_with_a_budget(gateway: Running) -> None:
+    form = {"outcome": "unparsed", "budget_usd": "$1,250.50"}
+    await gateway.client.post(f"/jobs/{finished(gateway).job_id}/rerun", data=form)
+    assert gateway.world.specs[-1].budget_usd == 1250.5
+
+
+async def test_lost_calls_are_told_by_rest_and_on_the_page(gateway: Running) -> None:
+    job = finished(gateway)
+    job.spec.budget_usd = job.progress.cost_usd = 1.0
+    job.progress.lost_calls, job.progress.lost_usd = 3, 0.03
+    body = (await gateway.client.get(f"{BASE}/results/{job.job_id}")).json()
+    assert (body["progress"]["lost_calls"], body["progress"]["lost_usd"]) == (3, 0.03)
+    page = (await gateway.client.get(f"/jobs/{job.job_id}")).text
+    assert "up to 3 calls, up to $0.030" in page
+    job.spec.ClearField("budget_usd")
+    job.progress.ClearField("cost_usd")
+    page = (await gateway.client.get(f"/jobs/{job.job_id}")).text
+    assert "up to 3 calls" not in page, "calls without a price are nobody's cost"
+
+
 async def test_a_rerun_names_outcomes_and_changes_limits_only(gateway: Running) -> None:
     source = finished(gateway)
     sent = {
@@ -124,6 +163,8 @@ async def test_a_rerun_names_outcomes_and_changes_limits_only(gateway: Running) 
         ({"outcomes": []}, "outcomes must hold 1 to 5 entries."),
         ({"outcomes": ["answered"]}, "outcomes[0] must be one of unparsed, output_truncated"),
         ({"outcomes": ["unparsed"], "num_predict": 0}, "num_predict must be from 1"),
+        ({"outcomes": ["unparsed"], "budget_usd": 0}, "budget_usd must be above 0"),
+        ({"outcomes": ["unparsed"], "budget_usd": "5"}, "budget_usd must be a number"),
         ({"outcomes": ["unparsed"], "max_tokens": 9}, "max_tokens is not known. Allowed: outcomes, num_predict"),
         ({"outcomes": ["unparsed"], "temperature": 1}, "temperature is not known."),
     ],

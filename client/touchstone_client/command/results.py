@@ -113,6 +113,9 @@ def _cost(job: job_pb2.Job) -> str:
     if not progress.HasField("cost_usd"):
         return f"budget {dollars(budget)}" if budget else ""
     parts = [dollars(progress.cost_usd) + (f" of {dollars(budget)}" if budget else "")]
-    if progress.reserved_usd:
-        parts.append(f"at most {dollars(progress.reserved_usd)} more in flight")
+    if (in_flight := progress.reserved_usd - progress.lost_usd) > 0:
+        parts.append(f"at most {dollars(in_flight)} more in flight")
+    if progress.lost_calls:
+        most = f", up to {dollars(progress.lost_usd)}" if progress.lost_usd else ""
+        parts.append(f"calls without a known price: up to {progress.lost_calls:,}{most}")
     return ", ".join(parts)

@@ -10,7 +10,7 @@ from services.gateway.api.checks import Field, integer, list_of, one_of, record
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.figures import outcome_name
 from services.gateway.api.job import PRIORITIES
-from services.gateway.api.run import QUEUEING, queue, queueing
+from services.gateway.api.run import BUDGET, QUEUEING, queue, queueing
 from services.gateway.api.schema import COUNT, STRING, UUID, shape
 from services.gateway.parameters import INT32_MAX
 from services.gateway.responses import JSONResponse
@@ -38,6 +38,7 @@ RERUN_BODY = record(
         ),
         "num_predict": Field(integer(1, INT32_MAX), about="Instead of the job's, and no lower."),
         "num_ctx": Field(integer(1, INT32_MAX), about="Instead of the job's, and no lower."),
+        "budget_usd": Field(BUDGET, about="Of the new job, instead of the job's."),
         **QUEUEING,
     },
     name="RerunRequest",
@@ -59,6 +60,7 @@ async def rerun(call: Call) -> JSONResponse:
     for name, field in _LIMITS.items():
         if name in call.body:
             setattr(spec.sampling, field, call.body[name])
+    spec.budget_usd = call.body.get("budget_usd", spec.budget_usd)
     return await _queue(call, spec, f"Running items of job {source.job_id} again")
 
 

@@ -286,3 +286,9 @@ def task(result: metric_pb2.TaskResult) -> dict[str, Any]:
         "items": result.items,
         "outcomes": outcomes(result.outcomes),
     }
+
+
+def lost_calls(job: job_pb2.Job) -> int:
+    """Calls, at most, that may be charged and tell no price; 0 of a job whose calls have none."""
+    priced = job.progress.HasField("cost_usd") or job.spec.budget_usd
+    return job.progress.lost_calls if priced else 0

@@ -30,6 +30,8 @@ PRIORITIES = {"low": job_pb2.PRIORITY_LOW, "normal": job_pb2.PRIORITY_NORMAL, "h
 _PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
 STATUS = enum(*jobs.STATUSES)
 
+LOST_CALLS = about(COUNT, "Calls, at most, that may be charged and whose answers were lost or tell no price.")
+LOST_USD = about(null(NUMBER), "The most that they may cost; null without a budget.")
 PROGRESS = shape(
     {
         "percent": about({"type": "integer", "minimum": 0, "maximum": 100}, "Rounded down: 100 means all."),
@@ -43,6 +45,8 @@ PROGRESS = shape(
         "eta_low_seconds": about(null(NUMBER), "Of the 95 % interval of the ETA."),
         "eta_high_seconds": null(NUMBER),
         "cost_usd": about(null(NUMBER), "So far; null where no price is known."),
+        "lost_calls": LOST_CALLS,
+        "lost_usd": LOST_USD,
         "queue_position": about(null(COUNT), "From 1 while pending."),
         "elapsed_seconds": NUMBER,
         "time_limit_seconds": COUNT,
@@ -239,6 +243,8 @@ def progress_body(job: job_pb2.Job) -> dict[str, Any]:
         "eta_low_seconds": progress.eta_low_s if progress.HasField("eta_low_s") else None,
         "eta_high_seconds": progress.eta_high_s if progress.HasField("eta_high_s") else None,
         "cost_usd": figures.cost(progress),
+        "lost_calls": figures.lost_calls(job),
+        "lost_usd": progress.lost_usd if job.spec.budget_usd else None,
         "queue_position": progress.queue_position or None,
         "elapsed_seconds": progress.elapsed_s,
         "time_limit_seconds": progress.time_limit_s,

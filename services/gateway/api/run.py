@@ -44,6 +44,7 @@ MOST_SHOTS = 100
 MOST_REPEATS = 64
 
 URL = text(2000, pattern=r"https?://[^\s/?#]+[^\s]*", means="an http or https address")
+BUDGET = number(0, 1e9, above=True)
 PARAMETERS = members(parameter_problems, parameter_schema())
 CUSTOM = members(custom_problems, CUSTOM_SCHEMA)
 _config = record(
@@ -72,7 +73,7 @@ WORK: dict[str, Field] = {
     ),
     "webhook_url": Field(URL, about="Told when the job is finished."),
     "labels": Field(texts(16, 64, 512), about="Notes of your own, shown with the job."),
-    "budget_usd": Field(number(0, 1e9, above=True), about="No call begins that could cost more in all."),
+    "budget_usd": Field(BUDGET, about="No call begins that could cost more in all."),
 }
 """What a job is made of."""
 QUEUEING: dict[str, Field] = {

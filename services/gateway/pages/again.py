@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 
 from starlette.requests import Request
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from services.errors import InvalidRequestError
 from services.gateway import context, jobs
 from services.gateway.api.again import RERUN, copy_of
+from services.gateway.api.run import BUDGET
 from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.pages.job import dataset_of, go_to
 from services.gateway.pages.run import queue_once
@@ -53,7 +55,20 @@ async def rerun(request: Request) -> Response:
             if not text.isdecimal() or not 0 < int(text) <= INT32_MAX:
                 raise InvalidRequestError(f"{name} must be a whole number above 0.", name)
             setattr(spec.sampling, name, int(text))
+    if text := str(form.get("budget_usd", "")).strip().replace(",", "").removeprefix("$"):
+        spec.budget_usd = _budget(text)
     return await _start(request, spec)
+
+
+def _budget(text: str) -> float:
+    """Raises InvalidRequestError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    for _, sentence in BUDGET.judge(value, "budget_usd"):
+        raise InvalidRequestError(sentence, "budget_usd")
+    return value
 
 
 async def _source(request: Request) -> job_pb2.Job:

@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.gateway.api import figures
 from services.gateway.api.metrics import is_bounded
 from services.gateway.jobs import moment
-from touchstone.v1 import metric_pb2, suite_pb2
+from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 MISSING = "–"
 METRIC_WORDS = {
@@ -207,6 +207,13 @@ def cost(message: figures.Priced) -> str:
     """$12.40; empty where it is not known."""
     known = figures.cost(message)
     return "" if known is None else f"${dollars(known)}"
+
+
+def lost(job: job_pb2.Job) -> str:
+    """Up to 3 calls, up to $0.03; empty where no call was lost, or calls have no price."""
+    calls = figures.lost_calls(job)
+    most = f", up to ${dollars(job.progress.lost_usd)}" if job.progress.lost_usd else ""
+    return f"up to {plural(calls, 'call')}{most}" if calls else ""
 
 
 def dollars(value: float) -> str:

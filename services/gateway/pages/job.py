@@ -144,7 +144,7 @@ def view(
         "can_retry": jobs.can_retry(job) and not deleted,
         "scoring": ScoringForm.of(job.spec.dataset.scoring) if job.spec.HasField("dataset") else None,
         "columns": dataset.metadata_fields if dataset else [],
-        "again": _choices(result.outcomes),
+        "again": _choices(job, result.outcomes),
         "new_id": uuid.uuid4().hex,
         "stored": _stored(result.outcomes),
     }
@@ -209,10 +209,15 @@ def _so_far(job: job_pb2.Job, result: metric_pb2.JobResult) -> SoFar:
     return SoFar(name[0].upper() + name[1:], score, why=why)
 
 
-def _choices(outcomes: metric_pb2.OutcomeCounts) -> list[Choice]:
+def _choices(job: job_pb2.Job, outcomes: metric_pb2.OutcomeCounts) -> list[Choice]:
     """What of a job can run again; empty when every item was answered."""
     counted = ((name, getattr(outcomes, name)) for name in _ENDS)
-    return [Choice(name, _ENDS[name], count) for name, count in counted if count]
+    choices = [Choice(name, _ENDS[name], count) for name, count in counted if count]
+    unasked = job.progress.items_total - _stored(outcomes)
+    if unasked > 0 and not outcomes.infrastructure_error:
+        # Such as after a budget was used up. They are asked in any case, as those whose calls failed are.
+        choices.append(Choice("infrastructure_error", "were not asked yet", unasked))
+    return choices
 
 
 def _headings(lines: list[TaskLine], result: metric_pb2.JobResult) -> list[Heading]:

@@ -10,7 +10,16 @@ from services.gateway.api import figures
 from services.gateway.api.datasets import body as datasets
 from services.gateway.api.datasets import scoring
 from services.gateway.api.endpoint import Call
-from services.gateway.api.job import PRIORITIES, STATUS, percent, priority_name, tokens_a_second, total_seconds
+from services.gateway.api.job import (
+    LOST_CALLS,
+    LOST_USD,
+    PRIORITIES,
+    STATUS,
+    percent,
+    priority_name,
+    tokens_a_second,
+    total_seconds,
+)
 from services.gateway.api.schema import (
     BOOLEAN,
     COUNT,
@@ -58,6 +67,8 @@ MEMBERS: dict[str, Schema] = {
     "eta_high_seconds": null(COUNT),
     "items_per_second": about(NUMBER, "Rows a second, over the same time as `throughput`."),
     "cost_usd": about(null(NUMBER), "So far; null where no price is known."),
+    "lost_calls": LOST_CALLS,
+    "lost_usd": LOST_USD,
     "budget_usd": null(NUMBER),
     "current_step": STRING,
     "queue_position": about(null(COUNT), "From 1 while pending."),
@@ -103,6 +114,8 @@ def benchmark_body(job: job_pb2.Job) -> dict[str, Any]:
         "eta_high_seconds": 0 if finished else _seconds(progress, "eta_high_s"),
         "items_per_second": round(progress.items_per_second, 3),
         "cost_usd": figures.cost(progress),
+        "lost_calls": figures.lost_calls(job),
+        "lost_usd": progress.lost_usd if job.spec.budget_usd else None,
         "budget_usd": job.spec.budget_usd or None,
         "current_step": progress.current_step,
         "queue_position": progress.queue_position or None,
