@@ -55,7 +55,7 @@ def response(body: dict[str, Any]) -> Response | None:
     if not isinstance(blocks, list):
         return None
     blocks = [block for block in blocks if isinstance(block, dict)]
-    stop = _text(body, "stop_reason")
+    stop = string(body, "stop_reason")
     if not blocks and not stop:
         return None
     usage = body.get("usage")
@@ -63,14 +63,14 @@ def response(body: dict[str, Any]) -> Response | None:
     told = Told()
     read = [told.tokens(usage, "input_tokens"), *(told.tokens(usage, key, absent=0) for key in _CACHED)]
     response = Response(
-        text="".join(_text(block, "text") for block in blocks if block.get("type") == "text"),
-        reasoning="".join(_text(block, "thinking") for block in blocks if block.get("type") == "thinking"),
+        text="".join(string(block, "text") for block in blocks if block.get("type") == "text"),
+        reasoning="".join(string(block, "thinking") for block in blocks if block.get("type") == "thinking"),
         finish_reason=stop,
         # Tokens read from a cache or written to it are counted apart.
         input_tokens=None if None in read else sum(filter(None, read)),
         output_tokens=told.tokens(usage, "output_tokens"),
         reasoning_tokens=told.tokens(details, "thinking_tokens") or 0,
-        served_model=_text(body, "model"),
+        served_model=string(body, "model"),
         refused=stop == "refusal",
     )
     return replace(response, doubtful=told.doubtful)
@@ -123,12 +123,12 @@ class MessageFold:
 
 def model(entry: Any) -> endpoint_pb2.Model | None:
     """A model of `/models`."""
-    if not isinstance(entry, dict) or not _text(entry, "id"):
+    if not isinstance(entry, dict) or not string(entry, "id"):
         return None
     return endpoint_pb2.Model(
-        model=_text(entry, "id"),
+        model=string(entry, "id"),
         context_length=count(entry, "max_input_tokens", 2**31 - 1),
-        description=_text(entry, "display_name"),
+        description=string(entry, "display_name"),
     )
 
 
@@ -138,8 +138,3 @@ def _merged(first: Any, later: Any) -> dict[str, Any]:
     if isinstance(later, dict):
         whole |= {key: value for key, value in later.items() if value is not None}
     return whole
-
-
-def _text(values: dict[str, Any], key: str) -> str:
-    value = values.get(key)
-    return value if isinstance(value, str) else ""

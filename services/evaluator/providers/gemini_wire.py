@@ -15,7 +15,7 @@ from typing import Any
 from services import numbers
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.events import Texts, members
-from services.evaluator.providers.usage import Told, count, entries
+from services.evaluator.providers.usage import Told, count, entries, string
 from services.evaluator.tasks.base import Message, Response
 
 OPTIONS = {
@@ -83,12 +83,12 @@ def response(body: dict[str, Any]) -> Response | None:
     candidates = body.get("candidates")
     candidate = candidates[0] if isinstance(candidates, list) and candidates else None
     feedback = body.get("promptFeedback")
-    blocked = _text(feedback, "blockReason") if isinstance(feedback, dict) else ""
+    blocked = string(feedback, "blockReason") if isinstance(feedback, dict) else ""
     if not isinstance(candidate, dict):
         if not blocked:
             return None
         candidate = {"finishReason": blocked}
-    finish = _text(candidate, "finishReason")
+    finish = string(candidate, "finishReason")
     parts = list(_parts(candidate))
     if not parts and not finish:
         return None
@@ -97,13 +97,13 @@ def response(body: dict[str, Any]) -> Response | None:
     # Thoughts are counted apart and paid as output. A count of 0 is left out.
     written = [told.tokens(usage, key, absent=0) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
     response = Response(
-        text="".join(_text(part, "text") for part in parts if not part.get("thought")),
-        reasoning="".join(_text(part, "text") for part in parts if part.get("thought")),
+        text="".join(string(part, "text") for part in parts if not part.get("thought")),
+        reasoning="".join(string(part, "text") for part in parts if part.get("thought")),
         finish_reason=finish,
         input_tokens=told.tokens(usage, "promptTokenCount"),
         output_tokens=sum(filter(None, written)) if usage and None not in written else None,
         reasoning_tokens=written[1] or 0,
-        served_model=_text(body, "modelVersion"),
+        served_model=string(body, "modelVersion"),
         # "OTHER" without a word is how a filter without a name ends.
         refused=bool(blocked) or finish in _REFUSALS or (finish == "OTHER" and not parts),
     )
@@ -134,7 +134,7 @@ class ContentFold:
             self._candidate |= members(candidate, ("finishReason",))
             for part in _parts(candidate):
                 self._has_parts = True
-                added += self._texts.add("thought" if part.get("thought") else "text", _text(part, "text"))
+                added += self._texts.add("thought" if part.get("thought") else "text", string(part, "text"))
         self.size += added
         return added > 0
 
@@ -152,7 +152,7 @@ def retry_after_s(details: Iterable[dict[str, Any]]) -> float | None:
     """Seconds of `google.rpc.RetryInfo`, whose delay is written as "26s" or "1.5s"."""
     for detail in details:
         if str(detail.get("@type", "")).endswith("google.rpc.RetryInfo"):
-            found = _DELAY.fullmatch(_text(detail, "retryDelay"))
+            found = _DELAY.fullmatch(string(detail, "retryDelay"))
             if found:
                 return numbers.real(float(found[1]), 0.0, numbers.MOST_WAIT_S)
     return None
@@ -186,8 +186,3 @@ def _parts(candidate: Any) -> Iterator[dict[str, Any]]:
     parts = content.get("parts") if isinstance(content, dict) else None
     if isinstance(parts, list):
         yield from (part for part in parts if isinstance(part, dict))
-
-
-def _text(values: dict[str, Any], key: str) -> str:
-    value = values.get(key)
-    return value if isinstance(value, str) else ""

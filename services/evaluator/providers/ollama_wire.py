@@ -7,7 +7,7 @@ from typing import Any
 
 from services.evaluator.providers import model_size
 from services.evaluator.providers.events import Texts, members
-from services.evaluator.providers.usage import Told, count, inner
+from services.evaluator.providers.usage import Told, count, inner, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -31,10 +31,10 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
     details = details if isinstance(details, dict) else {}
     size = count(entry, "size")
     found = endpoint_pb2.Model(
-        model=text(entry, "name") or text(entry, "model"),
-        digest=text(entry, "digest"),
-        parameters_b=model_size.parameters_b(text(details, "parameter_size")),
-        quantization=text(details, "quantization_level"),
+        model=string(entry, "name") or string(entry, "model"),
+        digest=string(entry, "digest"),
+        parameters_b=model_size.parameters_b(string(details, "parameter_size")),
+        quantization=string(details, "quantization_level"),
         disk_bytes=size,
         context_length=count(details, "context_length", 2**31 - 1),
     )
@@ -63,7 +63,7 @@ def loaded(model: endpoint_pb2.Model, entry: dict[str, Any]) -> None:
 def is_model(entry: dict[str, Any], name: str) -> bool:
     """Whether an entry is the model of this name; the tag "latest" goes without saying."""
     wanted = {name, f"{name}:latest"}
-    return text(entry, "name") in wanted or text(entry, "model") in wanted
+    return string(entry, "name") in wanted or string(entry, "model") in wanted
 
 
 def response(body: dict[str, Any]) -> Response | None:
@@ -74,13 +74,13 @@ def response(body: dict[str, Any]) -> Response | None:
     told = Told()
     read = told.tokens(body, "prompt_eval_count")
     response = Response(
-        text=text(message, "content"),
-        reasoning=text(message, "thinking"),
-        finish_reason=text(body, "done_reason"),
+        text=string(message, "content"),
+        reasoning=string(message, "thinking"),
+        finish_reason=string(body, "done_reason"),
         input_tokens=read,
         # A count of 0 is left out.
         output_tokens=told.tokens(body, "eval_count", absent=None if read is None else 0),
-        served_model=text(body, "model"),
+        served_model=string(body, "model"),
     )
     return replace(response, doubtful=told.doubtful)
 
@@ -101,7 +101,7 @@ class ChatFold:
             self._error = self._error or members(event, ("error",))
             return False
         message = inner(event, "message")
-        added = sum(self._texts.add(key, text(message, key)) for key in ("content", "thinking"))
+        added = sum(self._texts.add(key, string(message, key)) for key in ("content", "thinking"))
         self.size += added
         self._whole |= members(event, _BESIDE_TEXTS)
         return added > 0
@@ -110,11 +110,6 @@ class ChatFold:
         if self._error is not None or not self._whole.get("done"):
             return self._error
         return self._whole | {"message": {key: self._texts.get(key) for key in ("content", "thinking")}}
-
-
-def text(values: dict[str, Any], key: str) -> str:
-    value = values.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _gb(size: int) -> str:
