@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -58,6 +59,15 @@ def path_of(connection: Connection) -> Path:
     """The file that the connection has open."""
     found = first_row(connection, "SELECT path FROM duckdb_databases() WHERE database_name = current_database()", {})
     return Path(found[0] if found and found[0] else "results")
+
+
+@contextlib.contextmanager
+def writing_elsewhere() -> Iterator[None]:
+    """Has a disk that refuses another file raise OSError: the database itself is as it was."""
+    try:
+        yield
+    except duckdb.IOException as error:
+        raise OSError(errno.EIO, str(error).splitlines()[0]) from error
 
 
 def damage(error: Exception, path: Path) -> DamagedFilesError | None:
@@ -118,7 +128,7 @@ class Database:
 
     async def copy(self, path: Path) -> None:
         """Writes everything committed so far to a new file, on one snapshot; writes go on meanwhile. Reads every block,
-        so that a damaged one is noticed. Raises as `read`."""
+        so that a damaged one is noticed. Raises as `read`, and OSError when the new file cannot be written."""
         await self._run(self._long_readers, partial(self._copy, path))
 
     async def close(self) -> None:
@@ -163,12 +173,13 @@ class Database:
         with self._connection.cursor() as cursor:
             name = str(path).replace("'", "''")
             (source,) = cursor.execute("SELECT current_database()").fetchall()[0]
-            cursor.execute(f"ATTACH '{name}' AS copied")
-            try:
-                cursor.execute(f'COPY FROM DATABASE "{source}" TO copied')
-                cursor.execute("CHECKPOINT copied")
-            finally:
-                cursor.execute("DETACH copied")
+            with writing_elsewhere():
+                cursor.execute(f"ATTACH '{name}' AS copied")
+                try:
+                    cursor.execute(f'COPY FROM DATABASE "{source}" TO copied')
+                    cursor.execute("CHECKPOINT copied")
+                finally:
+                    cursor.execute("DETACH copied")
 
     def _snapshot(self, ask: Callable[[Connection], T]) -> T:
         with self._connection.cursor() as cursor:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from services import bus
-from services.results.database import Connection, Database
+from services.results.database import Connection, Database, writing_elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +90,7 @@ def _wanted(connection: Connection, ended_by: datetime) -> list[tuple[str, str]]
 
 def _copy(connection: Connection, job_id: str, path: Path) -> None:
     job, file = (str(text).replace("'", "''") for text in (job_id, path))
-    connection.execute(
-        f"COPY (FROM items WHERE job_id = '{job}') TO '{file}' (FORMAT parquet, COMPRESSION zstd)"
-    ).fetchall()
+    with writing_elsewhere():
+        connection.execute(
+            f"COPY (FROM items WHERE job_id = '{job}') TO '{file}' (FORMAT parquet, COMPRESSION zstd)"
+        ).fetchall()

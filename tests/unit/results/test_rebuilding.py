@@ -129,3 +129,18 @@ async def test_a_check_names_what_contradicts(tmp_path: Path) -> None:
             "job j0 is completed and has no result; the next start computes it",
             "job j1: 299 of 300 answers are stored",
         ]
+
+
+async def test_a_disk_that_refuses_copies_does_not_end_the_service(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    connection = open_file(path, tmp_path / "file")
+    connection.execute("UPDATE answer_texts SET dropped_attempt = 1")
+    database = Database(connection)
+    files = JobFiles(database, tmp_path / "file", bus.Room())
+    await files.bring_up_to_date(NEVER)
+    with pytest.raises(OSError, match="file"):
+        await database.copy(tmp_path / "file" / "copy.duckdb")
+    assert not database.lost.is_set()
+    assert await database.read(lambda c: c.execute("SELECT count(*) FROM jobs").fetchall()) == [(JOBS,)]
+    await database.close()
