@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -78,6 +80,9 @@ class Suggestions(tuple[str, ...]):
         return True
 
 
+_MOST_COUNT, _MOST_ID = 2**31 - 1, 2**63 - 1
+
+
 def names(text: str) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -85,17 +90,44 @@ def names(text: str) -> list[str]:
 
 def count(text: str) -> int:
     """1 or more: a limit of 0 would mean all, which nobody asks for by writing a 0."""
-    return _from(1, text)
+    return _between(1, _MOST_COUNT, text)
 
 
 def whole(text: str) -> int:
     """0 or more."""
-    return _from(0, text)
+    return _between(0, _MOST_COUNT, text)
 
 
-def _from(low: int, text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < low:
-        raise argparse.ArgumentTypeError(f"it must be a whole number from {low}")
+def days(text: str) -> int:
+    """As many as a calendar has room for."""
+    return _between(1, 36_500, text)
+
+
+def project(text: str) -> int:
+    """A project's number."""
+    return _between(0, _MOST_ID, text)
+
+
+def seed(text: str) -> int:
+    """Of either sign."""
+    return _between(-_MOST_ID - 1, _MOST_ID, text)
+
+
+def finite(text: str) -> float:
+    """A number that is neither infinite nor NaN."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError("it must be a number")
+    return value
+
+
+def _between(low: int, high: int, text: str) -> int:
+    known = re.fullmatch(r"-?[0-9]{1,20}", text, re.ASCII)
+    if not known or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"it must be a whole number from {low:,} to {high:,}")
     return int(text)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from touchstone.v1 import comparison_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, leaf, names, share, whole
+from touchstone_client.command.arguments import add_format, leaf, names, project, seed, share
 from touchstone_client.command.documents import document, word
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, p_value, places, score, signed, signed_span, span, when
@@ -76,8 +76,8 @@ def add(commands: Any) -> None:
     words = "largest difference that does not matter (default: 0.01)"
     parser.add_argument("--margin", type=share, default=0.0, metavar="D", help=words)
     parser.add_argument("--alpha", type=share, default=0.0, metavar="A", help="family-wise error rate (default: 0.05)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of resampling")
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only this project's runs")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of resampling")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only this project's runs")
     add_format(parser)
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, group, leaf, whole
+from touchstone_client.command.arguments import add_format, group, leaf, project
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, when
 from touchstone_client.command.output import Column, Report, Table, show
@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--model", default="", help="exact model id")
     parser.add_argument("--named", action="store_true", help="only those with a name or an alias")
     parser.add_argument(
-        "--project-id", type=whole, default=0, metavar="N", help="only those with a run of this project"
+        "--project-id", type=project, default=0, metavar="N", help="only those with a run of this project"
     )
     add_format(parser)
     parser = leaf(verbs, "name", "give a configuration a name or an alias", _name)

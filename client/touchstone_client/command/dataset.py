@@ -11,7 +11,7 @@ from typing import Any
 from touchstone.v1 import dataset_pb2
 from touchstone_client.client import Client
 from touchstone_client.command import dataset_upload, scoring
-from touchstone_client.command.arguments import add_format, add_limit, group, leaf, whole
+from touchstone_client.command.arguments import add_format, add_limit, group, leaf, project
 from touchstone_client.command.documents import document, word
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import counted, excerpt, moment, size, text, when
@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
     parser = leaf(verbs, "list", "list datasets, newest first", _list)
     parser.add_argument("--query", default="", metavar="TEXT", help="text that the name contains")
     parser.add_argument("--owner", default="", metavar="USER")
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N")
     add_limit(parser, 50, "datasets")
     add_format(parser)
     parser = leaf(verbs, "show", "show what is known of a dataset", _show)

@@ -15,7 +15,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from touchstone.v1 import dataset_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, count, leaf, of_files, text_or_file, whole
+from touchstone_client.command.arguments import (
+    add_format,
+    count,
+    leaf,
+    of_files,
+    project,
+    text_or_file,
+)
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE, REFUSED
 from touchstone_client.command.figures import counted, size
@@ -64,7 +71,7 @@ def _add_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--name", default="", help=f"what the dataset is called (default: {name})")
     words = "column with the rows' own ids (default: custom_id where there is one)"
     parser.add_argument("--custom-id-field", default="", metavar="FIELD", help=words)
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="a number to group datasets by")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="a number to group datasets by")
     words = "repeated with the same id within a day, the command keeps one dataset"
     parser.add_argument("--request-id", default="", metavar="ID", help=words)
     add_scoring(parser, "exact_match")

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import Suggestions, count, leaf, of_files, whole
+from touchstone_client.command.arguments import Suggestions, days, leaf, of_files, project
 from touchstone_client.command.conditions import add_conditions, conditions
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.job_ids import job_of
@@ -33,9 +33,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--suite", default="", help="of jobs and metrics")
     parser.add_argument("--status", choices=[*STATES], action="append", default=[], help="of jobs and metrics")
     parser.add_argument("--owner", default="", metavar="USER", help="of jobs and metrics")
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="of jobs and metrics")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="of jobs and metrics")
     parser.add_argument(
-        "--days", type=count, default=0, metavar="N", help="of jobs and metrics: created in so many days"
+        "--days", type=days, default=0, metavar="N", help="of jobs and metrics: created in so many days"
     )
     parser.add_argument("--filter", choices=[*ITEM_FILTERS], default="all", help="of items (default: all)")
     parser.add_argument("--baseline", default="", metavar="JOB", help="of items: a job to compare with")

@@ -10,7 +10,7 @@ from typing import Any
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersResponse
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import leaf, whole
+from touchstone_client.command.arguments import leaf, project
 from touchstone_client.command.watching import add_watch, follow
 from touchstone_client.importing import reading
 from touchstone_client.importing.log import Log
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
         metavar="N",
         help="Inspect: the first row's id (default: 0 where there is one, else 1)",
     )
-    add("--project-id", type=whole, default=0, metavar="N", help="a number to group jobs by")
+    add("--project-id", type=project, default=0, metavar="N", help="a number to group jobs by")
     add("--again", action="store_true", help="import what was imported before")
     add_watch(parser)
 

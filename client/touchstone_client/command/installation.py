@@ -8,7 +8,7 @@ from typing import Any
 
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import Do, add_format, leaf, whole
+from touchstone_client.command.arguments import Do, add_format, leaf, project
 from touchstone_client.command.documents import document, word
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import left, moment, text, when
@@ -69,7 +69,7 @@ _SUITES = (
 
 def add(commands: Any) -> None:
     parser = _leaf(commands, "queue", "show who runs and who waits", _queue)
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only this project's jobs")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only this project's jobs")
     _leaf(commands, "evaluators", "list the processes that run jobs", _evaluators)
     _leaf(commands, "endpoints", "list the ways to reach models", _endpoints)
     parser = _leaf(commands, "models", "list models", _models)

@@ -9,7 +9,7 @@ from typing import Any
 
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, add_limit, count, leaf, whole
+from touchstone_client.command.arguments import add_format, add_limit, days, leaf, project
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import counted, excerpt, moment, score, span, when
 from touchstone_client.command.output import Column, Report, Table, show
@@ -52,12 +52,12 @@ def add(commands: Any) -> None:
     parser = leaf(commands, "list", "list jobs, newest first", _list)
     _add_filters(parser)
     parser.add_argument("--status", choices=[*STATES], action="append", default=[], help="may be repeated")
-    parser.add_argument("--days", type=count, default=0, metavar="N", help="created in the last so many days")
+    parser.add_argument("--days", type=days, default=0, metavar="N", help="created in the last so many days")
     add_limit(parser, 20, "jobs")
     add_format(parser)
     parser = leaf(commands, "history", "list the jobs of the last days with their scores", _history)
     _add_filters(parser)
-    parser.add_argument("--days", type=count, default=30, metavar="N", help="(default: 30)")
+    parser.add_argument("--days", type=days, default=30, metavar="N", help="(default: 30)")
     add_limit(parser, 1000, "jobs")
     add_format(parser)
 
@@ -66,7 +66,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", help="exact model id")
     parser.add_argument("--suite", default="")
     parser.add_argument("--owner", default="", metavar="USER")
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N")
 
 
 def _filters(options: argparse.Namespace) -> JobFilters:

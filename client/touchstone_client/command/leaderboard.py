@@ -9,7 +9,7 @@ from typing import Any
 
 from touchstone.v1 import metric_pb2, results_service_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, add_limit, leaf, whole
+from touchstone_client.command.arguments import add_format, add_limit, leaf, project
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import counted, moment, places, score, signed, span, when
@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--metric", default="", help="a metric, or score (default: accuracy where there is one)")
     parser.add_argument("--mode", choices=[*MODES], default="generate")
     parser.add_argument("--endpoint", "--provider", default="", help="only this endpoint's models")
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only this project's runs")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only this project's runs")
     parser.add_argument("--item-set", default="", metavar="HASH", help="the items to rank on (default: whole runs)")
     add_limit(parser, 10, "ranked rows")
     add_format(parser)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_job, leaf, money
+from touchstone_client.command.arguments import add_job, count, leaf, money
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.watching import add_watch, follow
 from touchstone_client.specs import RERUN
@@ -20,9 +20,9 @@ def add(commands: Any) -> None:
         "--outcome", choices=[*RERUN], action="append", required=True, help="how those items ended; may be repeated"
     )
     words = "most tokens of an answer, instead of the job's"
-    parser.add_argument("--max-tokens", "--num-predict", type=int, metavar="N", help=words)
+    parser.add_argument("--max-tokens", "--num-predict", type=count, metavar="N", help=words)
     words = "context window, instead of the job's"
-    parser.add_argument("--context-length", "--num-ctx", type=int, metavar="N", help=words)
+    parser.add_argument("--context-length", "--num-ctx", type=count, metavar="N", help=words)
     words = "most that the new job may cost in US dollars, instead of the job's"
     parser.add_argument("--budget-usd", type=money, metavar="USD", help=words)
     add_watch(parser)

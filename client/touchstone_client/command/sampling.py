@@ -7,7 +7,7 @@ import argparse
 from touchstone.v1 import job_pb2
 from touchstone_client import targets
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import count, json_object, names, whole
+from touchstone_client.command.arguments import count, finite, json_object, names, project, seed, whole
 from touchstone_client.specs import MODES, PRIORITIES, sampling_parameters, suite_spec
 from touchstone_client.targets import Target
 
@@ -32,19 +32,26 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=[*MODES], default="", help="how answers are obtained (default: generate)")
     add("--shots", type=whole, default=0, metavar="K", help="few-shot examples in a prompt")
     add("--repeats", type=whole, default=0, metavar="K", help="answers per item")
-    add("--sample-seed", type=int, default=0, metavar="N", help="of the sample that --limit takes")
-    add("--temperature", "--ollama-temperature", type=float, metavar="T", help="0–2")
-    add("--top-p", "--ollama-top-p", type=float, metavar="P", help="0–1")
-    add("--top-k", "--ollama-top-k", type=int, metavar="K", help="0–100")
-    add("--max-tokens", "--num-predict", "--ollama-num-predict", type=int, metavar="N", help="most tokens of an answer")
-    add("--context-length", "--num-ctx", "--ollama-num-ctx", type=int, metavar="N", help="context window in tokens")
-    add("--seed", "--ollama-seed", type=int, metavar="N", help="the model's seed")
-    add("--repeat-penalty", "--ollama-repeat-penalty", type=float, metavar="R", help="0–2")
+    add("--sample-seed", type=seed, default=0, metavar="N", help="of the sample that --limit takes")
+    add("--temperature", "--ollama-temperature", type=finite, metavar="T", help="0–2")
+    add("--top-p", "--ollama-top-p", type=finite, metavar="P", help="0–1")
+    add("--top-k", "--ollama-top-k", type=whole, metavar="K", help="0–100")
+    add(
+        "--max-tokens",
+        "--num-predict",
+        "--ollama-num-predict",
+        type=count,
+        metavar="N",
+        help="most tokens of an answer",
+    )
+    add("--context-length", "--num-ctx", "--ollama-num-ctx", type=count, metavar="N", help="context window in tokens")
+    add("--seed", "--ollama-seed", type=seed, metavar="N", help="the model's seed")
+    add("--repeat-penalty", "--ollama-repeat-penalty", type=finite, metavar="R", help="0–2")
     add("--custom-config", type=json_object, metavar="JSON", help="merged into the provider's request as it is")
     add("--stream", action="store_true", help="measure the time to the first token")
     add("--reuse", action="store_true", help="take the answers that any job has had to the very same requests")
     add("--priority", choices=[*PRIORITIES], default="", help="place in the queue")
-    add("--project-id", type=whole, default=0, metavar="N", help="a number to group jobs by")
+    add("--project-id", type=project, default=0, metavar="N", help="a number to group jobs by")
     add("--time-limit", type=count, default=0, metavar="SECONDS", help="most seconds that the job may run")
 
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, group, leaf, whole
+from touchstone_client.command.arguments import add_format, group, leaf, project
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, when
 from touchstone_client.command.output import Column, Report, Table, show
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     verbs = group(commands, "schedules", "run jobs again and again")
     parser = leaf(verbs, "list", "list schedules", _list)
     parser.add_argument("--owner", default="", metavar="USER")
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only this project's")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only this project's")
     add_format(parser)
     parser = leaf(verbs, "create", "run a job whenever a cron expression says", _create)
     words = "minute, hour, day of the month, month, day of the week, e.g. '0 3 * * 1'"

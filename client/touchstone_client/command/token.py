@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from touchstone_client.command.arguments import count, group, leaf
+from touchstone_client.command.arguments import days, group, leaf
 from touchstone_client.command.exits import DONE, REFUSED, UNREACHABLE
 
 
@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--user", required=True)
     parser.add_argument("--role", choices=("admin", "user"), default="user")
     parser.add_argument("--label", default="", help="what it is for, e.g. ci")
-    parser.add_argument("--expires-days", type=count, metavar="N", help="without it, never")
+    parser.add_argument("--expires-days", type=days, metavar="N", help="without it, never")
     parser.set_defaults(words=_create)
     leaf(verbs, "list", "list tokens, without their text", _token).set_defaults(words=lambda options: ["list"])
     parser = leaf(verbs, "revoke", "end a token", _token)

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, group, leaf, whole
+from touchstone_client.command.arguments import add_format, group, leaf, project
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.figures import moment, when
 from touchstone_client.command.output import Column, Report, Table, show
@@ -35,13 +35,13 @@ _DEAD = (
 def add(commands: Any) -> None:
     verbs = group(commands, "webhooks", "tell URLs when jobs finish")
     parser = leaf(verbs, "list", "list your webhooks", _list)
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only those for this project's jobs")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only those for this project's jobs")
     add_format(parser)
     parser = leaf(verbs, "create", "add a URL; prints its id, then the secret that signs the calls, once", _create)
     parser.add_argument("url")
     words = "may be repeated; without it, all"
     parser.add_argument("--event", choices=EVENTS, action="append", default=[], help=words)
-    parser.add_argument("--project-id", type=whole, default=0, metavar="N", help="only jobs of this project")
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only jobs of this project")
     parser = leaf(verbs, "delete", "end a webhook", _delete)
     parser.add_argument("webhook", help="a webhook's id")
     add_format(leaf(verbs, "dead", "list calls that were given up", _dead))
