@@ -69,7 +69,9 @@ class Courier:
         now: webhook_pb2.Delivery | None = delivery
         current: int | None = revision
         while now is not None and current is not None and now.HasField("next_try_at"):
-            await asyncio.sleep(max(0.0, seconds(now.next_try_at) - self._wall()))
+            # A time further away was set while the clock was ahead.
+            due_in = min(seconds(now.next_try_at) - self._wall(), 2 * self._settings.span_s)
+            await asyncio.sleep(max(0.0, due_in))
             try:
                 now, current = await self._try(now, current)
             except UnavailableError as error:

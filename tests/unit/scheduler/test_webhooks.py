@@ -93,6 +93,17 @@ async def test_an_event_that_comes_twice_is_one_delivery() -> None:
     await calls.courier.close()
 
 
+async def test_a_call_that_was_planned_while_the_clock_was_ahead_is_made_once_it_is_right() -> None:
+    calls = Calls()
+    await calls.desk.create(ALICE, URL, [], 0)
+    calls.time += 86_400
+    await calls.fanout.take(ended())
+    calls.time -= 86_400
+    await calls.settle()
+    assert len(calls.caller.calls) == 1
+    await calls.courier.close()
+
+
 # -- tries ---------------------------------------------------------------------------------------------------------
 
 
