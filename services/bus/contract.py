@@ -18,6 +18,8 @@ PROVIDER_BATCHES = "PROVIDER_BATCHES"
 """What was sent through providers' batch APIs for which unit. See `services.bus.provider_batches`."""
 BACKUPS = "backups"
 """Subject at which the results service is asked for a backup."""
+SUSPECTS = "SUSPECTS"
+"""Key by unit: how often it has crashed an evaluator that it had to itself. See `services.evaluator.units.suspects`."""
 SPLITS = "splits"
 """Subject at which evaluators are asked for a split of a Hub dataset. See `services.bus.splits`."""
 ROOM = "room"
@@ -114,6 +116,11 @@ def kept_table(subject: str) -> str:
 def logs_subject(job_id: str, level: str) -> str:
     """A level of its own, so that many lines of one push out none of a graver one."""
     return f"logs.{job_id}.{level}"
+
+
+def alive_subject(process: str) -> str:
+    """Where an evaluator's process answers as long as it is there."""
+    return f"alive.{process}"
 
 
 def pull_subject(stream: str, consumer: str) -> str:
@@ -278,6 +285,7 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
         # Its one key expires by itself, and does so only under a limit (nats-server 2.15).
         _bucket(LEASE, subject_delete_marker_ttl=30, max_msgs_per_subject=1),
         _bucket(EVALUATORS, max_age=7 * _DAY_S),
+        _bucket(SUSPECTS, max_age=7 * _DAY_S),
         _bucket(TOKENS),
         _bucket(SESSIONS, max_age=7 * _DAY_S),
         _bucket(LIMITS, max_age=3600),

@@ -44,6 +44,13 @@ class KeyValues:
     def connected(self) -> bool:
         return self.client.is_connected
 
+    @property
+    def server_id(self) -> str:
+        """Which NATS this is: another one after a restart of the server. A cluster as a whole is one that stays."""
+        # nats-py tells the server's version only.
+        told = getattr(self.client, "_server_info", None) or {}
+        return str(told.get("cluster") or told.get("server_id", ""))
+
     async def kv_get(self, bucket: str, key: str) -> api.RawStreamMsg | None:
         """The newest message of a key, or None when there is none or it was deleted or has expired."""
         try:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from services.bus import DLQ, KIND_FAULT, KIND_ITEMS
+from services.bus import DLQ, KIND_FAULT, KIND_ITEMS, connect
+from services.evaluator.units.hand import ALONE_FROM_DELIVERY
+from services.evaluator.units.suspects import Suspects
 from services.rpc import WRONG_SETTINGS
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, start_process, stub_endpoint, until
 from tests.nats_server import NatsServer
@@ -101,7 +103,8 @@ async def test_sigterm_gives_units_back_when_the_grace_is_over(nats: NatsServer,
 
 
 async def test_a_unit_that_kills_its_evaluators_is_dead_lettered_and_its_job_fails(nats: NatsServer) -> None:
-    """Each delivery is taken and never acknowledged, as by a process that dies; the sixth goes to the worker."""
+    """Each delivery is taken and never acknowledged, as by a process that dies; the sixth goes to the worker. From the
+    third on the process has noted that it runs the unit alone."""
     async with open_rig(nats) as rig, OpenAIServer() as stub:
         job_id = await rig.job()
         subscription = await rig.work("stub", 0.3)
@@ -109,6 +112,12 @@ async def test_a_unit_that_kills_its_evaluators_is_dead_lettered_and_its_job_fai
         for delivery in range(1, 6):
             msg = (await subscription.fetch(1, timeout=20))[0]
             assert msg.metadata.num_delivered == delivery
+            if delivery >= ALONE_FROM_DELIVERY:
+                process = await connect(nats.url, "test")
+                suspects = Suspects(process)
+                assert await suspects.crashes((job_id, 1, 0)) == delivery - ALONE_FROM_DELIVERY
+                await suspects.begin((job_id, 1, 0))
+                await process.close()
         async with running(nats, [stub_endpoint(stub.url)]):
             fault = await rig.fault()
             await rig.until_acknowledged()

@@ -189,7 +189,7 @@ BUGS: dict[str, Plant] = {
     "leave-the-lost": _leave_the_lost,
     "mark-later": _mark_later,
     "retry-the-same-attempt": _retry_the_same_attempt,
-    "condemn-the-healthy": partial(patch.object, hand, "DEAD_FROM_DELIVERY", 2),
+    "condemn-the-healthy": partial(patch.object, hand, "DEAD_FROM_CRASHES", 0),
 }
 
 

@@ -4,7 +4,8 @@ Delivery is at least once. A unit is acknowledged only after the last message of
 that dies at any moment loses nothing: NATS delivers its units again after `ack_wait_s` without a heartbeat.
 
 A unit that comes for the third time may be what kills its evaluators, so from then on it has the process to itself:
-a crash then tells. After three such crashes (the sixth delivery) it goes to the dead letters and its job fails.
+a crash then tells. After three such crashes it goes to the dead letters and its job fails. Deliveries alone tell
+nothing: when everything was killed, the unit comes again, too.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from services.bus import STORED_ENDPOINT, Bus, Found, JobHeaders, SettingAside, 
 from services.evaluator.units.gate import Gate
 from services.evaluator.units.notices import Firsts
 from services.evaluator.units.storing import TRANSIENT, until_stored
+from services.evaluator.units.suspects import Suspects
 from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
@@ -35,7 +37,7 @@ UnitKey = tuple[str, int, int]
 """Job id, attempt and unit number."""
 
 ALONE_FROM_DELIVERY = 3
-DEAD_FROM_DELIVERY = 6
+DEAD_FROM_CRASHES = 3
 _LIVE = {job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING}
 _FINISHED = {job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED}
 _ENDED_EARLY = _FINISHED - {job_pb2.Job.STATE_COMPLETED}
@@ -101,6 +103,11 @@ class Held:
         return priced and not self.is_batch
 
     @property
+    def alone(self) -> bool:
+        """It comes so often that it may be what ends its evaluators."""
+        return self.delivery >= ALONE_FROM_DELIVERY and not self.is_batch
+
+    @property
     def is_batch(self) -> bool:
         """It goes through a provider's batch API: it lasts for hours, mostly waiting, and what was sent for it is noted
         where whoever has it next finds it. So deliveries neither tell of crashes nor cost anything."""
@@ -130,6 +137,7 @@ class Hand:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._aside = SettingAside(bus, "evaluator")
+        self._suspects = Suspects(bus)
         self._held: dict[UnitKey, Held] = {}
         self._lives: set[asyncio.Task[None]] = set()
         self._gate = Gate()
@@ -258,7 +266,7 @@ class Hand:
             # Calls of the delivery before may be charged: whether there is money for others the scheduler knows.
             await self._return(held)
             return
-        if held.delivery >= DEAD_FROM_DELIVERY and not held.is_batch:
+        if held.alone and await self._suspects.crashes(held.key) >= DEAD_FROM_CRASHES:
             await self._bury(held)
             return
         work = asyncio.create_task(self._work(held, run))
@@ -300,10 +308,10 @@ class Hand:
     async def _guarded(self, held: Held, run: Run) -> None:
         # A batch would keep whoever must be alone waiting for hours, or be alone for so long.
         way: AbstractAsyncContextManager[None] = nullcontext() if held.is_batch else self._gate.shared()
-        if not held.is_batch and held.delivery >= ALONE_FROM_DELIVERY:
+        if held.alone:
             log.warning("%s comes for the %d. time and runs alone", held.label, held.delivery, extra=held.logged)
             way = self._gate.alone()
-        async with way:
+        async with way, self._suspects.watch(held.key) if held.alone else nullcontext():
             if held.unit.task and self._firsts.is_first(held.job, held.unit.task):
                 log.info("%s: begins here with %s", held.unit.task, held.label, extra=held.logged)
             await run(held)
