@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from services import bus, environment, rpc
+from services.bus.room import measure
 from services.results import visibility
 from services.results.datasets.frames import Limits
 from services.results.datasets.limits import STORE_BYTES, UploadLimits
@@ -48,10 +49,17 @@ class Settings:
             bus=bus.Settings.from_env(),
             rpc=rpc.Settings.from_env(),
             reads=environment.choice("TOUCHSTONE_READS", visibility.OPEN, (visibility.OPEN, visibility.OWN)),
-            answers_max_bytes=_bytes("TOUCHSTONE_ANSWERS_MAX_BYTES", ANSWERS_MAX_BYTES),
+            answers_max_bytes=answers_bytes(measure(state, 0).total),
             datasets_max_bytes=_bytes("TOUCHSTONE_DATASETS_MAX_BYTES", STORE_BYTES),
             uploads=_uploads(),
         )
+
+
+def answers_bytes(disk_bytes: int) -> int:
+    """By default also at most a quarter of the disk. The database reuses the room of answers that were dropped, but
+    its file never shrinks: on a disk that is full already, dropping them would not help."""
+    most = _bytes("TOUCHSTONE_ANSWERS_MAX_BYTES", ANSWERS_MAX_BYTES)
+    return min(most, disk_bytes // 4) if most == ANSWERS_MAX_BYTES else most
 
 
 def _bytes(name: str, default: int) -> int:

@@ -1,0 +1,19 @@
+"""Defaults of the results service that depend on the machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.results.settings import ANSWERS_MAX_BYTES, answers_bytes
+
+
+def test_answers_leave_most_of_a_small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOUCHSTONE_ANSWERS_MAX_BYTES", raising=False)
+    assert answers_bytes(4 * 10**9) == 10**9
+    assert answers_bytes(10**12) == ANSWERS_MAX_BYTES
+
+
+@pytest.mark.parametrize(("asked", "bytes_"), [("50000000000", 50 * 10**9), ("0", 0)])
+def test_a_bound_that_is_set_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch, asked: str, bytes_: int) -> None:
+    monkeypatch.setenv("TOUCHSTONE_ANSWERS_MAX_BYTES", asked)
+    assert answers_bytes(4 * 10**9) == bytes_
