@@ -1,9 +1,9 @@
-"""Bugs that the simulator must find, at least one for each invariant. Each is put into the services for one run."""
+"""Bugs that the simulator must find. Each is put into the services for one run."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,9 @@ from services.results.ingest import Feed
 from services.results.servicer import ResultsServicer
 from services.scheduler.board import Board
 from services.scheduler.job import Job
-from services.scheduler.ledger import Ledger
-from services.scheduler.nats_fence import FencedBucket
 from services.scheduler.nats_store import JobStore
 from services.scheduler.scheduler import Scheduler
-from services.scheduler.upkeep import Upkeep
-from tests.simulator.history import PENDING
+from tests.simulator.history import FINALIZING, PENDING
 from touchstone.v1 import results_service_pb2
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -37,27 +34,6 @@ def _store_the_mark_first() -> AbstractContextManager[Any]:
         await right(self, mark, messages)
 
     return patch.object(Feed, "_commit", commit)
-
-
-def _forget_the_fence() -> AbstractContextManager[Any]:
-    """A scheduler whose leadership is over goes on writing."""
-    right = FencedBucket.write
-
-    def write(self: FencedBucket, key: str, value: bytes, headers: Any = None) -> Any:
-        subject, value, _ = right(self, key, value)
-        return subject, value, dict(headers or {})
-
-    return patch.object(FencedBucket, "write", write)
-
-
-def _count_twice() -> AbstractContextManager[Any]:
-    """A message that is seen again after a restart counts again."""
-
-    def is_news(self: Ledger, unit: int, sequence: int) -> bool:
-        self.sequence = sequence
-        return 0 <= unit < self.layout.units
-
-    return patch.object(Ledger, "_is_news", is_news)
 
 
 def _start_twice() -> AbstractContextManager[Any]:
@@ -82,19 +58,16 @@ def _drop_the_outbox() -> AbstractContextManager[Any]:
     return patch.object(JobStore, "load", load)
 
 
-def _die_of_an_early_plan() -> AbstractContextManager[Any]:
-    """The fault of a retry whose plan comes while RESULTS is replayed, as it once was."""
-    right, run = Scheduler.on_plan, Scheduler.run
+def _die_at_start() -> AbstractContextManager[Any]:
+    """A scheduler does not start while a job waits for its results."""
+    right = Scheduler.restore
 
-    async def on_plan(self: Scheduler, job_id: str, attempt: int, plan: Any, sequence: int) -> None:
-        assert attempt == 1 or plan.error or self.__dict__.get("runs")
-        await right(self, job_id, attempt, plan, sequence)
+    def restore(self: Scheduler, jobs: Iterable[Job], released: Any, position: int) -> int:
+        known = list(jobs)
+        assert all(job.state != FINALIZING for job in known)
+        return right(self, known, released, position)
 
-    async def runs(self: Scheduler) -> None:
-        self.__dict__["runs"] = True
-        await run(self)
-
-    return patch.multiple(Scheduler, on_plan=on_plan, run=runs)
+    return patch.object(Scheduler, "restore", restore)
 
 
 def _admit_too_many() -> AbstractContextManager[Any]:
@@ -139,15 +112,6 @@ def _call_twice() -> AbstractContextManager[Any]:
     return patch.object(EndpointWorker, "_ask", ask)
 
 
-def _leave_the_lost() -> AbstractContextManager[Any]:
-    """Units that left WORK undone are not missed."""
-
-    async def find_lost(self: Upkeep, now: float) -> None:
-        pass
-
-    return patch.object(Upkeep, "_find_lost", find_lost)
-
-
 def _mark_later() -> AbstractContextManager[Any]:
     """A mark is acknowledged first and stored later."""
     right = ResultsServicer.MarkRun
@@ -178,15 +142,12 @@ def _retry_the_same_attempt() -> AbstractContextManager[Any]:
 
 BUGS: dict[str, Plant] = {
     "store-the-mark-first": _store_the_mark_first,
-    "forget-the-fence": _forget_the_fence,
-    "count-twice": _count_twice,
     "start-twice": _start_twice,
     "drop-the-outbox": _drop_the_outbox,
-    "die-of-an-early-plan": _die_of_an_early_plan,
+    "die-at-start": _die_at_start,
     "admit-too-many": _admit_too_many,
     "answer-before-storing": _answer_before_storing,
     "call-twice": _call_twice,
-    "leave-the-lost": _leave_the_lost,
     "mark-later": _mark_later,
     "retry-the-same-attempt": _retry_the_same_attempt,
     "condemn-the-healthy": partial(patch.object, hand, "DEAD_FROM_CRASHES", 0),
