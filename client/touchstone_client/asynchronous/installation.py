@@ -11,6 +11,7 @@ from touchstone.v1 import (
     queue_pb2,
     schedule_pb2,
     scheduler_service_pb2,
+    set_aside_pb2,
     suite_pb2,
     webhook_pb2,
 )
@@ -20,7 +21,7 @@ from touchstone_client.targets import Target
 
 
 class Installation(Calls):
-    """Endpoints, models, suites, evaluators, the queue, schedules and webhooks."""
+    """Endpoints, models, suites, evaluators, the queue, schedules, webhooks and messages set aside."""
 
     async def queue(self, project_id: int = 0) -> queue_pb2.Queue:
         """Who runs and who waits; places in the queue count all jobs."""
@@ -112,3 +113,10 @@ class Installation(Calls):
         """Tries a call that was given up once more."""
         request = scheduler_service_pb2.RedeliverWebhookRequest(delivery_id=delivery_id)
         return (await self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse)).delivery
+
+    async def set_aside_messages(self) -> AsyncIterator[set_aside_pb2.SetAsideMessage]:
+        """Messages that services could not handle, oldest first. NotAllowedError for callers who are not admins."""
+        request = scheduler_service_pb2.ListSetAsideMessagesRequest(page_size=100)
+        async for page in self._pages(request, scheduler_service_pb2.ListSetAsideMessagesResponse):
+            for found in page.messages:
+                yield found

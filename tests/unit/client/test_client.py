@@ -19,7 +19,7 @@ from services.results.export.exports import export
 from services.results.schema import open_file
 from tests.unit.client.fakes import JOB, OTHER, SERVICES, Fakes, job, result
 from tests.unit.results import builders
-from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2, set_aside_pb2
 from touchstone_client import (
     AsyncClient,
     Client,
@@ -98,6 +98,21 @@ async def test_items_are_awaited_page_after_page(fakes: Fakes) -> None:
     fakes.answers["ListItems"] = page_of_items
     async with AsyncClient() as client:
         assert [stored.result.item async for stored in client.items(JOB)] == [0, 1, 2, 3, 4, 5]
+
+
+def page_of_set_aside(request: Any) -> scheduler_service_pb2.ListSetAsideMessagesResponse:
+    message = set_aside_pb2.SetAsideMessage(service="scheduler", sequence=8 if request.page_token else 7)
+    return scheduler_service_pb2.ListSetAsideMessagesResponse(
+        messages=[message], next_page_token="" if request.page_token else "more", total=2
+    )
+
+
+async def test_messages_set_aside_come_from_page_after_page(fakes: Fakes) -> None:
+    fakes.answers["ListSetAsideMessages"] = page_of_set_aside
+    with Client() as client:
+        assert [message.sequence for message in client.set_aside_messages()] == [7, 8]
+    async with AsyncClient() as awaited:
+        assert [message.sequence async for message in awaited.set_aside_messages()] == [7, 8]
 
 
 def failing(times: int, answer: Any, code: grpc.StatusCode = grpc.StatusCode.UNAVAILABLE) -> Callable[[Any], Any]:
