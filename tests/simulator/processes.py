@@ -66,6 +66,15 @@ class _OwnHandler(_JOB_LOGS.JobLogHandler):  # type: ignore[misc]
             super().emit(record)
 
 
+class _NoFiles:
+    """In place of finished jobs' files."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    async def run(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
 class _Roomy(bus.Room):
     """There is always room. The real one looks at this machine's disk."""
 
@@ -139,6 +148,8 @@ def replaced(nats_server: FakeServer, wires: Wires, *, with_logs: bool, caller: 
         stack.enter_context(patch.object(grpc.aio, "insecure_channel", wires.channel))
         stack.enter_context(patch.object(scheduler_server, "HttpCaller", caller))
         stack.enter_context(patch.object(bus.Room, "from_env", lambda *_: _Roomy()))
+        # A simulated process has no disk.
+        stack.enter_context(patch.object(results_server, "JobFiles", _NoFiles))
         if with_logs:
             stack.enter_context(patch.object(_JOB_LOGS, "JobLogHandler", _OwnHandler))
         else:
