@@ -117,17 +117,23 @@ class KeyValues:
 
     async def read(self, sub: JetStreamContext.PullSubscription, most: int = sys.maxsize) -> AsyncIterator[Msg]:
         """Up to so many messages of those that a new consumer finds in its stream."""
-        left, silent = min(most, (await sub.consumer_info()).num_pending or 0), 0
+        left, silent, received = min(most, (await sub.consumer_info()).num_pending or 0), 0, 0
         while left > 0:
             try:
                 messages = await sub.fetch(min(left, 256), timeout=_FETCH_S)
             except TimeoutError as error:  # nats-py raises its own, and asyncio's
                 # What was counted may have been replaced, deleted or have expired since.
-                left, silent = min(left, (await sub.consumer_info()).num_pending or 0), silent + 1
-                if left and silent >= _MOST_SILENT:
+                info = await sub.consumer_info()
+                left, silent = min(left, info.num_pending or 0), silent + 1
+                # What was sent and did not arrive counts as read, and never comes again.
+                lost = info.delivered is not None and info.delivered.consumer_seq > received
+                if lost or (left and silent >= _MOST_SILENT):
                     raise nats.errors.TimeoutError from error
                 continue
             for msg in messages:
+                received += 1
+                if msg.metadata.sequence.consumer != received:
+                    raise nats.errors.TimeoutError
                 left = min(left - 1, msg.metadata.num_pending)
                 yield msg
 
