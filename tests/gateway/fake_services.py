@@ -22,7 +22,7 @@ from services.errors import (
 )
 from services.scheduler import reuse
 from tests.gateway import fake_comparison, fake_data, fake_datasets, fake_figures, fake_items, fake_owned
-from tests.gateway.fake_world import LIVE, World
+from tests.gateway.fake_world import LIVE, World, start_of
 from touchstone.v1 import (
     dataset_service_pb2_grpc,
     job_pb2,
@@ -161,7 +161,11 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListSetAsideMessages(self, request: Any, context: Any) -> Any:
         rpc.require_admin()
         found = self.world.set_aside
-        return scheduler_service_pb2.ListSetAsideMessagesResponse(messages=found, total=len(found))
+        first = start_of(request.page_token)
+        after = first + (request.page_size or 100)
+        return scheduler_service_pb2.ListSetAsideMessagesResponse(
+            messages=found[first:after], total=len(found), next_page_token=str(after) if after < len(found) else ""
+        )
 
     async def CreateWebhook(self, request: Any, context: Any) -> Any:
         return fake_owned.create_webhook(self.world, request)

@@ -24,6 +24,7 @@ from services.gateway.api.overview import OVERVIEW, TRENDS
 from services.gateway.api.results import CANCEL, HISTORY, LIST
 from services.gateway.api.run import RUN
 from services.gateway.api.schedules import CREATE_SCHEDULE, DELETE_SCHEDULE, SCHEDULES
+from services.gateway.api.set_aside import SET_ASIDE
 from services.gateway.api.side_by_side import SIDE_BY_SIDE
 from services.gateway.api.webhooks import CREATE_WEBHOOK, DEAD, DELETE_WEBHOOK, REDELIVER, WEBHOOKS
 
@@ -68,6 +69,7 @@ _LISTED: tuple[Endpoint, ...] = (
     DEAD,
     REDELIVER,
     DELETE_WEBHOOK,
+    SET_ASIDE,
     *datasets.ENDPOINTS,
     *benchmarks.ENDPOINTS,
 )
