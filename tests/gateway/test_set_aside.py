@@ -7,6 +7,7 @@ import pytest
 from services.gateway import tokens
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_access import with_tokens
+from tests.gateway.test_pages import page
 from tests.gateway.test_rest_results import BASE, get
 from tests.nats_server import NatsServer
 from touchstone.v1 import set_aside_pb2
@@ -64,3 +65,32 @@ async def test_a_user_who_is_not_an_admin_is_refused(nats: NatsServer) -> None:
             answer = await gateway.client.get(f"{BASE}/set-aside", headers=headers)
             assert answer.status_code == status
             assert ("a secret" in answer.text) == (role == "admin")
+
+
+async def test_the_history_page_lists_them_to_an_admin(gateway: Running) -> None:
+    assert "set aside" not in await page(gateway, "/jobs")
+    gateway.world.set_aside = [message(7, "DecodeError: <b>bold</b>")]
+    raw = (await gateway.client.get("/jobs", headers={"Accept": "text/html"})).text
+    assert "1 message could not be handled and was set aside" in raw
+    assert "DecodeError: &lt;b&gt;bold&lt;/b&gt;" in raw
+    assert f'href="/jobs/{JOB}"' in raw
+    assert "RESULTS 7" in raw
+
+    gateway.world.set_aside = [message(number, f"no. {number}") for number in range(1, 31)]
+    shown = await page(gateway, "/jobs")
+    assert "30 messages could not be handled and were set aside" in shown
+    assert "no. 20" in shown
+    assert "no. 21" not in shown
+    assert f'href="{BASE}/set-aside"' in shown
+    await gateway.stop_service("scheduler")
+    assert "set aside" not in await page(gateway, "/jobs")
+
+
+async def test_the_history_page_hides_them_from_others(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        gateway.world.set_aside = [message(7, "a secret")]
+        for role in ("user", "admin"):
+            headers = {"X-API-Key": await tokens.create(nats_bus, f"a-{role}", role, role), "Accept": "text/html"}
+            answer = await gateway.client.get("/jobs", headers=headers)
+            assert answer.status_code == 200
+            assert ("a secret" in answer.text) == ("set aside" in answer.text) == (role == "admin")

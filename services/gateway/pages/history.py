@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from services.errors import TouchstoneError
 from services.gateway import context, jobs, palette
 from services.gateway.pages.job_rows import job_rows
+from services.gateway.pages.set_aside import set_aside
 from services.gateway.pages.shell import fragment, is_fragment, render
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 
@@ -93,7 +94,7 @@ async def history(request: Request) -> Response:
     }
     if is_fragment(request):
         return fragment(request, "jobs/_rows.html" if after else "jobs/_history.html", values)
-    return await render(request, "jobs/index.html", "history", values)
+    return await render(request, "jobs/index.html", "history", values | {"set_aside": await set_aside(request)})
 
 
 async def _live(request: Request) -> dict[str, job_pb2.Job]:
