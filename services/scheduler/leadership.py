@@ -24,6 +24,7 @@ from services.scheduler.reconciling import reconcile
 from services.scheduler.replay import Replay
 from services.scheduler.scheduler import Scheduler
 from services.scheduler.servicer import Leader
+from services.scheduler.set_aside import log_set_aside
 from services.scheduler.settings import Settings
 from services.scheduler.timetable import Timetable
 from services.scheduler.webhooks.address import AddressRule
@@ -107,6 +108,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         async def pump() -> None:
             # Releasing before the replay is through would run done units again.
             await replayed.wait()
+            await log_set_aside(connection)
             await leads(Leader(desk, fleet, timetable, webhooks))
             board.wake.set()
             async with asyncio.TaskGroup() as running:

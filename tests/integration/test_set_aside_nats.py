@@ -95,6 +95,22 @@ async def test_a_start_survives_what_it_cannot_read_and_an_admin_sees_it(harness
     assert all(one.reason for one in listed[1])
 
 
+async def test_a_leader_logs_how_many_messages_are_set_aside(
+    harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with harness.scheduler():
+        await harness.create()
+    assert "ListSetAsideMessages" not in caplog.text
+    for sequence in (7, 8):
+        found = bus.Found(bus.RESULTS, sequence, f"results.{JOB}.3", b"x")
+        await SettingAside(harness.connection, "results").take(found, ValueError("no number"))
+    async with harness.scheduler():
+        await harness.create()
+    told = [record.getMessage() for record in caplog.records if "ListSetAsideMessages" in record.getMessage()]
+    assert told == ["2 messages are set aside; ListSetAsideMessages lists them"]
+
+
 async def test_a_plan_that_cannot_be_read_fails_its_job_with_the_reason(harness: Harness) -> None:
     async with harness.scheduler():
         broken, fine = await harness.create(), await harness.create()
