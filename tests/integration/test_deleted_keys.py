@@ -16,7 +16,7 @@ MARKER_S = 1
 
 @pytest.fixture
 def short_markers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.bus.operations._MARKER_S", MARKER_S)
+    monkeypatch.setattr("services.bus.key_values._MARKER_S", MARKER_S)
 
 
 @pytest.mark.usefixtures("short_markers")

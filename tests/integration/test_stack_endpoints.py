@@ -26,6 +26,8 @@ from tests.stack import Endpoint, Stack, running, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
 
+pytestmark = pytest.mark.stack
+
 CANARY = "sk-canary-7f3a91c2d4"
 MODEL = "mistral:latest"
 CANCELLED_MODEL = "cancelled:latest"
