@@ -1,7 +1,7 @@
 """`--part K/N`: one part of a long suite, so that N runs with different K have run each test once.
 
 Continuous integration takes K from the commit. Within each file the tests are dealt out one after the other, in the
-order of their names' hashes, so that every part takes about as long.
+order of their names' hashes, so that every part takes about as long. Tests that share a fixture stay together.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pytest
@@ -34,18 +34,27 @@ class Part:
             raise ValueError(f"{text} is not a part. Use K/N with 0 <= K < N, for example 0/3.")
         return part
 
-    def chosen(self, names: Sequence[str]) -> set[str]:
-        """Those of the pytest node ids that belong to this part."""
-        by_file: dict[str, list[str]] = defaultdict(list)
-        for name in names:
-            by_file[name.partition("::")[0]].append(name)
+    def chosen(self, groups: Iterable[str]) -> set[str]:
+        """Those of the groups that belong to this part. A group's name begins with its file."""
+        by_file: dict[str, set[str]] = defaultdict(set)
+        for group in groups:
+            by_file[group.partition("::")[0]].add(group)
         return {
-            name
+            group
             for file, own in by_file.items()
-            # A file with a single test must not always be in the first part.
-            for place, name in enumerate(sorted(own, key=_digest), start=_digest(file))
+            # A file with a single group must not always be in the first part.
+            for place, group in enumerate(sorted(own, key=_digest), start=_digest(file))
             if place % self.count == self.number
         }
+
+
+def group_of(item: pytest.Item) -> str:
+    """The test itself, or its file where it shares more than one test's fixtures: what an earlier test left behind may
+    be what a later one builds on."""
+    info = getattr(item, "_fixtureinfo", None)
+    fixtures = [one for found in info.name2fixturedefs.values() for one in found] if info else []
+    shared = any(one.scope != "function" and one.baseid for one in fixtures)
+    return item.nodeid.partition("::")[0] if shared else item.nodeid
 
 
 def _digest(name: str) -> int:
@@ -59,8 +68,8 @@ def add_option(parser: pytest.Parser) -> None:
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects the tests of other parts."""
     part = Part.parse(config.getoption("--part"))
-    chosen = part.chosen([item.nodeid for item in items])
-    left_out = [item for item in items if item.nodeid not in chosen]
+    chosen = part.chosen(group_of(item) for item in items)
+    left_out = [item for item in items if group_of(item) not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.nodeid in chosen]
+        items[:] = [item for item in items if group_of(item) in chosen]
