@@ -276,8 +276,12 @@ async def test_a_backup_cut_short_at_any_moment_is_none_and_goes_with_the_next(m
         async with asyncio.timeout(60):
             while not await asyncio.to_thread(made.nats.hears, bus.BACKUPS):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+        there = set((made.state / "backups").glob("*"))
         await connection.client.publish(bus.BACKUPS, b"", reply=connection.client.new_inbox())
-        await asyncio.sleep(draw.random() * 0.4)
+        async with asyncio.timeout(60):
+            while not set((made.state / "backups").glob("*")) - there:  # noqa: ASYNC110
+                await asyncio.sleep(0.002)
+        await asyncio.sleep(draw.choice((0, 0, 0.02, 0.1)))
         made.service.end()
         for folder in (made.state / "backups").glob("*"):
             if (folder / manifest.FILE).exists():
