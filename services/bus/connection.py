@@ -90,6 +90,15 @@ class _Client(Client):
                 raise
             raise nats.errors.TimeoutError from error
 
+    async def _process_headers(self, headers: Any) -> dict[str, str] | None:
+        """As in nats-py, but headers that nobody can read are none. An error here would end the connection, and each
+        one after it on which the same stored message comes."""
+        try:
+            return await super()._process_headers(headers)
+        except (ValueError, LookupError) as error:
+            log.error("nats: the headers of a message cannot be read: %s", error)
+            return None
+
     async def close(self) -> None:
         self.leaving = True
         await super().close()

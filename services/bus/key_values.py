@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -12,12 +14,14 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
+from services.bus.cancelling import heed_cancel
 from services.bus.contract import (
     ERR_WRONG_LAST_SEQUENCE,
     ERR_WRONG_LAST_SEQUENCE_CONSTANT,
     REPLACE,
     is_marker,
     kv_subject,
+    pull_subject,
 )
 
 CONFLICTS = (ERR_WRONG_LAST_SEQUENCE, ERR_WRONG_LAST_SEQUENCE_CONSTANT)
@@ -29,8 +33,9 @@ def expecting(sequence: int) -> dict[str, str]:
 
 
 _MARKER_S = 60
-_FETCH_S, _MOST_SILENT = 2, 5
-"""Seconds that one look for messages takes at most, and so many in a row without any are a failure."""
+_FETCH, _FETCH_S, _MOST_SILENT = 256, 2, 5
+"""Messages that one look asks for, seconds that it takes at most, and how many in a row may find none."""
+_LATE_S = 0.5
 
 
 class KeyValues:
@@ -54,10 +59,19 @@ class KeyValues:
     async def kv_get(self, bucket: str, key: str) -> api.RawStreamMsg | None:
         """The newest message of a key, or None when there is none or it was deleted or has expired."""
         try:
-            msg = await self.js.get_last_msg(f"KV_{bucket}", kv_subject(bucket, key), direct=True)
+            msg = await self._last(f"KV_{bucket}", kv_subject(bucket, key))
         except nats.js.errors.NotFoundError:
             return None
         return None if is_marker(msg.headers) else msg
+
+    async def _last(self, stream: str, subject: str) -> api.RawStreamMsg:
+        try:
+            return await self.js.get_last_msg(stream, subject, direct=True)
+        except nats.js.errors.NotFoundError:
+            raise
+        except (nats.errors.NoRespondersError, nats.js.errors.APIError):
+            # nats-py takes a header `Status` of what is stored for the server's own word. This answer is JSON.
+            return await self.js.get_last_msg(stream, subject)
 
     async def kv_put(self, bucket: str, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
         ack = await self.js.publish(kv_subject(bucket, key), value, headers=dict(REPLACE), msg_ttl=ttl_s)
@@ -108,34 +122,43 @@ class KeyValues:
             mem_storage=True,
             headers_only=headers_only,
         )
-        sub = await self.js.pull_subscribe(pattern, stream=stream, config=config)
-        try:
-            async for msg in self.read(sub):
-                yield msg
-        finally:
-            await sub.unsubscribe()
+        async for msg in self.pulled(stream, config):
+            yield msg
 
-    async def read(self, sub: JetStreamContext.PullSubscription, most: int = sys.maxsize) -> AsyncIterator[Msg]:
-        """Up to so many messages of those that a new consumer finds in its stream."""
-        left, silent, received = min(most, (await sub.consumer_info()).num_pending or 0), 0, 0
-        while left > 0:
-            try:
-                messages = await sub.fetch(min(left, 256), timeout=_FETCH_S)
-            except TimeoutError as error:  # nats-py raises its own, and asyncio's
-                # What was counted may have been replaced, deleted or have expired since.
-                info = await sub.consumer_info()
-                left, silent = min(left, info.num_pending or 0), silent + 1
-                # What was sent and did not arrive counts as read, and never comes again.
-                lost = info.delivered is not None and info.delivered.consumer_seq > received
-                if lost or (left and silent >= _MOST_SILENT):
-                    raise nats.errors.TimeoutError from error
-                continue
-            for msg in messages:
-                received += 1
-                if msg.metadata.sequence.consumer != received:
-                    raise nats.errors.TimeoutError
-                left = min(left - 1, msg.metadata.num_pending)
-                yield msg
+    async def pulled(self, stream: str, config: api.ConsumerConfig, most: int = sys.maxsize) -> AsyncIterator[Msg]:
+        """Up to so many messages of those that a new consumer finds in its stream.
+
+        Pull requests are written here, not by nats-py's `fetch`, which takes a header `Status` of a stored message for
+        the server's own word.
+        """
+        messages: asyncio.Queue[Msg] = asyncio.Queue()
+        inbox = self.client.new_inbox()
+        subscription = await self.client.subscribe(
+            inbox, cb=messages.put, pending_msgs_limit=-1, pending_bytes_limit=-1
+        )
+        try:
+            made = await self.js.add_consumer(stream, config)
+            left, silent, received = min(most, made.num_pending or 0), 0, 0
+            while left > 0:
+                request = {"batch": min(left, _FETCH), "expires": int(_FETCH_S * 1e9)}
+                await self.client.publish(pull_subject(stream, made.name), json.dumps(request).encode(), reply=inbox)
+                came = 0
+                while came < request["batch"] and left > 0 and (msg := await _stored(messages)) is not None:
+                    came, received = came + 1, received + 1
+                    if msg.metadata.sequence.consumer != received:
+                        raise nats.errors.TimeoutError
+                    left = min(left - 1, msg.metadata.num_pending)
+                    yield msg
+                if not came:
+                    # What was counted may have been replaced, deleted or have expired since.
+                    info = await self.js.consumer_info(stream, made.name)
+                    left, silent = min(left, info.num_pending or 0), silent + 1
+                    # What was sent and did not arrive counts as read, and never comes again.
+                    lost = info.delivered is not None and info.delivered.consumer_seq > received
+                    if lost or (left and silent >= _MOST_SILENT):
+                        raise nats.errors.TimeoutError
+        finally:
+            await subscription.unsubscribe()
 
     async def kv_watch(self, bucket: str, pattern: str, callback: Callable[[Msg], Awaitable[None]]) -> Any:
         """Core subscription to a bucket's writes. At most once: re-read with `kv_all` after a reconnect. And before it
@@ -144,3 +167,15 @@ class KeyValues:
         Chosen over a KV watch, which resumes only some 19 s after a server restart.
         """
         return await self.client.subscribe(kv_subject(bucket, pattern), cb=callback)
+
+
+async def _stored(messages: asyncio.Queue[Msg]) -> Msg | None:
+    """The next stored message; None when the request is over, or when it or its end went down with a connection."""
+    heed_cancel()
+    try:
+        async with asyncio.timeout(_FETCH_S + _LATE_S):
+            msg = await messages.get()
+    except TimeoutError:
+        return None
+    # A stored message may have any headers; the server's own word has nowhere to reply to.
+    return msg if msg.reply else None

@@ -256,11 +256,8 @@ class Bus(KeyValues):
             inactive_threshold=10,
             mem_storage=True,
         )
-        sub = await self.js.pull_subscribe("", stream=stream, config=config)
-        try:
-            return [(msg.metadata.sequence.stream, msg.data) async for msg in self.read(sub, most)]
-        finally:
-            await sub.unsubscribe()
+        found = self.pulled(stream, config, most)
+        return [(msg.metadata.sequence.stream, msg.data) async for msg in found]
 
     async def announce(self, evaluator: evaluator_pb2.Evaluator) -> None:
         await self.kv_put(EVALUATORS, evaluator.evaluator, evaluator.SerializeToString())

@@ -64,9 +64,10 @@ class Statements:
         try:
             for table in NUMBERED:
                 newest = [msg async for msg in self._bus.newest(bus.KEPT, bus.kept_subject(table))]
-                self._last[table] = json.loads(newest[0].data)["number"] if newest else 0
+                stored = await self._database.read(partial(_highest, table=table))
+                self._last[table] = min(_number(newest[0].data), stored) if newest else 0
             async for msg in self._bus.newest(bus.KEPT, bus.kept_subject(NAMES, "*")):
-                self._names[json.loads(msg.data)["configuration"]] = msg.data
+                self._names[msg.subject.split(".", 2)[2]] = msg.data
         except NATS_TROUBLE as error:
             raise UnavailableError("NATS does not answer. Start it, then start the results service.") from error
         await self.publish()
@@ -86,6 +87,20 @@ class Statements:
                         self._names[name] = data
             except NATS_TROUBLE as error:
                 raise UnavailableError("NATS does not answer, so the change may not be kept. Try again.") from error
+
+
+def _number(published: bytes) -> int:
+    """0, so that every row is published again, where it cannot be read: then it was set aside."""
+    try:
+        number = json.loads(published)["number"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return 0
+    return number if isinstance(number, int) else 0
+
+
+def _highest(connection: Connection, table: str) -> int:
+    ((highest,),) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchall()
+    return int(highest)
 
 
 def _numbered(connection: Connection, table: str, after: int) -> list[Row]:

@@ -48,7 +48,8 @@ class Replay:
             scheduler.on_other(at)
 
     async def _body(self, at: int) -> bytes:
-        return (await self._bus.js.get_msg(bus.RESULTS, seq=at, direct=True)).data or b""
+        # Not `direct`: nats-py takes a header `Status` of what is stored for the server's own word.
+        return (await self._bus.js.get_msg(bus.RESULTS, seq=at)).data or b""
 
     async def _end_its_job(self, msg: Msg, error: Exception) -> None:
         try:

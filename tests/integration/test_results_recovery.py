@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 from typing import TYPE_CHECKING
@@ -111,6 +112,24 @@ async def test_what_was_said_before_there_was_a_stream_for_it_is_published_once(
     service.start()
     await check_all_within(stub)
     assert (await connection.js.stream_info(bus.KEPT)).state.messages == 12
+
+
+async def test_newest_statements_that_cannot_be_read_stop_no_start_and_no_later_ones(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    await said_all(stub, connection)
+    service.end()
+    for subject in ("kept.marks", "kept.annotations", "kept.configuration_names.x", "kept.x"):
+        for body in (b"\xff", b"[1]", b'{"number": 1e400}', b'{"number": 99}'):
+            await connection.js.publish(subject, body, headers={"Status": "503"})
+    service.start()
+    await stub.GetJob(pb.ResultsServiceGetJobRequest(job_id="old"), timeout=60, wait_for_ready=True)
+    await stub.AnnotateItem(pb.AnnotateItemRequest(job_id="new", task="t", item=3, verdict=GOLDEN, note="next"))
+    newest = await connection.js.get_last_msg(bus.KEPT, "kept.annotations")
+    assert json.loads(newest.data or b"")["number"] == 11
+    kept = {one.subject for _, one in await bus.list_set_aside(connection, 0, 100)}
+    assert kept == {"kept.marks", "kept.annotations", "kept.configuration_names.x", "kept.x"}
 
 
 async def check_all_within(stub: Stub, timeout_s: float = 60) -> None:

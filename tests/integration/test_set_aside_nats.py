@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -95,6 +96,37 @@ async def test_a_start_survives_what_it_cannot_read_and_an_admin_sees_it(harness
     assert all(one.reason for one in listed[1])
 
 
+async def raw(url: str, subject: str, headers: bytes) -> None:
+    """Publishes without a body what nats-py would not write."""
+    host, port = url.removeprefix("nats://").split(":")
+    _, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b'CONNECT {"verbose":false,"headers":true}\r\n')
+    writer.write(f"HPUB {subject} {len(headers)} {len(headers)}\r\n".encode() + headers + b"\r\nPING\r\n")
+    await writer.drain()
+    await asyncio.sleep(0.1)
+    writer.close()
+
+
+async def test_headers_that_read_like_the_servers_own_word_stop_no_start(harness: Harness, nats: NatsServer) -> None:
+    async with harness.scheduler():
+        job = await harness.create()
+        await harness.answer_plan(job.job_id)
+        await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)
+    for subject in subjects_of(job.job_id).values():
+        for status in ("503", "404", "100", "409"):
+            for body in (b"", NO_PROTOBUF):
+                with contextlib.suppress(APIError):  # WORK takes one message of each subject
+                    await harness.connection.js.publish(subject, body, headers={"Status": status})
+        for line in (b"NATS/1.0 503\r\n\r\n", b"NATS/1.0 \xff\xfe\xfd x\r\n\r\n"):
+            await raw(nats.url, subject, line)
+    async with harness.scheduler():
+        assert (await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)).attempt == 1
+        another = await harness.create()
+        await harness.answer_plan(another.job_id)
+        await harness.wait(another.job_id, job_pb2.Job.STATE_RUNNING)
+        assert {one.stream for one in await aside(harness)} >= {"KV_JOBS", bus.RESULTS}
+
+
 async def test_a_leader_logs_how_many_messages_are_set_aside(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -170,9 +202,6 @@ def test_no_messages_whatever_stop_a_start(nats: NatsServer, messages: list[Any]
                 await harness.wait(job.job_id, job_pb2.Job.STATE_PLANNING)
             subjects = subjects_of(job.job_id)
             for name, data, headers in messages:
-                if subjects[name].startswith("$KV"):
-                    # nats-py takes a stored message with this header for the server's own word.
-                    headers.pop("Status", None)
                 # WORK takes one message of each subject.
                 try:
                     await harness.connection.js.publish(subjects[name], data, headers=headers)
