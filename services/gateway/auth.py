@@ -74,9 +74,9 @@ class LocalAccess:
 class TokenAccess:
     """Token mode: a token in a header, or a browser session that rests on one."""
 
-    def __init__(self, tokens: TokenCache, service_token: str, sessions: Sessions) -> None:
+    def __init__(self, tokens: TokenCache, settings: rpc.Settings, sessions: Sessions) -> None:
         self._tokens = tokens
-        self._authenticate = rpc.Authenticator(tokens, service_token)
+        self._authenticate = rpc.Authenticator(tokens, settings.service_token, settings.wrong_tokens)
         self.sessions: Sessions | None = sessions
 
     async def __call__(self, connection: HTTPConnection) -> Caller:

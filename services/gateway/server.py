@@ -65,7 +65,7 @@ async def main(stop: asyncio.Event) -> None:
         return
     nats_bus = await bus.open_bus(bus.Settings.from_env(), "gateway")
     try:
-        access = TokenAccess(TokenCache(nats_bus.token), identity.service_token, Sessions(nats_bus))
+        access = TokenAccess(TokenCache(nats_bus.token), identity, Sessions(nats_bus))
         await serve(build(settings, access, identity.service_token), stop)
     finally:
         await nats_bus.close()

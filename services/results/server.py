@@ -62,7 +62,7 @@ async def _serve(
     said = statements.Statements(connection, database)
     servicer = ResultsServicer(database, items, events, Installation(connection), said, settings.reads, room)
     lookup = connection.token if settings.rpc.auth == "token" else None
-    authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
+    authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
     datasets = KeptDatasets(connection, store, database, settings.uploads, settings.reads, room)
     await datasets.reconcile()

@@ -30,12 +30,14 @@ class Identity:
         return self.role in (token_pb2.ROLE_ADMIN, token_pb2.ROLE_SERVICE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
-    """`auth` is "local" (no tokens, loopback only) or "token"; services share `service_token`."""
+    """`auth` is "local" (no tokens, loopback only) or "token"; services share `service_token`. After `wrong_tokens`
+    from one address, further ones have to wait."""
 
     auth: str
     service_token: str
+    wrong_tokens: int = 30
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -44,7 +46,7 @@ class Settings:
         token = environment.text("TOUCHSTONE_SERVICE_TOKEN")
         if auth == "token" and not token:
             raise errors.InvalidRequestError("TOUCHSTONE_AUTH=token needs TOUCHSTONE_SERVICE_TOKEN, a shared secret.")
-        return cls(auth, token)
+        return cls(auth, token, environment.whole("TOUCHSTONE_WRONG_TOKENS", cls.wrong_tokens, 1, 1_000_000))
 
 
 LOCAL = Identity("local", token_pb2.ROLE_ADMIN)
@@ -86,10 +88,12 @@ def token_digest(token: str) -> str:
 class Authenticator:
     """Turns a token into an identity. `service_token` is the services' own; without `lookup`, local mode."""
 
-    def __init__(self, lookup: TokenLookup | None, service_token: str) -> None:
+    def __init__(
+        self, lookup: TokenLookup | None, service_token: str, wrong_tokens: int = Settings.wrong_tokens
+    ) -> None:
         self._lookup = lookup
         self._service_token = service_token
-        self._failures = Failures()
+        self._failures = Failures(wrong_tokens)
 
     @property
     def local(self) -> bool:

@@ -16,7 +16,8 @@ from services.errors import LimitReachedError
 log = logging.getLogger(__name__)
 
 _PREFIX = 8
-_FREE_TRIES, _FREE_TRIES_OF_ADDRESS = 5, 30
+_BY_PREFIX = 6
+"""So many times fewer tries are free with the same first characters than with any."""
 _LONGEST_WAIT_S = 60.0
 _FORGOTTEN_S = 600.0
 _LOG_EVERY_S = 60.0
@@ -38,11 +39,12 @@ class _Tries:
 class Failures:
     """Failed logins by address, and by address and first characters of the token.
 
-    After a few, each doubles the wait up to a minute. A token that was right lately is looked up in any case, and the
-    waits of one address are no other's.
+    After `free` of one address, each doubles the wait up to a minute. A token that was right lately is looked up in
+    any case. Other addresses do not wait.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, free: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._free = (free, max(1, free // _BY_PREFIX))
         self._clock = clock
         self._tries: OrderedDict[_Key, _Tries] = OrderedDict()
         self._right: OrderedDict[str, None] = OrderedDict()
@@ -64,7 +66,7 @@ class Failures:
         """Counts a wrong token, and logs the address."""
         now = self._clock()
         self._right.pop(_digest(token), None)
-        for key, free in zip(_keys(address, token), (_FREE_TRIES_OF_ADDRESS, _FREE_TRIES), strict=True):
+        for key, free in zip(_keys(address, token), self._free, strict=True):
             tries = self._tries.setdefault(key, _Tries())
             if now - tries.last > _FORGOTTEN_S:
                 tries.failed = 0

@@ -50,7 +50,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
     tls = rpc.Tls.from_env()
     results_channel = rpc.channel(settings.results, tls)
     lookup = connection.token if settings.rpc.auth == "token" else None
-    authenticate = rpc.Authenticator(lookup, settings.rpc.service_token)
+    authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     room = bus.Room.from_env(settings.state_dir, settings.bus.monitor_url)
     await room.listen(connection)
     secrets = [settings.rpc.service_token, *settings.bus.secrets]

@@ -29,7 +29,7 @@ SECRET = "services-share-this"
 async def with_tokens(nats: NatsServer) -> AsyncIterator[tuple[Running, bus.Bus]]:
     nats_bus = await bus.connect(nats.url, "test")
     await nats_bus.ensure(64 * 1024 * 1024)
-    access = TokenAccess(TokenCache(nats_bus.token, ttl_s=0.2), SECRET, Sessions(nats_bus))
+    access = TokenAccess(TokenCache(nats_bus.token, ttl_s=0.2), rpc.Settings("token", SECRET), Sessions(nats_bus))
     try:
         async with running(access=access, service_token=SECRET) as gateway:
             yield gateway, nats_bus

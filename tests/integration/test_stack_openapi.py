@@ -83,6 +83,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
             "TOUCHSTONE_STREAMS_PER_USER": "1000",
             "TOUCHSTONE_WAITS_PER_USER": "1000",
             "TOUCHSTONE_WEBHOOK_TRIES": "1",
+            "TOUCHSTONE_WRONG_TOKENS": "100000",
         },
     )
     with running(made, request) as started:

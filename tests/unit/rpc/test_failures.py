@@ -11,6 +11,7 @@ from services.errors import LimitReachedError, UnauthenticatedError
 from services.rpc.failures import Failures
 from touchstone.v1 import token_pb2
 
+FREE = 30
 RIGHT, WRONG = "ts_right-one", "ts_wrong-secret"
 
 
@@ -31,7 +32,7 @@ def waits(failures: Failures, address: str, token: str) -> int:
 
 def test_waits_grow_and_end_and_a_wait_is_one_addresss() -> None:
     clock = Clock()
-    failures = Failures(clock)
+    failures = Failures(FREE, clock)
     told = []
     for _ in range(14):
         failures.failed("10.0.0.7", WRONG)
@@ -47,7 +48,7 @@ def test_waits_grow_and_end_and_a_wait_is_one_addresss() -> None:
 
 
 def test_tokens_of_many_prefixes_slow_their_address_but_no_token_that_was_right_there() -> None:
-    failures = Failures(Clock())
+    failures = Failures(FREE, Clock())
     failures.succeeded(RIGHT)
     for n in range(40):
         failures.failed("2001:db8::1", f"{n:08d}-guess")
@@ -58,7 +59,7 @@ def test_tokens_of_many_prefixes_slow_their_address_but_no_token_that_was_right_
 
 def test_a_line_is_logged_now_and_then_and_never_the_token(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    failures = Failures(clock)
+    failures = Failures(FREE, clock)
     with caplog.at_level(logging.WARNING):
         for _ in range(1000):
             failures.failed("10.0.0.7", WRONG)
@@ -76,7 +77,7 @@ def test_a_line_is_logged_now_and_then_and_never_the_token(caplog: pytest.LogCap
 
 
 def test_memory_is_bounded() -> None:
-    failures = Failures(Clock())
+    failures = Failures(FREE, Clock())
     for n in range(12_000):
         failures.failed(f"10.{n // 65536}.{n // 256 % 256}.{n % 256}", f"{n}")
         failures.succeeded(f"token {n}")
