@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _RETRY_S = 5
 _READ_BYTES = 16 * 1024
+_UNREADABLE = "The request is not valid HTTP, or its address and headers are longer than 16 KiB. Send a shorter one."
 
 
 @dataclass(slots=True)
@@ -74,6 +75,14 @@ class Connection(H11Protocol):
         super().data_received(data)
         self._look()
 
+    def send_400_response(self, msg: str) -> None:
+        """Answers what h11 cannot read as every other refusal is answered: in JSON."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._refuse(HTTPStatus.BAD_REQUEST, _UNREADABLE, again=False)
+        else:
+            self.transport.close()
+            self._abort_later()
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._look()
@@ -125,12 +134,13 @@ class Connection(H11Protocol):
             self.transport.close()
             self._abort_later()
 
-    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
-        """Answers and closes a connection that has no request."""
-        body = json.dumps({"detail": sentence, "retry_after": _RETRY_S}).encode()
+    def _refuse(self, status: HTTPStatus, sentence: str, *, again: bool = True) -> None:
+        """Answers and closes a connection that has no request. `again` says to send it later."""
+        body = json.dumps({"detail": sentence} | ({"retry_after": _RETRY_S} if again else {})).encode()
+        later = f"Retry-After: {_RETRY_S}\r\n" if again else ""
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
-            f"Retry-After: {_RETRY_S}\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"{later}Content-Length: {len(body)}\r\n\r\n"
         )
         if not self.transport.is_closing():
             self.transport.write(head.encode() + body)

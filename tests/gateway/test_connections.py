@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -95,6 +96,18 @@ async def test_pipelined_requests_are_answered_in_order(gateway: Running) -> Non
     wire = await connected(gateway, 50 * one + one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert (await rest(wire)).count(b"HTTP/1.1 200 ") == 51
     wire[1].close()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"\x16\x03\x01\r\n\r\n", b"GET /?" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+)
+async def test_what_is_not_http_is_refused_in_json(gateway: Running, sent: bytes) -> None:
+    reader, writer = await connected(gateway, sent)
+    head, _, body = (await rest((reader, writer))).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"application/json" in head
+    assert "longer than 16 KiB" in json.loads(body)["detail"]
+    writer.close()
 
 
 async def test_an_address_has_so_many_connections_and_no_more() -> None:
