@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -44,6 +45,24 @@ async def test_pages_follow_each_other_by_token(gateway: Running) -> None:
         if not token:
             break
     assert seen == [row["job_id"] for row in (await get(gateway, "/results"))["results"]]
+
+
+async def test_all_pages_of_the_history_begin_where_the_first_one_did(gateway: Running) -> None:
+    for _ in range(7):
+        gateway.world.add(spec("qwen2.5:7b", "demo"), "local")
+    seen, token = [], ""
+    while True:
+        page = await get(gateway, f"/history?days=7&limit=3&page_token={token}")
+        seen += [row["job_id"] for row in page["history"]]
+        if not page["next_page_token"]:
+            break
+        token = page["next_page_token"]
+        await asyncio.sleep(0.002)
+    assert len(set(seen)) == 7
+    # A list's token fits no other filter, and the start is a part of the filter.
+    assert len({asked.created_after.ToNanoseconds() for asked in gateway.world.asked[-3:]}) == 1
+    for query in (f"days=8&page_token={token}", "days=7&page_token=0", "days=7&page_token=7.99999999999999.0"):
+        assert "belongs to another request" in (await get(gateway, f"/history?{query}", 400))["detail"]
 
 
 async def test_an_unknown_suite_is_refused_where_a_filter_finds_nothing(gateway: Running) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
-from services.errors import ConflictError, NotFoundError
+from services.errors import ConflictError, InvalidRequestError, NotFoundError
 from services.gateway import jobs
 from services.gateway.api.checks import integer, text
 from services.gateway.api.endpoint import Call, Endpoint
@@ -21,6 +22,8 @@ PAGE = 100
 QUERY = Parameter("query", text(200), "Text that the model's name contains, in upper or lower case.", "")
 OWNER = Parameter("owner", text(200), "Only jobs of this user.", "")
 FILTERS = (MODEL, SUITE, STATUS, PROJECT, QUERY, OWNER)
+_TOKEN = re.compile(r"([0-9]{1,4})\.([0-9]{1,13})\.(.+)")
+"""Of a further page of the history: its days, its start in milliseconds, the list's token."""
 DAYS = Parameter("days", integer(1, 3650), "Days to look back.", 30)
 
 
@@ -38,10 +41,10 @@ def listing(call: Call) -> results_service_pb2.ResultsServiceListJobsRequest:
 
 
 async def _pages(
-    call: Call, request: results_service_pb2.ResultsServiceListJobsRequest
+    call: Call, request: results_service_pb2.ResultsServiceListJobsRequest, token: str
 ) -> results_service_pb2.ResultsServiceListJobsResponse:
-    """Up to `limit` jobs from `page_token` on, newest first. Raises InvalidRequestError for an unknown suite."""
-    request.page_token = call.query["page_token"]
+    """Up to `limit` jobs from the list's `token` on, newest first. Raises InvalidRequestError for an unknown suite."""
+    request.page_token = token
     found = results_service_pb2.ResultsServiceListJobsResponse()
     left = call.query["limit"]
     while True:
@@ -59,7 +62,7 @@ async def _pages(
 
 async def list_results(call: Call) -> JSONResponse:
     """Jobs, newest first; filters are joined by AND and `total` counts all matches."""
-    found = await _pages(call, listing(call))
+    found = await _pages(call, listing(call), call.query["page_token"])
     rows = [row(job) for job in found.jobs]
     return JSONResponse({"results": rows, "total": found.total_size, "next_page_token": found.next_page_token})
 
@@ -67,10 +70,12 @@ async def list_results(call: Call) -> JSONResponse:
 async def history(call: Call) -> JSONResponse:
     """Jobs created in the last days with the scores of those that are sealed, newest first."""
     days = call.query["days"]
+    start_ms, token = _start(days, call.query["page_token"])
     request = listing(call)
-    request.created_after.FromMilliseconds(int((time.time() - days * 86_400) * 1000))
+    request.created_after.FromMilliseconds(start_ms)
     request.with_scores = True
-    found = await _pages(call, request)
+    found = await _pages(call, request, token)
+    token = found.next_page_token
     scores = {score.job_id: score for score in found.scores}
     rows = [row(job) | _score(scores.get(job.job_id)) for job in found.jobs]
     return JSONResponse(
@@ -78,9 +83,23 @@ async def history(call: Call) -> JSONResponse:
             "history": rows,
             "total_runs": found.total_size,
             "date_range": f"Last {days} days",
-            "next_page_token": found.next_page_token,
+            "next_page_token": f"{days}.{start_ms}.{token}" if token else "",
         }
     )
+
+
+def _start(days: int, token: str) -> tuple[int, str]:
+    """Milliseconds since 1970 at which a history of so many days begins, and the list's own token.
+
+    All pages begin where the first one did: a list's token fits no other filter. Raises InvalidRequestError for a token
+    of another request.
+    """
+    if not token:
+        return int((time.time() - days * 86_400) * 1000), ""
+    found = _TOKEN.fullmatch(token)
+    if found is None or int(found[1]) != days:
+        raise InvalidRequestError("The page token belongs to another request. Start again without one.", "page_token")
+    return int(found[2]), found[3]
 
 
 def _score(scores: results_service_pb2.JobScores | None) -> dict[str, Any]:
