@@ -12,6 +12,7 @@ from typing import Any
 from deploy.local import stack
 from deploy.local.demo import Demo
 from deploy.local.disk import StateDisk
+from deploy.local.keeping import losses
 from deploy.local.keeping.exchange import require_whole
 from deploy.local.ports import is_free
 from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchError, Settings
@@ -22,6 +23,7 @@ from services import environment
 
 INTERRUPTED = 130
 BOUND_LOGS_EVERY_S = 2.0
+RECORD_STREAMS_EVERY_S = 10.0
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error: the user asked for it
@@ -48,12 +50,15 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     supervisor = Supervisor(state, terminal.say, ROOT, silent_s=settings.silent_s, has_room=disk.has_room)
     stop = _stop_on_signals(supervisor, terminal)
     upkeep: asyncio.Task[None] | None = None
+    recording: asyncio.Task[None] | None = None
     try:
         await _unless_stopped(stop, disk.until_room(terminal.say))
         upkeep = asyncio.create_task(_keep_up(disk, state, terminal))
         await _unless_stopped(stop, _start(supervisor, settings, state, environ))
         logs = _short(settings.state_dir / "logs")
         terminal.say(f"Touchstone runs: started in {duration(time.monotonic() - began)}, logs in {logs}")
+        await losses.say_losses(state, stack.nats_url(settings, state), terminal.say)
+        recording = asyncio.create_task(_record_streams(state, settings.nats_monitor_url))
         if mode != "serve" and not _tokens_needed(environ):
             async with Demo(settings.page_url, terminal) as demo:
                 await _unless_stopped(stop, demo.show(again=demo_only))
@@ -66,8 +71,11 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     except _Stopped:
         return INTERRUPTED if demo_only else 0
     finally:
-        if upkeep is not None:
-            upkeep.cancel()
+        for task in (upkeep, recording):
+            if task is not None:
+                task.cancel()
+        if recording is not None:
+            await losses.keep_record(state, settings.nats_monitor_url)
         await supervisor.stop()
         terminal.say("Stopped.")
         state.close()
@@ -80,6 +88,12 @@ async def _keep_up(disk: StateDisk, state: StateDir, terminal: Terminal) -> None
         while True:
             await asyncio.to_thread(state.bound_logs)
             await asyncio.sleep(BOUND_LOGS_EVERY_S)
+
+
+async def _record_streams(state: StateDir, monitor_url: str) -> None:
+    while True:
+        await losses.keep_record(state, monitor_url)
+        await asyncio.sleep(RECORD_STREAMS_EVERY_S)
 
 
 async def _start(supervisor: Supervisor, settings: Settings, state: StateDir, environ: Mapping[str, str]) -> None:

@@ -19,8 +19,8 @@ from deploy.local.settings import LaunchError
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 REAP_TIMEOUT_S = 10.0
 _OWN = (
-    "backups", "children.json", "engines", "lock", "logs", "nats", "nats-token", "nats-url", "nats.conf", "results",
-    "service-token",
+    "backups", "children.json", "engines", "lock", "logs", "lost-in-streams", "nats", "nats-token", "nats-url",
+    "nats.conf", "results", "service-token", "streams.json",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 
+from deploy.local.keeping import losses
 from deploy.local.keeping.exchange import DATABASE
 from deploy.local.keeping.offline_nats import copied_nats
 from deploy.local.keeping.streams import has_streams, stream_faults
@@ -27,6 +28,10 @@ _OF_STREAMS = (
     "Stop Touchstone, then run `touchstone restore BACKUP`. Without a backup, just start it: jobs that were lost end "
     "as failed."
 )
+_OF_LOSSES = (
+    f"Stop Touchstone, then run `touchstone restore BACKUP`. Without a backup, delete the file {losses.NOTE} of the "
+    "state directory: what was lost does not come back."
+)
 _OF_DATASETS = "Upload the dataset again, or restore a backup."
 
 
@@ -37,6 +42,13 @@ def check(state_dir: Path, say: Say) -> int:
     """
     if not state_dir.is_dir():
         raise LaunchError(f"There is no state directory {state_dir}. Name it with --state-dir.")
+    lost = losses.noted(state_dir)
+    for loss in lost:
+        say(f"{loss} {_OF_LOSSES}")
+    return len(lost) + _check(state_dir, say)
+
+
+def _check(state_dir: Path, say: Say) -> int:
     try:
         state = StateDir(state_dir.absolute())
     except LaunchError:
@@ -64,8 +76,13 @@ async def _stopped(store: Path) -> AsyncIterator[str]:
         yield f"There are no streams in {store}. {_OF_STREAMS}"
         return
     async with copied_nats(store, store.with_name(f"{store.name}-{_COPY}")) as connection:
+        said = set()
         async for fault in _streams(connection):
+            said.add(fault.removeprefix("The stream ").split(" ")[0])
             yield fault
+        for stream, loss in losses.losses(losses.read(store.parent), await losses.reaches(connection)):
+            if stream not in said:
+                yield f"{loss} {_OF_STREAMS}"
 
 
 async def _running() -> AsyncIterator[str]:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deploy.local.keeping import exchange
+from deploy.local.keeping.streams import has_streams
+from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services.results.backups.rebuilding import rebuild
 
@@ -15,7 +17,10 @@ Say = Callable[[str], None]
 
 def repair(state_dir: Path, say: Say) -> None:
     """Builds the database of its readable parts and of the files of finished jobs; the streams bring the rest at the
-    next start. Raises LaunchError when Touchstone runs; UnavailableError and OSError when the disk refuses."""
+    next start. Raises LaunchError when Touchstone runs or nothing is there to repair; UnavailableError and OSError when
+    the disk refuses."""
+    if not (state_dir / "results").is_dir() and not has_streams(state_dir / "nats"):
+        raise LaunchError(f"There is nothing to repair in {state_dir}. Name the state directory with --state-dir.")
     state = StateDir(state_dir.absolute())
     try:
         state.reap()

@@ -11,12 +11,13 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import nats.errors
 import nats.js.errors
 
-from deploy.local.keeping import exchange
+from deploy.local.keeping import exchange, losses
 from deploy.local.keeping.offline_nats import copied_nats, offline_nats
 from deploy.local.keeping.streams import bring_over, has_streams, stream_faults
 from deploy.local.settings import LaunchError
@@ -24,14 +25,18 @@ from deploy.local.state import StateDir
 from services import bus
 from services.errors import TouchstoneError
 from services.results.backups import manifest
+from services.results.backups.rebuilding import keep
 
 Say = Callable[[str], None]
 
 _COPY = "nats.copy"
+_SLACK = timedelta(milliseconds=1)
+"""A message's time has fewer digits than a stream's."""
 
 
 def restore(backup: Path, state_dir: Path, say: Say) -> None:
-    """Restores the database, and the streams unless those that are there can be read.
+    """Restores the streams unless those that are there can be read, and the database unless the damage is in the
+    streams alone.
 
     Raises LaunchError when Touchstone runs or the backup is damaged, InvalidRequestError for what is not a backup, and
     UnavailableError and OSError when it is to be run again, which `require_whole` says then.
@@ -51,29 +56,43 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     source = _streams_of(state.path)
     fresh = exchange.begin(state, f"touchstone restore {backup} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
-    database = fresh / exchange.DATABASE.name
-    shutil.copyfile(backup / manifest.DATABASE, database)
-    os.chmod(database, 0o600)
+    whole, cut = source == state.path / "nats", False
     async with AsyncExitStack() as stack:
         surviving: bus.Bus | None = None
-        faults: list[tuple[str, str]] = []
         if source is not None:
             surviving = await stack.enter_async_context(copied_nats(source, state.path / _COPY))
-            faults = await stream_faults(surviving)
-            for stream, fault in faults:
-                say(f"The stream {stream} {fault}.")
-        if source == state.path / "nats" and not faults:
+            faults = [f"The stream {stream} {fault}." for stream, fault in await stream_faults(surviving)]
+            # It also reads again what only lacks its description.
+            await surviving.ensure(_most_bytes(holds))
+            now = await losses.reaches(surviving)
+            lost = [fault for _, fault in losses.losses(losses.read(state.path), now)] + losses.noted(state.path)
+            for fault in (*faults, *lost):
+                say(fault)
+            whole, cut = whole and not faults and not lost, bool(lost)
+        if whole:
             say("The streams can be read, and stay: what came after the backup is taken from them at the next start.")
         else:
-            await _restore_streams(backup, holds, fresh, surviving, say)
+            await _restore_streams(backup, holds, fresh, surviving, cut, say)
+    database = fresh / exchange.DATABASE.name
+    if whole or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
+        shutil.copyfile(backup / manifest.DATABASE, database)
+    else:
+        say("The database can be read, and stays: it has what came after the backup.")
+    os.chmod(database, 0o600)
     exchange.sync(fresh)
     aside = exchange.aside_of(state.path, "restore")
-    _put_streams(state.path, fresh / "nats", aside)
+    # In this order: as long as the old streams are there, a restore that is run again finds their damage.
     exchange.put_database(state.path, database, aside)
+    _put_streams(state.path, fresh / "nats", aside)
     exchange.end(state, fresh)
     if aside.exists():
         say(f"What was there before is in {aside}. Delete it when it is not needed any more.")
     say("Restored. Start Touchstone.")
+
+
+def _most_bytes(holds: manifest.Manifest) -> int:
+    configs = [part.stream["config"] for part in holds.streams]
+    return next(int(config["max_bytes"]) for config in configs if config["name"] == bus.RESULTS)
 
 
 def _streams_of(state_dir: Path) -> Path | None:
@@ -92,21 +111,24 @@ def _put_streams(state_dir: Path, fresh: Path, aside: Path) -> None:
         aside.mkdir(mode=0o700, exist_ok=True)
         place.replace(exchange.free(aside / place.name))
     fresh.replace(place)
+    losses.forget(state_dir)
     manifest.sync_folder(state_dir)
 
 
 async def _restore_streams(
-    backup: Path, holds: manifest.Manifest, fresh: Path, surviving: bus.Bus | None, say: Say
+    backup: Path, holds: manifest.Manifest, fresh: Path, surviving: bus.Bus | None, cut: bool, say: Say
 ) -> None:
-    """All streams of the backup, each with what the surviving ones have after it."""
+    """All streams of the backup, each with what the surviving ones have after it. `cut`: they may have lost their
+    ends, and have gone on since."""
     async with offline_nats(fresh / "nats") as target:
         for part in holds.streams:
-            stream = part.stream["config"]["name"]
+            stream, state = part.stream["config"]["name"], part.stream["state"]
             await bus.restore_stream(target, dict(part.stream), backup / part.file)
             if surviving is None:
                 continue
+            since = datetime.fromisoformat(state["last_ts"]) + _SLACK if cut else None
             try:
-                later = await bring_over(surviving, target, stream, part.stream["state"]["last_seq"])
+                later = await bring_over(surviving, target, stream, state["last_seq"], since)
             except (TouchstoneError, OSError, nats.errors.Error, nats.js.errors.Error) as error:
                 say(f"What {stream} had after the backup cannot be read: {error or type(error).__name__}.")
                 continue

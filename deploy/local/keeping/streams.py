@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import nats.errors
 import nats.js.errors
@@ -37,11 +39,7 @@ async def stream_faults(connection: bus.Bus) -> list[tuple[str, str]]:
 
 
 async def _fault(connection: bus.Bus, stream: str) -> str:
-    answer = await connection.client.request(info_of_stream(stream), b'{"deleted_details": true}', timeout=30)
-    told = json.loads(answer.data)
-    if "error" in told:
-        raise nats.js.errors.APIError.from_error(told["error"])
-    state = told["state"]
+    state = await _state(connection, stream)
     if lost := state.get("lost"):
         return f"has lost {lost.get('bytes', 0):,} bytes in a damaged block"
     first, last, there = state["first_seq"], state["last_seq"], state["messages"]
@@ -50,7 +48,19 @@ async def _fault(connection: bus.Bus, stream: str) -> str:
     read = 0
     async for _ in messages(connection, stream, headers_only=True):
         read += 1
+    if read < there:
+        # Some may have expired, or have been removed, while the others were read.
+        there = min(there, (await _state(connection, stream))["messages"])
     return "" if read >= there else f"has {there - read:,} messages that cannot be read, of {there:,}"
+
+
+async def _state(connection: bus.Bus, stream: str) -> dict[str, Any]:
+    answer = await connection.client.request(info_of_stream(stream), b'{"deleted_details": true}', timeout=30)
+    told = json.loads(answer.data)
+    if "error" in told:
+        raise nats.js.errors.APIError.from_error(told["error"])
+    state: dict[str, Any] = told["state"]
+    return state
 
 
 async def messages(
@@ -82,10 +92,13 @@ async def messages(
         await subscription.unsubscribe()
 
 
-async def bring_over(source: bus.Bus, target: bus.Bus, stream: str, after: int) -> int:
-    """Publishes to `target` what `source` has after a position; how many messages."""
+async def bring_over(source: bus.Bus, target: bus.Bus, stream: str, after: int, since: datetime | None) -> int:
+    """Publishes to `target` what `source` has after a position; how many messages. `since` is for a stream that may
+    have lost its end, or been made again, and then given earlier positions to later messages."""
     count = 0
-    async for msg in messages(source, stream, after):
+    async for msg in messages(source, stream, after if since is None else 0):
+        if msg.metadata.sequence.stream <= after and (since is None or msg.metadata.timestamp <= since):
+            continue
         headers = {
             name: value
             for name, value in (msg.headers or {}).items()

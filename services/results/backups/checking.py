@@ -11,6 +11,8 @@ from services.results.database import Connection
 from services.results.job_result import compute
 from touchstone.v1 import job_pb2, metric_pb2
 
+COMPUTED = "the next start computes it"
+"""How a sentence ends that tells of no loss."""
 _RECOMPUTED = 20
 """Newest results that are computed again."""
 
@@ -40,7 +42,7 @@ def _contradictions(connection: Connection) -> Iterator[str]:
         "SELECT job_id FROM jobs ANTI JOIN seals USING (job_id, attempt) WHERE state = $completed ORDER BY job_id",
         {"completed": int(job_pb2.Job.STATE_COMPLETED)},
     ).fetchall()
-    yield from (f"job {job_id} is completed and has no result; the next start computes it" for (job_id,) in unsealed)
+    yield from (f"job {job_id} is completed and has no result; {COMPUTED}" for (job_id,) in unsealed)
     missing = connection.execute(
         "SELECT j.job_id, j.planned, count(i.job_id), s.missing FROM jobs j JOIN seals s USING (job_id, attempt) "
         "LEFT JOIN items i ON i.job_id = j.job_id WHERE j.state = $completed AND j.planned IS NOT NULL "

@@ -40,6 +40,7 @@ class Backups:
     def __init__(self, connection: bus.Bus, database: Database, folder: Path) -> None:
         self._bus, self._database, self._folder = connection, database, folder
         self.holding = asyncio.Lock()
+        self._making = False
 
     async def serve(self) -> None:
         """Makes a backup for each request, until cancelled."""
@@ -71,20 +72,28 @@ class Backups:
 
     async def make(self) -> Path:
         """The folder of a new backup. Raises ConflictError while another is made, UnavailableError and OSError."""
-        if self.holding.locked():
+        # Not told by `holding`, which the purge takes for a moment.
+        if self._making:
             raise ConflictError("Another backup is being made. Wait for it.")
-        async with self.holding:
-            await asyncio.to_thread(self._drop_unfinished)
-            now = datetime.now(UTC)
-            folder = self._folder / now.strftime(_NAME)
-            folder.mkdir(mode=0o700, parents=True)
-            try:
-                await self._fill(folder, now)
-            except BaseException:
-                await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
-                raise
-            log.info("made the backup %s", folder)
-            return folder
+        self._making = True
+        try:
+            async with self.holding:
+                return await self._make()
+        finally:
+            self._making = False
+
+    async def _make(self) -> Path:
+        await asyncio.to_thread(self._drop_unfinished)
+        now = datetime.now(UTC)
+        folder = self._folder / now.strftime(_NAME)
+        folder.mkdir(mode=0o700, parents=True)
+        try:
+            await self._fill(folder, now)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+            raise
+        log.info("made the backup %s", folder)
+        return folder
 
     async def _fill(self, folder: Path, now: datetime) -> None:
         await self._database.copy(folder / manifest.DATABASE)

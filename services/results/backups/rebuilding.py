@@ -11,6 +11,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from services.errors import TouchstoneError
+from services.results.backups.checking import COMPUTED, database_faults
 from services.results.database import Connection
 from services.results.schema import open_file
 
@@ -47,6 +49,31 @@ def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
         target.checkpoint()
     finally:
         target.close()
+
+
+def keep(whole: Path, fresh: Path) -> bool:
+    """Copies a database for which all streams are to be read again to `fresh`. False, without a copy, where it is
+    damaged or lacks answers, is not there, or was written by a newer version."""
+    if not whole.exists():
+        return False
+    shutil.copyfile(whole, fresh)
+    log, copied = whole.with_suffix(".duckdb.wal"), fresh.with_suffix(".duckdb.wal")
+    if log.exists():
+        shutil.copyfile(log, copied)
+    try:
+        connection = open_file(fresh)
+        try:
+            kept = all(fault.endswith(COMPUTED) for fault in database_faults(connection))
+            connection.execute("DELETE FROM positions")
+            connection.checkpoint()
+        finally:
+            connection.close()
+    except (TouchstoneError, duckdb.Error):
+        kept = False
+    copied.unlink(missing_ok=True)
+    if not kept:
+        fresh.unlink(missing_ok=True)
+    return kept
 
 
 def _opened(damaged: Path, folder: Path, say: Say) -> Connection | None:

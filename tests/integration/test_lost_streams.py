@@ -1,0 +1,94 @@
+"""What NATS cuts off of damaged streams: it is said, and a restore brings it back without taking anything else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deploy.local.keeping import losses
+from deploy.local.keeping.check import check
+from deploy.local.state import StateDir
+from services import bus
+from tests.integration.test_backups import Installation, begun, made, stub
+from tests.integration.test_results_recovery import check_all_within, said_all
+from touchstone.v1 import results_service_pb2_grpc
+
+if TYPE_CHECKING:
+    Stub = results_service_pb2_grpc.ResultsServiceAsyncStub
+
+__all__ = ["made", "stub"]
+
+
+def block_of(made: Installation, stream: str) -> Path:
+    (block,) = (made.state / "nats").glob(f"jetstream/*/streams/{stream}/msgs/*.blk")
+    return block
+
+
+def flip(path: Path, offset: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 0x10
+    path.write_bytes(content)
+
+
+async def test_a_restore_of_damaged_streams_leaves_a_database_that_can_be_read(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    folder = await made.backup(connection)
+    await said_all(stub, connection)
+    await connection.close()
+    await made.stop()
+    for stream in (bus.KEPT, bus.RESULTS):
+        flip(block_of(made, stream), 2)
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 2
+    await made.restore(folder)
+    assert "The database can be read, and stays: it has what came after the backup." in made.said
+    made.start()
+    await check_all_within(stub)
+    made.service.end()
+
+
+async def test_what_a_server_has_cut_off_is_said_until_a_restore_brings_it_back(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    for user in ("ann", "bob"):
+        await connection.kv_put(bus.TOKENS, user, b"early")
+    folder = await made.backup(connection)
+    await connection.close()
+    await made.service.answers()
+    await said_once(made)
+    assert made.said == []
+    await made.stop()
+    flip(block_of(made, f"KV_{bus.TOKENS}"), 2)
+    made.start()
+    await made.service.answers()
+    await said_once(made)
+    assert made.said[0].startswith(f"The stream KV_{bus.TOKENS} (users' tokens) has lost ")
+    assert made.said[1].endswith(f"run `touchstone restore BACKUP --state-dir {made.state}`.")
+    connection = await bus.connect(made.nats.url, "test")
+    await connection.kv_put(bus.TOKENS, "eve", b"late")
+    await connection.close()
+    await made.stop()
+    # The server has forgotten it by now.
+    made.start()
+    await made.service.answers()
+    await made.stop()
+    made.said.clear()
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 1
+    assert "(users' tokens) has lost " in made.said[0]
+    await made.restore(folder)
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
+    made.start()
+    connection = await bus.connect(made.nats.url, "test")
+    for user, value in (("ann", b"early"), ("bob", b"early"), ("eve", b"late")):
+        found = await connection.kv_get(bus.TOKENS, user)
+        assert found is not None
+        assert found.data == value
+    await connection.close()
+    made.service.end()
+
+
+async def said_once(made: Installation) -> None:
+    """As the launcher does after a start."""
+    state = StateDir(made.state)
+    await losses.say_losses(state, made.nats.url, made.said.append)
+    await losses.keep_record(state, made.nats.monitor_url)
+    state.close()

@@ -1,0 +1,46 @@
+"""What a launcher tells of streams that are not what they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploy.local.keeping.losses import Reach, losses
+from deploy.local.keeping.repair import repair
+from deploy.local.settings import LaunchError
+from services import bus
+
+BEFORE = Reach("2026-11-22T10:00:00Z", last=40, messages=10)
+REMADE = Reach("2026-11-23T10:00:00Z", last=50, messages=2, emptied=True)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (BEFORE, ""),
+        (replace(BEFORE, last=60, messages=0), ""),
+        (replace(BEFORE, last=39), "has lost its end: its last position is 39, and was 40."),
+        (replace(BEFORE, last=60, lost=1234), "has lost 1,234 bytes in a damaged block."),
+        (REMADE, "was lost."),
+        (replace(REMADE, last=3, emptied=False), "was lost."),
+        # Its description was damaged, and it was made again around its messages.
+        (replace(REMADE, emptied=False), ""),
+        (None, "was lost."),
+    ],
+)
+def test_a_stream_that_is_not_what_it_was_is_named(now: Reach | None, said: str) -> None:
+    told = losses({bus.KEPT: BEFORE}, {bus.KEPT: now} if now else {})
+    assert told == ([(bus.KEPT, f"The stream KEPT (marks, annotations and names) {said}")] if said else [])
+
+
+def test_streams_that_were_empty_or_not_there_have_lost_nothing() -> None:
+    assert losses({}, {bus.KEPT: REMADE}) == []
+    assert losses({bus.KEPT: replace(BEFORE, messages=0)}, {}) == []
+
+
+def test_a_repair_of_a_folder_that_holds_no_installation_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match=r"nothing to repair in .* Name the state directory with --state-dir\."):
+        repair(tmp_path / "vra", print)
+    assert list(tmp_path.iterdir()) == []
