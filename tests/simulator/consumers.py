@@ -40,6 +40,8 @@ class Consumer:
     stream: Stream
     config: dict[str, Any]
     send: Send
+    due: Callable[[float], None]
+    """Called with a moment at which `tick` will have something to do."""
     delivered: int = 0
     """Its own sequence of deliveries."""
     position: int = 0
@@ -66,10 +68,12 @@ class Consumer:
             )
             self.position = self.stream.last
         self.idle_since = self.beat_at = self.stream.clock()
+        if self.heartbeat:
+            self.due(self.beat_at)
 
     # -- settings --------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def filters(self) -> list[str]:
         if self.config.get("filter_subjects"):
             return list(self.config["filter_subjects"])
@@ -113,6 +117,8 @@ class Consumer:
             self.send(request.inbox, "", encode_headers({}, "404 No Messages"), b"")
             return
         self.requests.append(request)
+        if request.expires is not None:
+            self.due(request.expires)
         self.deliver()
 
     def _has_more(self) -> bool:
@@ -177,6 +183,7 @@ class Consumer:
         if self.acknowledges:
             self.deliveries[message.sequence] = count
             self.out[message.sequence] = _Out(self.delivered, now + self.ack_wait, count)
+            self.due(now + self.ack_wait)
         at = int(message.at * 1e9)
         reply = (
             f"$JS.ACK.{self.stream.name}.{self.name}.{count}.{message.sequence}.{self.delivered}.{at}.{self.pending}"

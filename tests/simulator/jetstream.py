@@ -15,7 +15,7 @@ from tests.simulator.consumers import Consumer, PullRequest
 from tests.simulator.loop import SimLoop
 from tests.simulator.network import Connection, Network
 from tests.simulator.streams import Pending, RefusedError, Stored, Stream, iso
-from tests.simulator.subjects import encode_headers, matches, overlap, parse_headers
+from tests.simulator.subjects import Pattern, encode_headers, overlap, parse_headers
 
 _API = "$JS.API."
 _ACK = "$JS.ACK."
@@ -44,7 +44,7 @@ class FakeServer:
         self.on_delivered: Callable[[str, str, bytes], None] = lambda subject, reply, data: None
         self._choose = choose
         self._exact: dict[str, list[tuple[Connection, int, str]]] = {}
-        self._wild: list[tuple[str, Connection, int, str]] = []
+        self._wild: list[tuple[Pattern, Connection, int, str]] = []
         self._left: dict[tuple[Connection, int], int] = {}
         self._batches: dict[str, tuple[float, list[Pending]]] = {}
         self._names = 0
@@ -83,13 +83,12 @@ class FakeServer:
 
     def subscribed(self, connection: Connection, subject: str, queue: str, sid: int) -> None:
         if "*" in subject or ">" in subject:
-            self._wild.append((subject, connection, sid, queue))
+            self._wild.append((Pattern(subject), connection, sid, queue))
         else:
             self._exact.setdefault(subject, []).append((connection, sid, queue))
         for consumer in list(self.consumers.values()):
             if consumer.deliver_subject == subject:
                 consumer.deliver()
-        self._look()
 
     def unsubscribed(self, connection: Connection, sid: int, most: int) -> None:
         if most:
@@ -123,12 +122,11 @@ class FakeServer:
                 self._store(stream, Pending(subject, raw, data), reply)
         if not heard and reply:
             self.route(reply, "", encode_headers({}, "503"), b"")
-        self._look()
 
     def route(self, subject: str, reply: str, raw: bytes, data: bytes) -> bool:
         """Delivers to subscribers; whether there are any."""
         found = list(self._exact.get(subject, ()))
-        found += [(c, sid, queue) for pattern, c, sid, queue in self._wild if matches(pattern, subject)]
+        found += [(c, sid, queue) for pattern, c, sid, queue in self._wild if pattern.takes(subject)]
         groups: dict[str, list[tuple[Connection, int]]] = {}
         for connection, sid, queue in found:
             if queue:
@@ -159,7 +157,7 @@ class FakeServer:
         """A delivery keeps the message's own subject, though it goes to an inbox."""
         subject, _, reply = named.partition("\n")
         listeners = list(self._exact.get(to, ()))
-        listeners += [(c, sid, queue) for pattern, c, sid, queue in self._wild if matches(pattern, to)]
+        listeners += [(c, sid, queue) for pattern, c, sid, queue in self._wild if pattern.takes(to)]
         for connection, sid, _ in listeners:
             if reply:
                 self.on_delivered(subject, reply, data)
@@ -186,7 +184,7 @@ class FakeServer:
         if repeated:
             told["duplicate"] = True
         else:
-            self.on_stored(stream, stream.messages[sequence])
+            self._is_stored(stream, stream.messages[sequence])
         self._answer(reply, told)
         self._deliver_of(stream)
 
@@ -212,15 +210,19 @@ class FakeServer:
         sequence = stream.store_all(messages)
         for number in range(before + 1, sequence + 1):
             if number in stream.messages:
-                self.on_stored(stream, stream.messages[number])
+                self._is_stored(stream, stream.messages[number])
         told = {"stream": stream.name, "seq": sequence, "batch": batch, "count": len(messages)}
         self._answer(reply, told)
         self._deliver_of(stream)
 
+    def _is_stored(self, stream: Stream, message: Stored) -> None:
+        if message.expires is not None:
+            self._due(message.expires)
+        self.on_stored(stream, message)
+
     def _deliver_of(self, stream: Stream) -> None:
-        for (name, _), consumer in list(self.consumers.items()):
-            if name == stream.name:
-                consumer.deliver()
+        for consumer in [made for (name, _), made in self.consumers.items() if name == stream.name]:
+            consumer.deliver()
 
     def _answer(self, reply: str, told: dict[str, Any]) -> None:
         if reply:
@@ -260,7 +262,7 @@ class FakeServer:
         """Raises RefusedError."""
         kind = ".".join(words[:2])
         if kind == "STREAM.CREATE":
-            return self._create_stream(words[2], asked)
+            return self.create_stream(words[2], asked)
         if kind == "STREAM.INFO":
             return self._info(self._stream(words[2]), asked.get("subjects_filter"))
         if kind == "STREAM.NAMES":
@@ -300,7 +302,8 @@ class FakeServer:
         consumers = sum(name == stream.name for name, _ in self.consumers)
         return stream.info(consumers, subjects_filter)
 
-    def _create_stream(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
+    def create_stream(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
+        """Answers as the API does. Raises RefusedError."""
         known = self.streams.get(name)
         if known is not None and known.config != config:
             raise RefusedError(400, 10058, "stream name already in use with a different configuration")
@@ -316,7 +319,7 @@ class FakeServer:
             name = f"E{self._names:07d}"
         known = self.consumers.get((stream.name, name))
         if known is None:
-            made = Consumer(name, stream, config, self._from_consumer)
+            made = Consumer(name, stream, config, self._from_consumer, self._due)
             if stream.is_queue:
                 self._require_apart(stream, made)
             self.consumers[stream.name, name] = made
@@ -327,7 +330,7 @@ class FakeServer:
             if known.config.get("deliver_policy") != config.get("deliver_policy"):
                 raise RefusedError(400, 10012, "deliver policy can not be updated")
             known.config = config
-            for cached in ("acknowledges", "ack_wait", "deliver_subject", "heartbeat"):
+            for cached in ("filters", "acknowledges", "ack_wait", "deliver_subject", "heartbeat"):
                 known.__dict__.pop(cached, None)
         return {"ts": iso(self.clock()), "created": iso(self.clock())} | self.consumers[stream.name, name].info()
 
@@ -382,15 +385,20 @@ class FakeServer:
     # -- time ------------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Makes sure that `_tick` runs when something is due."""
+        """Looks at everything for what is due first."""
         moments = [due for consumer in self.consumers.values() if (due := consumer.next_due) is not None]
         moments += [m.expires for stream in self.streams.values() for m in stream.mortal.values() if m.expires]
         if not moments or not self.up:
             return
-        due = max(min(moments), self.clock())
-        if self._tick_at is None or due < self._tick_at - 1e-6 or self._tick_at < self.clock():
+        self._due(min(moments))
+
+    def _due(self, moment: float) -> None:
+        """Makes sure that `_tick` runs then or before."""
+        now = self.clock()
+        due = max(moment, now)
+        if self._tick_at is None or due < self._tick_at - 1e-6 or self._tick_at < now:
             self._tick_at = due
-            self.network.later(due - self.clock() + 1e-6, self._tick, due)
+            self.network.later(due - now + 1e-6, self._tick, due)
 
     def _tick(self, due: float) -> None:
         if not self.up or self._tick_at != due:

@@ -39,7 +39,7 @@ class Process:
         self.steps = 0
         self.crash_at: int | None = None
         """The step at which it is killed."""
-        self.ready: deque[asyncio.Handle] = deque()
+        self.ready: deque[_Handle] = deque()
         self.frozen_until = 0.0
         self.on_kill: list[Callable[[], None]] = []
 
@@ -67,6 +67,27 @@ class _Numbered:
         return self._number
 
 
+class _Handle:
+    """As asyncio's, without what only debugging needs: making and running these is a fifth of a simulation."""
+
+    __slots__ = ("_when", "args", "callback", "context", "dropped", "process")
+
+    def __init__(self, process: Process, context: contextvars.Context, callback: Any, args: Any, when: float) -> None:
+        self.process, self.context, self.callback, self.args = process, context, callback, args
+        self.dropped = False
+        self._when = when
+
+    def cancel(self) -> None:
+        self.dropped = True
+        self.callback = self.args = None
+
+    def cancelled(self) -> bool:
+        return self.dropped
+
+    def when(self) -> float:
+        return self._when
+
+
 class SimTask(_Numbered, asyncio.Task):  # type: ignore[type-arg]
     """A task whose hash does not depend on its address."""
 
@@ -82,7 +103,7 @@ class SimLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._now = 1000.0
         self._sequence = count()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[float, int, _Handle]] = []
         self._chance = random
         self._nobody = Process("outside")
         self._processes: list[Process] = []
@@ -118,26 +139,28 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # The types of these are those of asyncio's own, which strict checking takes for others.
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
-        handle = asyncio.Handle(callback, args, self, context)
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        if context is None:
+            context = contextvars.copy_context()
+        process = context.get(_process) or self._nobody
+        handle = _Handle(process, context, callback, args, 0.0)
         self._enqueue(handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        if context is None:
+            context = contextvars.copy_context()
+        timer = _Handle(context.get(_process) or self._nobody, context, callback, args, when)
         heapq.heappush(self._timers, (when, next(self._sequence), timer))
         return timer
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers stay in the heap until their time comes."""
-
-    def _enqueue(self, handle: asyncio.Handle) -> None:
-        process = handle._context.get(_process) or self._nobody  # type: ignore[attr-defined]
+    def _enqueue(self, handle: _Handle) -> None:
+        process = handle.process
         if not process.alive:
             return
         if not process.ready:
@@ -145,43 +168,50 @@ class SimLoop(asyncio.BaseEventLoop):
         process.ready.append(handle)
 
     def _run_once(self) -> None:
-        if not self._processes:
-            self._jump()
-            return
-        at = self._chance.randrange(len(self._processes)) if len(self._processes) > 1 else 0
-        process = self._processes[at]
-        if process.frozen_until > self._now:
-            self._thaw_later(process, at)
-            return
-        handle = process.ready.popleft()
-        if not process.ready:
-            self._processes[at] = self._processes[-1]
-            self._processes.pop()
-        if handle._cancelled:
-            return
-        self.steps += 1
-        process.steps += 1
-        if process.crash_at is not None and process.steps >= process.crash_at:
-            self.kill(process)
-            return
-        if self.steps > self.most_steps:
-            raise SimulationError(f"no rest after {self.steps:,} steps ({process.name} is busy)")
-        # Work takes time; without that, whoever waits for a moment to be over would wait for ever.
-        self._now += _STEP_S
-        handle._run()
+        """Runs until the loop is stopped: asyncio's own turns would cost as much again."""
+        processes, chance = self._processes, self._chance.random
+        while not self._stopping:  # type: ignore[attr-defined]
+            if not processes:
+                self._jump()
+                continue
+            at = int(chance() * len(processes)) if len(processes) > 1 else 0
+            process = processes[at]
+            if process.frozen_until > self._now:
+                self._thaw_later(process, at)
+                continue
+            handle = process.ready.popleft()
+            if not process.ready:
+                processes[at] = processes[-1]
+                processes.pop()
+            if handle.dropped:
+                continue
+            self.steps += 1
+            process.steps += 1
+            if process.crash_at is not None and process.steps >= process.crash_at:
+                self.kill(process)
+                continue
+            if self.steps > self.most_steps:
+                raise SimulationError(f"no rest after {self.steps:,} steps ({process.name} is busy)")
+            # Work takes time; without that, whoever waits for a moment to be over would wait for ever.
+            self._now += _STEP_S
+            try:
+                handle.context.run(handle.callback, *handle.args)
+            except Exception as error:
+                self.call_exception_handler({"message": f"Exception in {handle.callback}", "exception": error})
 
     def _jump(self) -> None:
         """To the next timer, and what is due with it."""
-        while self._timers and self._timers[0][2]._cancelled:
-            heapq.heappop(self._timers)
-        if not self._timers:
+        timers = self._timers
+        while timers and timers[0][2].dropped:
+            heapq.heappop(timers)
+        if not timers:
             raise SimulationError("nothing runs and nothing is due: everything waits for ever")
-        self._now = max(self._now, self._timers[0][0])
+        self._now = max(self._now, timers[0][0])
         if self._now > self.most_time:
             raise SimulationError(f"no end after {self._now:,.0f} virtual seconds")
-        while self._timers and self._timers[0][0] <= self._now:
-            timer = heapq.heappop(self._timers)[2]
-            if not timer._cancelled:
+        while timers and timers[0][0] <= self._now:
+            timer = heapq.heappop(timers)[2]
+            if not timer.dropped:
                 self._enqueue(timer)
 
     def _thaw_later(self, process: Process, at: int) -> None:

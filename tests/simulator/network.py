@@ -244,7 +244,7 @@ class Transport:
         return await self._get().readline()
 
     async def drain(self) -> None:
-        await asyncio.sleep(0)
+        """There is always room."""
 
     async def wait_closed(self) -> None:
         await asyncio.sleep(0)

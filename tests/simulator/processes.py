@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,8 +15,10 @@ from unittest.mock import patch
 import grpc.aio
 import nats.aio.client
 import nats.errors
+from nats.nuid import NUID
 
 from services import bus, rpc
+from services.bus.contract import stream_configs
 from services.errors import UnavailableError
 from services.evaluator import worker
 from services.evaluator.catalogue import Catalogue
@@ -23,8 +26,11 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.imports.store import ImportsOfResults
 from services.evaluator.responses import ResultsStore
 from services.evaluator.settings import Settings as EvaluatorSettings
+from services.evaluator.units import puller
 from services.results import server as results_server
+from services.results import stream
 from services.results.settings import Settings as ResultsSettings
+from services.scheduler import nats_work, settling, timetable, upkeep
 from services.scheduler import server as scheduler_server
 from services.scheduler.settings import Limits, WebhookSettings
 from services.scheduler.settings import Settings as SchedulerSettings
@@ -43,6 +49,16 @@ _JOB_LOGS: Any = sys.modules["services.bus.job_logs"]
 """The module: its package has a function of the same name."""
 _BUS = bus.Settings("nats://127.0.0.1:1", "", 64 * 1024**2, 1)
 _CATALOGUE: list[Catalogue] = []
+_LOOKS: list[tuple[Any, str, float]] = [
+    (puller, "_LOOK_S", 1.0),
+    (worker, "_LOOK_S", 1.0),
+    (stream, "_IDLE_S", 2.5),
+    (settling, "_LOOK_S", 1.0),
+    (timetable, "_TICK_S", 1.0),
+    (upkeep, "_TICK_S", 1.0),
+    (nats_work, "_LOOK_S", 0.5),
+]
+"""Seconds that services wait between two looks at something, in place of their own."""
 
 
 def catalogue() -> Catalogue:
@@ -140,14 +156,25 @@ class Installation:
 
 
 @contextmanager
-def replaced(nats_server: FakeServer, wires: Wires, *, with_logs: bool, caller: Any) -> Iterator[None]:
-    """Inside, the services find the simulated network, wires and receivers where the real ones were."""
+def replaced(nats_server: FakeServer, wires: Wires, *, with_logs: bool, brief: bool, caller: Any) -> Iterator[None]:
+    """Inside, the services find the simulated network, wires and receivers where the real ones were.
+
+    A `brief` simulation leaves out what takes most of the time and tells least: streams are there from the beginning,
+    and who only looks whether something has changed looks less often.
+    """
     with ExitStack() as stack:
         stack.enter_context(patch.object(nats.aio.client, "TcpTransport", nats_server.network.transport))
         stack.enter_context(patch.object(grpc.aio, "server", wires.server))
         stack.enter_context(patch.object(grpc.aio, "insecure_channel", wires.channel))
         stack.enter_context(patch.object(scheduler_server, "HttpCaller", caller))
         stack.enter_context(patch.object(bus.Room, "from_env", lambda *_: _Roomy()))
+        stack.enter_context(patch.object(NUID, "next", _next_id(count(1))))
+        if brief:
+            for config in stream_configs(_BUS.results_max_bytes):
+                nats_server.create_stream(str(config.name), config.as_dict())
+            stack.enter_context(patch.object(bus.Bus, "ensure", _nothing))
+            for module, name, pause in _LOOKS:
+                stack.enter_context(patch.object(module, name, pause))
         # A simulated process has no disk.
         stack.enter_context(patch.object(results_server, "JobFiles", _NoFiles))
         if with_logs:
@@ -212,5 +239,10 @@ def evaluator(name: str, models: Models) -> Callable[[asyncio.Event], Coroutine[
     return main
 
 
-async def _nothing() -> None:
+async def _nothing(*_: Any) -> None:
     pass
+
+
+def _next_id(numbers: count[int]) -> Callable[[Any], bytearray]:
+    """Ids of requests, of their usual length but quicker than drawn ones."""
+    return lambda _: bytearray(b"%022d" % next(numbers))

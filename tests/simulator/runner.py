@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import os
 import sys
@@ -54,7 +55,8 @@ def _many(seeds: range, processes: int, bug: str) -> int:
     failed: list[int] = []
     states: Counter[str] = Counter()
     used = 0.0
-    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=2000) as pool:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes, initializer=gc.freeze, maxtasksperchild=2000) as pool:
         for seed, words, ended, seconds in pool.imap_unordered(_work, [(seed, bug) for seed in seeds], chunksize=4):
             states.update(ended)
             used += seconds

@@ -226,9 +226,10 @@ def simulate(seed: int, *, verbose: bool = False) -> Outcome:
 
     with _undisturbed(), worlds.sim_loop(seed, most_steps=_MOST_STEPS) as (loop, chance):
         simulation = Simulation(seed, loop, chance, verbose)
+        with_logs, brief = chance.random() < 0.05, chance.random() < 0.9
         with (
             memory_store.installed(simulation.on_disk),
-            replaced(simulation.nats, simulation.wires, with_logs=chance.random() < 0.05, caller=_Caller),
+            replaced(simulation.nats, simulation.wires, with_logs=with_logs, brief=brief, caller=_Caller),
         ):
             try:
                 return loop.run_until_complete(simulation.run())

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tests.simulator.subjects import encode_headers, matches, parse_headers
+from tests.simulator.subjects import Pattern, encode_headers, matches, parse_headers
 
 _NO_HEADERS: Mapping[str, str] = {}
 _DEDUPLICATED_S = 120.0
@@ -90,7 +90,11 @@ class Stream:
         return self.config.get("retention") == "workqueue"
 
     def takes(self, subject: str) -> bool:
-        return any(matches(pattern, subject) for pattern in self.subjects)
+        return any(pattern.takes(subject) for pattern in self._patterns)
+
+    @cached_property
+    def _patterns(self) -> list[Pattern]:
+        return [Pattern(subject) for subject in self.subjects]
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -225,6 +229,8 @@ class Stream:
 
     def next_matching(self, patterns: Iterable[str], after: int) -> Stored | None:
         """The first message after a sequence whose subject is of one of the patterns; of any when there are none."""
+        if after >= self.last:
+            return None
         wanted = list(patterns)
         if wanted and all(self._is_plain(pattern) for pattern in wanted):
             found = min((i for pattern in wanted for i in self.by_subject.get(pattern, ()) if i > after), default=None)
@@ -236,6 +242,8 @@ class Stream:
         return None
 
     def count_matching(self, patterns: Iterable[str], after: int) -> int:
+        if after >= self.last:
+            return 0
         wanted = list(patterns)
         return sum(
             sum(i > after for i in ids)
