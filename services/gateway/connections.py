@@ -12,6 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _RETRY_S = 5
+_LINGER_S = 2.0
 _READ_BYTES = 16 * 1024
 _UNREADABLE = "The request is not valid HTTP, or its address and headers are longer than 16 KiB. Send a shorter one."
 
@@ -43,6 +44,8 @@ class Connection(H11Protocol):
 
     crowd: Crowd
     _address = ""
+    _refused = False
+    """Whether what still comes is thrown away."""
     _header_timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
 
@@ -70,18 +73,23 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self._refused or self.transport.is_closing():
             return
         super().data_received(data)
-        self._look()
+        if not self._refused:
+            self._look()
 
     def send_400_response(self, msg: str) -> None:
         """Answers what h11 cannot read as every other refusal is answered: in JSON."""
+        self._header_came()
+        self._refused = True
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._refuse(HTTPStatus.BAD_REQUEST, _UNREADABLE, again=False)
-        else:
-            self.transport.close()
-            self._abort_later()
+            self.transport.write(_answer(HTTPStatus.BAD_REQUEST, {"detail": _UNREADABLE}))
+        # To close at once would reset the connection of a client that still sends, and take the answer from it.
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)
+        self._abort_later()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -134,16 +142,10 @@ class Connection(H11Protocol):
             self.transport.close()
             self._abort_later()
 
-    def _refuse(self, status: HTTPStatus, sentence: str, *, again: bool = True) -> None:
-        """Answers and closes a connection that has no request. `again` says to send it later."""
-        body = json.dumps({"detail": sentence} | ({"retry_after": _RETRY_S} if again else {})).encode()
-        later = f"Retry-After: {_RETRY_S}\r\n" if again else ""
-        head = (
-            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
-            f"{later}Content-Length: {len(body)}\r\n\r\n"
-        )
+    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
+        """Answers and closes a connection that has no request."""
         if not self.transport.is_closing():
-            self.transport.write(head.encode() + body)
+            self.transport.write(_answer(status, {"detail": sentence, "retry_after": _RETRY_S}))
             self.transport.close()
             self._abort_later()
 
@@ -167,3 +169,14 @@ class Connection(H11Protocol):
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
+
+
+def _answer(status: HTTPStatus, body: dict[str, object]) -> bytes:
+    """A whole response in JSON, after which the connection ends."""
+    content = json.dumps(body).encode()
+    later = f"Retry-After: {body['retry_after']}\r\n" if "retry_after" in body else ""
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        f"{later}Content-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
