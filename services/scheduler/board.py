@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from services.bus import Room, of_job
+from services.bus import Level, Room, of_job
 from services.errors import NotFoundError
 from services.scheduler import queue
 from services.scheduler.fleet import Fleet
@@ -95,7 +95,7 @@ class Board:
         for job in jobs:
             job.update(now)
             if job.live:
-                describe(job, waiting, self.fleet, now)
+                describe(job, waiting, self.fleet, now, paused=self.room.level is Level.FULL)
             copy = job_pb2.Job()
             copy.CopyFrom(job.message)
             copies.append(copy)
@@ -141,7 +141,7 @@ class Board:
         for job in jobs:
             job.update(now)
             if job.live:
-                describe(job, [], self.fleet, now)
+                describe(job, [], self.fleet, now, paused=self.room.level is Level.FULL)
             event = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action, job=job.message)
             stamp(event.occurred_at, now)
             changes.append(Change(job, event))

@@ -68,7 +68,8 @@ class Job:
     batches: dict[int, BatchRecord] = field(default_factory=dict)
     """By unit, of what this attempt has sent through a provider's batch API."""
     absent_s: float = 0.0
-    """Of this attempt, while no scheduler led: it counts neither as elapsed nor towards the time limit."""
+    """Of this attempt, while no scheduler led or a full disk held the job up: it counts neither as elapsed nor towards
+    the time limit."""
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
     plans_lost: int = 0
@@ -169,6 +170,7 @@ class Job:
         self.message.incomplete = False
         self.message.ClearField("finished_at")
         self.message.ClearField("attempt_started_at")
+        self.absent_s = 0.0
         self.ledger = None
         self.waiting_since = now
 
@@ -220,6 +222,12 @@ class Job:
 
     def _attempt_s(self, now: float) -> float:
         return max(0.0, now - seconds(self.message.attempt_started_at) - self.absent_s)
+
+    def pause(self, span_s: float) -> None:
+        """The last so many seconds count neither as elapsed nor towards a limit."""
+        self.planning_since += span_s
+        if self.message.HasField("attempt_started_at"):
+            self.absent_s += span_s
 
     def resume(self, now: float) -> None:
         """Another leadership begins: what has passed since the last checkpoint counts as absence."""

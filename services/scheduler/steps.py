@@ -11,8 +11,9 @@ from services.scheduler.reuse import calls_nobody
 from services.scheduler.route import route
 
 
-def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None:
-    """Sets the current step and the place in the queue. `waiting` lists pending job ids in starting order."""
+def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paused: bool = False) -> None:
+    """Sets the current step and the place in the queue. `waiting` lists pending job ids in starting order; `paused`
+    says that no units are released because a disk is full."""
     progress = job.message.progress
     spec = job.message.spec
     served = fleet.capacity(route(spec), now).evaluators > 0
@@ -23,6 +24,8 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float) -> None
         progress.current_step = f"Waiting in the queue, place {place}" if place else "Waiting in the queue"
         if not served:
             progress.current_step = f"Waiting for {needed}"
+    elif paused and job.state in (PLANNING, RUNNING):
+        progress.current_step = "Paused: the disk is full"
     elif job.state == PLANNING:
         progress.current_step = "Reading the data"
     elif job.state == RUNNING and not served:

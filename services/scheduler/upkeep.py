@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from services.bus import PLAN_UNIT, heed_cancel, of_job
+from services.bus import PLAN_UNIT, Level, heed_cancel, of_job
 from services.errors import OVER_LIMIT, DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler.board import Board
 from services.scheduler.job import PLANNING, RUNNING, Job, seconds
@@ -42,11 +42,14 @@ class Upkeep:
         self._heard[job.id] = self._board.now()
 
     async def run(self) -> None:
+        before = self._board.now()
         while True:
             heed_cancel()
             now = self._board.now()
+            paused_s, before = now - before if self._board.room.level is Level.FULL else 0.0, now
             for job in list(self._board.jobs.values()):
                 if job.live:
+                    job.pause(paused_s)
                     await self._look_at(job, now)
                     self._board.touch(job)
             # Ageing, and evaluators that came or went silently.

@@ -9,6 +9,7 @@ import pytest
 
 from services.bus import KIND_ITEMS, PLAN_UNIT, Level, ResultHeaders
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NoRoomError, PermissionDeniedError
+from services.scheduler import upkeep
 from services.scheduler.fleet import Fleet
 from services.scheduler.ports import Change
 from services.scheduler.settings import Limits
@@ -512,6 +513,44 @@ async def test_a_full_disk_pauses_running_jobs(world: World) -> None:
     await world.settle()
     assert await world.run_all(job) == 20
     assert world.state(job) == "completed"
+
+
+async def test_time_on_a_full_disk_counts_towards_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "_TICK_S", 0.001)
+    world = World(Limits(job_time_s=60, planning_s=60, absent_after_s=1e9))
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    job, planning = await world.create(), await world.create()
+    await world.planned(job)
+    await asyncio.sleep(0.02)
+
+    set_room(world, Level.FULL)
+    for _ in range(10):
+        world.time += 100
+        await asyncio.sleep(0.005)
+    assert (world.state(job), world.state(planning)) == ("running", "planning")
+    assert world.desk.get(job).progress.elapsed_s < 30
+    assert world.desk.get(job).progress.current_step == "Paused: the disk is full"
+
+    set_room(world, Level.ENOUGH)
+    await asyncio.sleep(0.02)
+    world.time += 61
+    await asyncio.sleep(0.02)
+    assert (world.state(job), world.state(planning)) == ("failed", "failed"), "with room both limits count again"
+    await world.stop()
+
+
+async def test_a_retry_counts_its_own_time(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    world.board.find(job).pause(1000.0)
+    await world.desk.cancel(ALICE, job)
+    before = world.desk.get(job).progress.elapsed_s
+    await world.desk.retry(ALICE, job)
+    await world.settle()
+    await world.planned(job)
+    world.time += 7
+    assert world.desk.get(job).progress.elapsed_s == pytest.approx(before + 7)
 
 
 async def test_a_planning_unit_that_is_still_offered_is_no_unit_of_a_running_job(world: World) -> None:
