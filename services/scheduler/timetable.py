@@ -1,8 +1,8 @@
 """Schedules: what callers may ask of them, and the jobs that they make when their time has come.
 
 A time makes one job, through any crash: the request id of the job names schedule and time, and the schedule moves on
-only after the job is stored. Times that passed while nobody led are made up for by one job. When the clock on the wall
-steps back, each schedule looks for its next time again.
+only after the job is stored. Times that passed while nobody led, or while a disk had no room for new jobs, are made up
+for by one job. When the clock on the wall steps back, each schedule looks for its next time again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
+from services.bus import Level
 from services.errors import (
     ConflictError,
     InvalidRequestError,
     LimitReachedError,
+    NoRoomError,
     NotFoundError,
     PermissionDeniedError,
     TouchstoneError,
@@ -120,6 +122,8 @@ class Timetable:
         shown = schedule_pb2.Schedule()
         shown.CopyFrom(schedule)
         shown.ClearField("done")
+        if self._waits_for_room(schedule, self._wall()):
+            shown.last_problem = self._board.room.sentence
         if not caller.is_admin and caller.user != schedule.owner:
             shown.spec.ClearField("webhook_url")
             shown.ClearField("request_id")
@@ -153,12 +157,15 @@ class Timetable:
                     await self._look_again()
                 self._seen = now
                 for schedule in self._schedules.values():
-                    due = schedule.HasField("next_at") and seconds(schedule.next_at) <= now
+                    due = _is_due(schedule, now) and not self._waits_for_room(schedule, now)
                     if due and schedule.schedule_id not in self._making:
                         # Beside each other: one may have to wait for the results service.
                         self._making.add(schedule.schedule_id)
                         group.create_task(self._come_due(schedule))
                 await asyncio.sleep(_TICK_S)
+
+    def _waits_for_room(self, schedule: schedule_pb2.Schedule, now: float) -> bool:
+        return self._board.room.level is not Level.ENOUGH and _is_due(schedule, now)
 
     async def _look_again(self) -> None:
         """Brings every next time forward that lies behind one that has made no job."""
@@ -183,6 +190,9 @@ class Timetable:
                 if schedule.schedule_id in self._schedules:
                     await self._store.put(schedule)
                     self._schedules[schedule.schedule_id] = schedule
+        except NoRoomError:
+            # It stays due.
+            log.info("schedule %s waits for room on the disk", schedule.schedule_id)
         finally:
             self._making.discard(schedule.schedule_id)
 
@@ -193,7 +203,7 @@ class Timetable:
         owner = Identity(schedule.owner, token_pb2.ROLE_USER)
         try:
             job = await self._desk.create_scheduled(owner, _request_id(schedule), spec)
-        except LeadershipLostError:
+        except (LeadershipLostError, NoRoomError):
             raise
         except TouchstoneError as error:
             schedule.last_problem = error.message
@@ -217,6 +227,10 @@ class Timetable:
         except InvalidRequestError as error:
             # The system's list of zones may have lost its own.
             schedule.last_problem = error.message
+
+
+def _is_due(schedule: schedule_pb2.Schedule, now: float) -> bool:
+    return schedule.HasField("next_at") and seconds(schedule.next_at) <= now
 
 
 def _request_id(schedule: schedule_pb2.Schedule) -> str:

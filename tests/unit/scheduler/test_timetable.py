@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from services.bus import Level
 from services.errors import (
     ConflictError,
     InvalidRequestError,
@@ -104,6 +105,25 @@ async def test_a_full_queue_is_told_and_tried_at_the_next_time(world: World) -> 
     await pass_time(world, MINUTE)
     assert len(made_jobs(world)) == 1
     assert world.timetable.list(ALICE, "")[0].last_problem == ""
+
+
+async def test_a_time_without_room_on_the_disk_is_made_up_for(world: World) -> None:
+    schedule = await scheduled(world)
+    world.board.room.level, world.board.room.sentence = Level.LOW, "The disk is almost full."
+    for _ in range(3):
+        await pass_time(world, MINUTE)
+    assert made_jobs(world) == []
+    (now,) = world.timetable.list(ALICE, "")
+    assert now.last_problem == "The disk is almost full."
+    assert now.next_at == schedule.next_at
+
+    world.board.room.level, world.board.room.sentence = Level.ENOUGH, ""
+    await pass_time(world, 1.0)
+    await pass_time(world, 1.0)
+    assert len(made_jobs(world)) == 1
+    (now,) = world.timetable.list(ALICE, "")
+    assert now.last_problem == ""
+    assert now.next_at.ToSeconds() > world.time
 
 
 async def test_a_spec_that_no_job_may_have_is_refused_at_once(world: World) -> None:
