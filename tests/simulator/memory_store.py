@@ -279,6 +279,10 @@ def numbered(connection: MemoryConnection, table: str, after: int) -> list[Row]:
     return [row for row in rows if row["number"] > after]
 
 
+def highest(connection: MemoryConnection, table: str) -> int:
+    return max((int(row["number"]) for row in getattr(connection.stored, table)), default=0)
+
+
 def store_statements(connection: MemoryConnection, messages: Sequence[Msg]) -> None:
     for msg in messages:
         table, row = bus.kept_table(msg.subject), json.loads(msg.data)
@@ -327,6 +331,7 @@ def installed(stored: Stored) -> Iterator[None]:
             for name in names:
                 stack.enter_context(patch.object(module, name, here[name]))
         stack.enter_context(patch.object(statements, "_numbered", numbered))
+        stack.enter_context(patch.object(statements, "_highest", highest))
         stack.enter_context(patch.object(statements, "store", store_statements))
         stack.enter_context(patch.object(server, "open_file", lambda *_: MemoryConnection(stored)))
         stack.enter_context(patch.object(server, "KeptDatasets", _NoDatasets))
