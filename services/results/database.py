@@ -88,7 +88,7 @@ class Database:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._path = path_of(connection)
+        self.path = path_of(connection)
         self._writer = ThreadPoolExecutor(1, "writer")
         self._readers = ThreadPoolExecutor(READERS, "reader")
         self._long_readers = ThreadPoolExecutor(LONG_READERS, "long reader")
@@ -142,7 +142,7 @@ class Database:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
         except duckdb.Error as error:
-            if (found := damage(error, self._path)) is not None:
+            if (found := damage(error, self.path)) is not None:
                 self.damage = found
                 self.lost.set()
                 raise found from error

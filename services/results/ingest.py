@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from services import bus
 from services.errors import UnavailableError
 from services.results import duckdb_store
+from services.results.blamed import MOST_TRIES, Blamed
 from services.results.database import FATAL, Connection, Database, damage
 from services.results.duckdb_store import Mark
 from services.results.stream import BATCH, NATS_TROUBLE, OrderedStream
@@ -108,6 +109,7 @@ class Feed:
         self._aside = aside
         self._store = store
         self._first = first or store
+        self._blamed = Blamed(database.path.parent, stream.name)
         self._moved = asyncio.Condition()
         self._hurry = asyncio.Event()
         self._waiting = 0
@@ -146,6 +148,7 @@ class Feed:
 
     async def _commit(self, mark: Mark, messages: list[Msg]) -> None:
         try:
+            self._doubt(messages)
             await self._write(mark, messages)
         except _UnfitError as error:
             if len(messages) == 1:
@@ -154,11 +157,29 @@ class Feed:
                 return
             # Some of them are at fault: halves, and halves of halves, tell which.
             middle = len(messages) // 2
-            before = Mark(mark.stream, mark.created, messages[middle - 1].metadata.sequence.stream)
+            before = Mark(mark.stream, mark.created, _position_of(messages[middle - 1]))
             await self._commit(before, messages[:middle])
             await self._commit(mark, messages[middle:])
 
+    def _doubt(self, messages: Sequence[Msg]) -> None:
+        """Messages of which one broke the database before this start are stored one by one, and the one that breaks it
+        alone is not stored any more."""
+        suspects = self._blamed.suspects
+        if suspects is None or not any(suspects.has(_position_of(msg)) for msg in messages):
+            return
+        if len(messages) > 1 or (suspects.first == suspects.last and suspects.tries >= MOST_TRIES):
+            raise _UnfitError(duckdb.InternalException(suspects.reason))
+
     async def _write(self, mark: Mark, messages: Sequence[Msg]) -> None:
+        try:
+            await self._transact(mark, messages)
+        except UnavailableError as error:
+            if messages and isinstance(error.__cause__, duckdb.InternalException):
+                self._blamed.note(_position_of(messages[0]), _position_of(messages[-1]), str(error.__cause__))
+            raise
+        self._blamed.clear(mark.sequence)
+
+    async def _transact(self, mark: Mark, messages: Sequence[Msg]) -> None:
         def change(connection: Connection, store: Store) -> None:
             if messages:
                 with _telling_apart(alone=len(messages) == 1):
@@ -181,6 +202,10 @@ class Feed:
             except NATS_TROUBLE as trouble:
                 log.warning("%s: a message cannot be set aside yet: %s", self._stream.name, trouble)
                 await asyncio.sleep(_ROOM_CHECK_S)
+
+
+def _position_of(msg: Msg) -> int:
+    return int(msg.metadata.sequence.stream)
 
 
 async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room, holding: asyncio.Lock) -> None:
