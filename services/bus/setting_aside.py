@@ -15,6 +15,7 @@ from hashlib import sha256
 
 import nats.errors
 import nats.js.errors
+from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
 from services.bus import contract
@@ -113,7 +114,11 @@ async def list_set_aside(bus: Bus, after: int, most: int) -> list[tuple[int, set
     beginning of their data."""
     found = []
     for position, data in await bus.read_after(contract.DLQ, [contract.set_aside_subjects()], after, most):
-        message = set_aside_pb2.SetAsideMessage.FromString(data)
+        try:
+            message = set_aside_pb2.SetAsideMessage.FromString(data)
+        except DecodeError as error:
+            message = set_aside_pb2.SetAsideMessage(stream=contract.DLQ, sequence=position, data=data, size=len(data))
+            message.reason = f"What was set aside here cannot be read: {error}"
         message.data = message.data[:_EXCERPT]
         found.append((position, message))
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from google.protobuf.message import DecodeError
+
 from services import bus
 from services.errors import InvalidRequestError
 from services.scheduler.nats_trouble import silent
@@ -25,6 +27,13 @@ async def list_job_logs(connection: bus.Bus, request: pb.ListJobLogsRequest) -> 
         found = await connection.read_logs(request.job_id, levels, int(after), size + 1)
     page = found[:size]
     return pb.ListJobLogsResponse(
-        lines=[pb.LogLine.FromString(line) for _, line in page],
+        lines=[_line(line) for _, line in page],
         next_page_token=token_of(str(page[-1][0])) if len(found) > size else "",
     )
+
+
+def _line(stored: bytes) -> pb.LogLine:
+    try:
+        return pb.LogLine.FromString(stored)
+    except DecodeError:
+        return pb.LogLine(level="warning", text="This line cannot be read.")

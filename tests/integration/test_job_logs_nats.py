@@ -97,3 +97,13 @@ async def test_wrong_questions_are_refused(harness: Harness, field: dict[str, st
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await harness.stub().ListJobLogs(request, timeout=15)
         assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_lines_that_cannot_be_read_do_not_hide_the_others(harness: Harness) -> None:
+    async with harness.scheduler():
+        job = await harness.create()
+        for level, stored in (("info", b"\xff"), ("info", pb.LogLine(text="read").SerializeToString())):
+            await harness.connection.publish_log(job.job_id, level, stored)
+        request = pb.ListJobLogsRequest(job_id=job.job_id)
+        texts = [line.text for line in (await harness.stub().ListJobLogs(request, timeout=15)).lines]
+        assert {"read", "This line cannot be read."} <= set(texts)

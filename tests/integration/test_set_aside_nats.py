@@ -16,7 +16,7 @@ from nats.js.errors import APIError
 
 from services import bus
 from services.bus import SettingAside, count_set_aside, list_set_aside
-from services.bus.contract import batches_endpoint
+from services.bus.contract import batches_endpoint, set_aside_subject
 from tests.integration.scheduler_rig import Harness, answered, running
 from tests.nats_server import NatsServer
 from tests.unit.scheduler.fakes import plan
@@ -66,6 +66,10 @@ async def test_a_message_is_set_aside_once_with_its_reason(harness: Harness) -> 
     assert (kept.reason, kept.size, len(kept.data)) == ("ValueError: no number", 700_000, 1000)
     await SettingAside(harness.connection, "results").take(found, ValueError("no number"))
     assert await count_set_aside(harness.connection) == 2
+    await harness.connection.js.publish(set_aside_subject("x", "y", 1, "z"), NO_PROTOBUF)
+    (*_, (position, unread)) = await list_set_aside(harness.connection, 0, 10)
+    assert (unread.stream, unread.sequence, unread.data) == (bus.DLQ, position, NO_PROTOBUF)
+    assert "cannot be read" in unread.reason
 
 
 async def test_a_start_survives_what_it_cannot_read_and_an_admin_sees_it(harness: Harness) -> None:
