@@ -17,6 +17,7 @@ from services.results.imports import keeping
 from services.results.ingest import Feed
 from services.results.installation import Installation
 from services.results.job_files import JobFiles
+from services.results.questions import Questions
 from services.results.schema import open_file
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
@@ -60,11 +61,12 @@ async def _serve(
     events = Feed(database, trail, aside, ingest.store_events)
     backups = Backups(connection, database, settings.backups.absolute())
     said = statements.Statements(connection, database)
-    servicer = ResultsServicer(database, items, events, Installation(connection), said, settings.reads, room)
+    questions = Questions(database)
+    servicer = ResultsServicer(database, items, events, Installation(connection), said, questions, settings.reads, room)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
-    datasets = KeptDatasets(connection, store, database, settings.uploads, settings.reads, room)
+    datasets = KeptDatasets(connection, store, database, settings.uploads, questions, settings.reads, room)
     await datasets.reconcile()
     # Before anything new is said, which must not take the number of what the database has lost.
     await _until_first(

@@ -80,6 +80,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         events: Feed,
         installation: Installation,
         statements: Statements,
+        questions: Questions,
         reads: str = visibility.OPEN,
         room: Room | None = None,
     ) -> None:
@@ -93,7 +94,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._reads = reads
         self._room = room or Room()
         self._exports = Exports(database)
-        self._questions = Questions(database)
+        self._questions = questions
         self._places = BoardPlaces(database)
         self._side_by_side = SideBySide()
 

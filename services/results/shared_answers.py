@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
+
+from services.results.waiting_lines import PARTY, Party
 
 
 @dataclass(slots=True)
@@ -13,6 +16,7 @@ class _Flight:
     """One computation, those who wait for it, and the database's version when it began; None before that."""
 
     task: asyncio.Task[Any]
+    party: Party
     waiting: int = 0
     version: int | None = None
 
@@ -29,13 +33,15 @@ class SharedAnswers:
         self._running: dict[Hashable, _Flight] = {}
         self._next: dict[Hashable, _Flight] = {}
 
-    async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """What `compute` returns or raises. It is cancelled when nobody waits any more."""
+    async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, Any]], user: str) -> Any:
+        """What `compute` returns or raises, which finds those who wait for it in PARTY. It is cancelled when nobody
+        waits any more."""
         flight = self._running.get(key) or self._next.get(key)
         if flight is None:
-            flight = self._start(key, compute, None)
+            flight = self._start(key, compute, user, None)
         elif flight.version is not None and flight.version != self._version():
-            flight = self._next.get(key) or self._start(key, compute, flight)
+            flight = self._next.get(key) or self._start(key, compute, user, flight)
+        flight.party.join(user)
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
@@ -45,7 +51,9 @@ class SharedAnswers:
                 self._forget(key, flight)
                 flight.task.cancel()
 
-    def _start(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, Any]], before: _Flight | None) -> _Flight:
+    def _start(
+        self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, Any]], user: str, before: _Flight | None
+    ) -> _Flight:
         async def fly() -> Any:
             if before is not None:
                 await asyncio.wait((before.task,))
@@ -57,7 +65,9 @@ class SharedAnswers:
             finally:
                 self._forget(key, flight)
 
-        flight = _Flight(asyncio.get_running_loop().create_task(fly()))
+        party, context = Party(user), copy_context()
+        context.run(PARTY.set, party)
+        flight = _Flight(asyncio.get_running_loop().create_task(fly(), context=context), party)
         (self._running if before is None else self._next)[key] = flight
         return flight
 

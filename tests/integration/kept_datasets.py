@@ -17,6 +17,7 @@ from services.results.datasets import index
 from services.results.datasets.keeping import KeptDatasets
 from services.results.datasets.limits import UploadLimits
 from services.results.datasets.requests import Request
+from services.results.questions import Questions
 from services.results.schema import open_file
 from touchstone.v1 import dataset_pb2
 
@@ -79,7 +80,7 @@ async def keeping(
     await connection.ensure(64 * 1024 * 1024)
     opened = Database(open_file(database))
     kept = store(connection, most_bytes)
-    datasets = KeptDatasets(connection, kept, opened, limits or UploadLimits(), reads)
+    datasets = KeptDatasets(connection, kept, opened, limits or UploadLimits(), Questions(opened), reads)
     await datasets.reconcile()
     running = asyncio.create_task(datasets.run())
     try:

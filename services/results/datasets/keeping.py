@@ -13,6 +13,7 @@ from services.results.datasets.holding import Holding
 from services.results.datasets.limits import UploadLimits
 from services.results.datasets.servicer import DatasetServicer
 from services.results.datasets.uploading import Uploads
+from services.results.questions import Questions
 
 
 class KeptDatasets:
@@ -24,6 +25,7 @@ class KeptDatasets:
         store: Datasets,
         database: Database,
         limits: UploadLimits,
+        questions: Questions,
         reads: str = visibility.OPEN,
         room: Room | None = None,
     ) -> None:
@@ -35,7 +37,7 @@ class KeptDatasets:
         )
         self.uploads = Uploads(store, database, holding, self.collector, limits)
         self.servicer = DatasetServicer(
-            connection, store, database, self.uploads, self.deletions, self.collector, self.room, reads
+            connection, store, database, self.uploads, self.deletions, self.collector, self.room, questions, reads
         )
 
     async def reconcile(self) -> None:

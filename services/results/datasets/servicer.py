@@ -17,6 +17,7 @@ from services.results.datasets.collecting import Collector
 from services.results.datasets.deleting import Deletions
 from services.results.datasets.requests import Request, fingerprint
 from services.results.datasets.uploading import Uploads
+from services.results.questions import Questions
 from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc
 from touchstone.v1 import dataset_service_pb2 as pb
 
@@ -35,6 +36,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         deletions: Deletions,
         collector: Collector,
         room: Room,
+        questions: Questions,
         reads: str = visibility.OPEN,
     ) -> None:
         self._bus = connection
@@ -45,6 +47,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         self._collector = collector
         self._reads = reads
         self._room = room
+        self._questions = questions
 
     async def UploadDataset(
         self, request_iterator: AsyncIterator[pb.UploadDatasetRequest], context: Any
@@ -85,15 +88,22 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             (jobs,) = index.jobs_over(connection, [request.dataset_id])
             return pb.GetDatasetResponse(dataset=dataset, live_jobs=jobs.live, finished_jobs=jobs.finished)
 
-        return await self._database.read(ask)
+        return await self._questions.once(request, visible, lambda: self._questions.read(ask))
 
     async def ListDatasets(self, request: pb.ListDatasetsRequest, context: Any) -> pb.ListDatasetsResponse:
         visible = visibility.of_caller(self._reads)
-        return await self._database.read(lambda c: index.list_datasets(c, request, visible))
+        return await self._questions.once(
+            request, visible, lambda: self._questions.read(lambda c: index.list_datasets(c, request, visible))
+        )
 
     async def ListDatasetRows(self, request: pb.ListDatasetRowsRequest, context: Any) -> pb.ListDatasetRowsResponse:
-        await self._visible(request.dataset_id)
-        return await preview.list_rows(self._store, request)
+        visible = visibility.of_caller(self._reads)
+
+        async def rows() -> pb.ListDatasetRowsResponse:
+            await self._questions.read(lambda c: index.get(c, request.dataset_id, visible))
+            return await self._questions.read_shards(preview.list_rows(self._store, request))
+
+        return await self._questions.once(request, visible, rows)
 
     async def DeleteDataset(self, request: pb.DeleteDatasetRequest, context: Any) -> pb.DeleteDatasetResponse:
         dataset = await self._visible(request.dataset_id)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from services.results.shared_answers import SharedAnswers
+from services.results.waiting_lines import PARTY, Party
 
 
 class Store:
@@ -34,8 +35,8 @@ class Store:
         return seen
 
 
-async def asked(shared: SharedAnswers, store: Store, key: str = "a") -> asyncio.Task[Any]:
-    task = asyncio.create_task(shared.get(key, store.compute))
+async def asked(shared: SharedAnswers, store: Store, key: str = "a", user: str = "ann") -> asyncio.Task[Any]:
+    task = asyncio.create_task(shared.get(key, store.compute, user))
     for _ in range(5):
         await asyncio.sleep(0)
     return task
@@ -49,7 +50,7 @@ async def test_fifty_equal_questions_are_computed_once_and_other_ones_beside_the
     assert store.computed == 2
     store.go.set()
     assert await asyncio.gather(*tasks, other) == [0] * 51
-    assert await shared.get("a", store.compute) == 0
+    assert await shared.get("a", store.compute, "ann") == 0
     assert store.computed == 3, "nothing is remembered after the answer"
 
 
@@ -79,7 +80,7 @@ async def test_what_nobody_waits_for_any_more_ends() -> None:
     await asyncio.sleep(0.01)
     assert (store.running, store.cancelled) == (0, 1)
     store.go.set()
-    assert await shared.get("a", store.compute) == 0
+    assert await shared.get("a", store.compute, "ann") == 0
 
 
 async def test_one_that_waits_goes_on_when_the_one_before_it_is_given_up() -> None:
@@ -104,9 +105,27 @@ async def test_a_failure_goes_to_all_and_the_next_question_is_computed_anew() ->
         raise ValueError("no")
 
     shared = SharedAnswers(lambda: 0)
-    found = await asyncio.gather(*(shared.get("a", fails) for _ in range(5)), return_exceptions=True)
+    found = await asyncio.gather(*(shared.get("a", fails, "ann") for _ in range(5)), return_exceptions=True)
     assert [str(one) for one in found] == ["no"] * 5
     assert calls == 1
     with pytest.raises(ValueError, match="no"):
-        await shared.get("a", fails)
+        await shared.get("a", fails, "ann")
     assert calls == 2
+
+
+async def test_who_waits_for_an_answer_is_known_where_it_is_computed() -> None:
+    store = Store()
+    shared = SharedAnswers(lambda: store.version)
+    parties: list[Party] = []
+
+    async def compute() -> int:
+        parties.append(PARTY.get())
+        return await store.compute()
+
+    tasks = [asyncio.create_task(shared.get("a", compute, user)) for user in ("ann", "bob", "ann")]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert [party.users for party in parties] == [["ann", "bob"]]
+    store.go.set()
+    await asyncio.gather(*tasks)
+    assert PARTY.get(None) is None
