@@ -103,6 +103,8 @@ class EndpointWorker:
         """By model, and for the whole endpoint under the empty name: when a pause ends."""
         self._turns: Turns[_Call] = Turns()
         self._running: dict[asyncio.Task[None], _Call] = {}
+        self._resting: dict[_Call, asyncio.TimerHandle] = {}
+        """Until they are tried again. They leave their slots to other models, but count as calls of their own."""
         self._coming: dict[Held, int] = {}
         self._troubles = Troubles(settings.first_outage_s, settings.outage_s)
         self._room = asyncio.Event()
@@ -146,13 +148,17 @@ class EndpointWorker:
         """Units to ask for, taking the next ones to be as large as the last."""
         return -(-self._items_missing() // self._unit_items)
 
+    @property
+    def _is_slowed(self) -> bool:
+        return self.paces.slowed or bool(self._resting)
+
     def _items_missing(self) -> int:
         # Beside one call for every slot, what the slots take up while a unit is on its way.
         ahead = min(int(self._rate.per_second * _ON_THE_WAY_S), _MOST_AHEAD * self.endpoint.concurrency)
         wanted = self.endpoint.concurrency + ahead
         waiting = len(self._turns)
-        if self.paces.slowed and waiting < _MOST_HELD_UNITS * max(wanted, self._unit_items):
-            # Those of a model that is refused must not keep others from being fetched.
+        if self._is_slowed and waiting < _MOST_HELD_UNITS * max(wanted, self._unit_items):
+            # Those of a model that is refused or fails must not keep others from being fetched.
             waiting = sum(self._sendable(time.monotonic(), None).values())
         return wanted - waiting - sum(self._coming.values())
 
@@ -198,6 +204,8 @@ class EndpointWorker:
     async def _drop(self, unit: _Unit) -> None:
         """Takes the unit's items out of the queue and ends its calls, which closes their connections."""
         self._turns.drop(unit.flow, lambda call: call.unit is unit)
+        for call in [call for call in self._resting if call.unit is unit]:
+            self._resting.pop(call).cancel()
         ended = {task for task, call in self._running.items() if call.unit is unit}
         for task in ended:
             task.cancel()
@@ -233,7 +241,7 @@ class EndpointWorker:
         if not self._turns or busy >= self.paces.whole.slots or self._paused("", self.paces.whole, now):
             return None
         flow: Flow | None = None
-        if self._limiter is not None or self.paces.slowed:
+        if self._limiter is not None or self._is_slowed:
             sendable = self._sendable(now, ending)
             flow = self._limiter.next(sendable) if self._limiter is not None else next(iter(sendable), None)
             if flow is None:
@@ -246,9 +254,10 @@ class EndpointWorker:
     def _sendable(self, now: float, ending: _Call | None) -> dict[Flow, int]:
         """Waiting calls by flow, in the order of turns, without those of models that must wait."""
         waiting = self._turns.waiting()
-        if not self.paces.slowed:
+        if not self._is_slowed:
             return waiting
         busy = Counter(call.model for call in self._running.values() if call is not ending)
+        busy.update(call.model for call in self._resting)
         found: dict[Flow, int] = {}
         for flow, calls in waiting.items():
             model = self._turns.peek(flow).model
@@ -380,7 +389,12 @@ class EndpointWorker:
         wait = min(delay_s(error, tries.failures), outage.left_s(error, now))
         if error.rate_limited:
             self.paces.pause(call.model, wait, now, whole=error.of_endpoint)
+            # Behind the others of its job: one that is refused for ever does not keep them from being asked.
+            self._turns.put_back(unit.flow, call, last=True)
         else:
-            # In its slot: an endpoint in trouble is called less.
-            await asyncio.sleep(wait)
-        self._turns.put_back(unit.flow, call)
+            self._resting[call] = asyncio.get_running_loop().call_later(wait, self._rested, call)
+
+    def _rested(self, call: _Call) -> None:
+        del self._resting[call]
+        self._turns.put_back(call.unit.flow, call)
+        self._fill()

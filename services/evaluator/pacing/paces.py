@@ -47,11 +47,11 @@ class Paces:
         pace.pause(delay_s, now)
 
     def room(self, model: str, busy: int, now: float) -> int:
-        """Calls of the model that may go out beside `busy` others of it."""
+        """Calls of the model that may go out beside `busy` others, under way or before another try."""
         pace = self._models.get(model)
-        if pace is None:
-            return self._concurrency
-        return 0 if pace.limited_s(now) > 0 else max(0, pace.slots - busy)
+        if pace is not None and pace.limited_s(now) > 0:
+            return 0
+        return max(0, (self._concurrency if pace is None else pace.slots) - busy)
 
     def detail(self, now: float) -> str:
         """What the endpoint's announcement says; empty when nothing is held back. Models that were not refused lately

@@ -28,9 +28,13 @@ class Turns(Generic[T]):
         self._count += len(queue) - before
         self._tidy(flow)
 
-    def put_back(self, flow: Flow, call: T) -> None:
-        """The call is the first of its job again."""
-        self._queue(flow).appendleft(call)
+    def put_back(self, flow: Flow, call: T, *, last: bool = False) -> None:
+        """The call is the first of its job again, or the last."""
+        queue = self._queue(flow)
+        if last:
+            queue.append(call)
+        else:
+            queue.appendleft(call)
         self._count += 1
 
     def take(self, flow: Flow | None = None) -> T:

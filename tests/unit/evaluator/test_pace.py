@@ -68,7 +68,7 @@ def test_a_refused_model_waits_and_no_other() -> None:
     paces = Paces(8)
     paces.refused("bad", 0.0, 1.0, whole=False)
     paces.pause("bad", 5.0, 1.0, whole=False)
-    assert (paces.room("bad", 0, 2.0), paces.room("good", 0, 2.0)) == (0, 8)
+    assert (paces.room("bad", 0, 2.0), paces.room("good", 0, 2.0), paces.room("good", 5, 2.0)) == (0, 8, 3)
     assert (paces.room("bad", 0, 7.0), paces.room("bad", 3, 7.0), paces.room("bad", 6, 7.0)) == (4, 1, 0)
     assert paces.whole.slots == 8
     assert paces.detail(2.0) == "bad: rate limit, next call in 4 s, then 4 of 8 calls at once"

@@ -34,6 +34,13 @@ def test_a_call_that_is_put_back_is_the_first_of_its_job() -> None:
     assert drained(turns) == "abc"
 
 
+def test_a_call_that_is_put_back_as_the_last_lets_the_others_of_its_job_go_first() -> None:
+    turns: Turns[str] = Turns()
+    turns.add(ADA_1, "abc")
+    turns.put_back(ADA_1, turns.take(), last=True)
+    assert drained(turns) == "bca"
+
+
 def test_a_flow_can_be_served_out_of_turn() -> None:
     turns: Turns[str] = Turns()
     turns.add(ADA_1, "ab")
