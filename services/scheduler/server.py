@@ -89,8 +89,9 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
             await lease.give_up()
     await results_channel.close()
     await connection.close()
-    if not leading.cancelled() and (error := leading.exception()):
-        raise error
+    for task in (leading, watching):
+        if not task.cancelled() and (error := task.exception()):
+            raise error
 
 
 async def _lead_for_ever(process: Process, leader: list[Leader], server: rpc.Server) -> None:
@@ -102,7 +103,9 @@ async def _lead_for_ever(process: Process, leader: list[Leader], server: rpc.Ser
         epoch = await process.lease.acquire()
         log.info("%s leads, epoch %d", process.settings.name, epoch)
         try:
-            await lead(process, epoch, leads)
+            # In a task of its own: before Python 3.13 a TaskGroup that fails may leave its request to cancel with the
+            # task, which the next leadership would heed.
+            await asyncio.create_task(lead(process, epoch, leads))
         except* (UnavailableError, nats.errors.Error, nats.js.errors.Error) as group:
             log.warning("leadership ended: %s", "; ".join(_leaves(group)))
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import grpc
 import pytest
@@ -136,6 +137,23 @@ async def test_a_stale_leader_can_write_nothing(harness: Harness) -> None:
         stored = [key async for key, _ in harness.connection.kv_all(bus.JOBS, "job.*")]
         assert len(stored) == 1
         assert await audited(harness) == before
+
+
+async def test_a_scheduler_that_loses_the_lead_leads_again(harness: Harness) -> None:
+    async def leader() -> bytes | None:
+        entry = await harness.connection.kv_get(bus.JOBS, bus.EPOCH_KEY)
+        return entry.data if entry else None
+
+    async with harness.scheduler():
+        job = await harness.create()
+        await harness.wait(job.job_id, job_pb2.Job.STATE_PLANNING)
+        for _ in range(2):
+            await harness.connection.kv_put(bus.JOBS, bus.EPOCH_KEY, b"another")
+            # The write that finds out is this one, or a checkpoint before it.
+            with suppress(grpc.aio.AioRpcError):
+                await harness.create()
+            await answered(leader, lambda name: name == b"s1")
+            await harness.wait(job.job_id, job_pb2.Job.STATE_PLANNING)
 
 
 async def test_a_leader_whose_lease_ran_out_releases_no_unit(harness: Harness) -> None:
