@@ -32,12 +32,25 @@ class Lease:
         self._name = name
         self._sequence = 0
         self._renewed = -math.inf
+        self._answered = True
+        """Whether NATS took part in the last try."""
         self.holder = ""
 
     @property
     def held(self) -> bool:
         """Whether this process still has the lease, by its own clock; a process that was paused finds that out here."""
         return asyncio.get_running_loop().time() - self._renewed < TTL_S
+
+    @property
+    def why_not(self) -> str:
+        """Why this process does not lead, for users."""
+        if self.holder not in ("", self._name):
+            return f"This scheduler is a standby ({self.holder} leads); ask again."
+        if not self._answered:
+            return (
+                "The scheduler waits for NATS, which does not answer. Jobs go on by themselves; ask again in a moment."
+            )
+        return "The scheduler starts and reads its jobs back; ask again in a moment."
 
     async def acquire(self) -> int:
         """Waits until this process leads; returns the new epoch. NATS being away only makes it wait."""
@@ -47,6 +60,7 @@ class Lease:
                     self.holder = self._name
                     return await self._bus.kv_put(bus.JOBS, bus.EPOCH_KEY, self._name.encode())
             except (nats.errors.Error, nats.js.errors.Error) as error:
+                self._answered = False
                 log.warning("cannot ask for the lease: %s", error or type(error).__name__)
             await asyncio.sleep(0.5)
 
@@ -71,7 +85,7 @@ class Lease:
             if error.err_code in (bus.ERR_WRONG_LAST_SEQUENCE, bus.ERR_WRONG_LAST_SEQUENCE_CONSTANT):
                 return False
             raise
-        self._sequence, self._renewed = ack.seq, sent
+        self._sequence, self._renewed, self._answered = ack.seq, sent, True
         return True
 
     async def keep(self) -> None:
@@ -83,6 +97,7 @@ class Lease:
                 if not await self._write(self._sequence):
                     raise LeadershipLostError("another scheduler has taken the lease")
             except (nats.errors.Error, nats.js.errors.Error) as error:
+                self._answered = False
                 if not self.held:
                     raise LeadershipLostError("NATS did not take a renewal in time") from error
 

@@ -71,7 +71,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
         )
         servicer = Servicer(
             lambda: leader[0] if leader else None,
-            lambda: lease.holder,
+            lambda: lease.why_not,
             process.clock,
             process.reads,
             partial(list_job_logs, connection),

@@ -36,13 +36,13 @@ Logs = Callable[[pb.ListJobLogsRequest], Awaitable[pb.ListJobLogsResponse]]
 
 
 class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
-    """`leader` gives who answers, None on a standby; `holder` the name of the process that leads; `logs` what services
-    logged about a job, `set_aside` the messages that they could not handle."""
+    """`leader` gives who answers, None on a standby; `why_not` then says why, for users; `logs` what services logged
+    about a job, `set_aside` the messages that they could not handle."""
 
     def __init__(
         self,
         leader: Callable[[], Leader | None],
-        holder: Callable[[], str],
+        why_not: Callable[[], str],
         now: Callable[[], float],
         reads: Reads,
         logs: Logs,
@@ -50,7 +50,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         room: Room | None = None,
     ) -> None:
         self._room = room or Room()
-        self._leader, self._holder, self._now = leader, holder, now
+        self._leader, self._why_not, self._now = leader, why_not, now
         self._reads, self._logs, self._set_aside = reads, logs, set_aside
 
     def _lead(self) -> Leader:
@@ -58,9 +58,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         if leader is None:
             # Without room NATS keeps no lease, so nobody can lead.
             self._room.require()
-            holder = self._holder()
-            who = f"{holder} leads" if holder else "nobody leads yet"
-            raise UnavailableError(f"This scheduler is a standby ({who}); ask again.")
+            raise UnavailableError(self._why_not())
         return leader
 
     @property
