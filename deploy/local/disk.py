@@ -36,8 +36,8 @@ class StateDisk:
             return
         space = measure(self._folder, self._low)
         say(
-            f"The disk of {self._folder} is full: {megabytes(space.free)} are free. Touchstone starts by itself when "
-            f"{megabytes(space.full)} are free."
+            f"The disk of {self._folder} is full: {space.left}. Touchstone starts by itself when there is room for "
+            f"{space.full}."
         )
         while True:
             await asyncio.sleep(LOOK_EVERY_S)

@@ -9,7 +9,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from deploy.local.pulse import State
 from deploy.local.supervisor import Probe
 from deploy.local.watching import Look
-from services.bus.room import is_no_space
+from services.bus.room import cannot_write
 
 TIMEOUT_S = 2.0
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -46,7 +46,7 @@ def nats_life(url: str) -> Look:
             return State.SILENT
         if answer.status_code == 200:
             return State.WELL
-        return State.NO_ROOM if is_no_space(answer.text) else State.ILL
+        return State.NO_ROOM if cannot_write(answer.text) else State.ILL
 
     return look
 

@@ -30,7 +30,7 @@ class State(Enum):
     ILL = "ill"
     """It answers that it is broken."""
     NO_ROOM = "no room"
-    """It answers that a write failed for want of disk space. NATS keeps this error after the space is back."""
+    """It answers that a write failed, mostly for want of disk space. NATS keeps this error after the space is back."""
     SILENT = "silent"
 
 

@@ -1,8 +1,9 @@
 """Whether there is room on the disks for what is still to come.
 
 Three levels: enough; low, where no new work is accepted and running jobs go on; full, where running jobs pause as well.
-Sources: the disk of the state directory, where it is on this machine; what NATS says of its own disk; and, for the
-scheduler, what the results service says of its own.
+Bytes count, and how many files the disk still takes; a disk that is mounted read-only is full. Sources: the disk of the
+state directory, where it is on this machine; what NATS says of its own disk; and, for the scheduler, what the results
+service says of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
@@ -30,7 +30,7 @@ from services.errors import NoRoomError
 
 T = TypeVar("T")
 
-LOW_BYTES, LOW_SHARE = 500_000_000, 0.05
+LOW_BYTES, LOW_FILES, LOW_SHARE = 500_000_000, 1_000, 0.05
 FULL_SHARE = 0.25
 """Of the low-water mark."""
 RETRY_AFTER_S = 30
@@ -38,6 +38,8 @@ _LOOK_EVERY_S = 1.0
 _TOLD_S = 300.0
 """How long the word of a results service counts that has fallen silent since: without room it cannot start."""
 _TIMEOUT_S = 2.0
+_CANNOT_WRITE = ("write error", "read-only file system")
+"""What NATS says while it keeps an error of a write, also of one that failed for want of files."""
 _NO_SPACE = ("no space left", "disk quota exceeded", "insufficient storage", "insufficient resources")
 
 
@@ -51,34 +53,64 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A disk at one moment, in bytes. `low` is the mark below which no new work is accepted."""
+    """A disk at one moment, in bytes and in files that it still takes. `low` and `low_files` are the marks below which
+    no new work is accepted; `free_files` is None where the file system has no limit of its own."""
 
     free: int
     total: int
     low: int
-
-    @property
-    def full(self) -> int:
-        """The mark below which running jobs pause."""
-        return int(self.low * FULL_SHARE)
+    free_files: int | None = None
+    low_files: int = 0
+    read_only: bool = False
 
     @property
     def level(self) -> Level:
-        if self.free >= max(self.low, 1):
-            return Level.ENOUGH
-        return Level.LOW if self.free >= max(self.full, 1) else Level.FULL
+        return Level.FULL if self.read_only else max(_level(self.free, self.low), self._level_of_files)
 
     @property
     def sentence(self) -> str:
         """For users; empty where there is enough."""
         if self.level is Level.ENOUGH:
             return ""
-        free, needed = megabytes(self.free), megabytes(self.low)
+        if self.read_only:
+            return (
+                "The disk is read-only. Running jobs pause; new jobs and uploads are refused. "
+                "Make it writable: Touchstone then goes on by itself."
+            )
         what, jobs = ("almost full", "continue") if self.level is Level.LOW else ("full", "pause")
         return (
-            f"The disk is {what}: {free} are free. Running jobs {jobs}; new jobs and uploads need {needed}. "
+            f"The disk is {what}: {self.left}. Running jobs {jobs}; new jobs and uploads need {self._amount(1.0)}. "
             "Delete datasets or free disk space: Touchstone then goes on by itself."
         )
+
+    @property
+    def left(self) -> str:
+        """What there is, in words, of what there is too little of."""
+        if self._short_of_files:
+            return f"it takes {self.free_files or 'no'} more files"
+        return f"{megabytes(self.free)} are free"
+
+    @property
+    def full(self) -> str:
+        """What running jobs need, in words."""
+        return self._amount(FULL_SHARE)
+
+    def _amount(self, share: float) -> str:
+        return f"{int(self.low_files * share):,} files" if self._short_of_files else megabytes(int(self.low * share))
+
+    @property
+    def _level_of_files(self) -> Level:
+        return Level.ENOUGH if self.free_files is None else _level(self.free_files, self.low_files)
+
+    @property
+    def _short_of_files(self) -> bool:
+        return self._level_of_files > _level(self.free, self.low)
+
+
+def _level(free: int, low: int) -> Level:
+    if free >= max(low, 1):
+        return Level.ENOUGH
+    return Level.LOW if free >= max(int(low * FULL_SHARE), 1) else Level.FULL
 
 
 def low_bytes(environ: Mapping[str, str]) -> int | None:
@@ -91,16 +123,29 @@ def low_bytes(environ: Mapping[str, str]) -> int | None:
 
 def measure(folder: Path, low: int | None) -> Space:
     """The disk of a folder, or of its nearest parent that exists. A mark that is not set is the smaller of 500 MB and
-    5 % of the disk."""
+    5 % of the disk; of files, of 1,000 and 5 %. With a mark of 0 files do not count."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    usage = shutil.disk_usage(folder)
-    return Space(usage.free, usage.total, min(LOW_BYTES, int(usage.total * LOW_SHARE)) if low is None else low)
+    disk = os.statvfs(folder)
+    total = disk.f_blocks * disk.f_frsize
+    return Space(
+        free=disk.f_bavail * disk.f_frsize,
+        total=total,
+        low=min(LOW_BYTES, int(total * LOW_SHARE)) if low is None else low,
+        free_files=disk.f_favail if disk.f_files and low != 0 else None,
+        low_files=min(LOW_FILES, int(disk.f_files * LOW_SHARE)),
+        read_only=bool(disk.f_flag & os.ST_RDONLY),
+    )
 
 
 def is_no_space(text: str) -> bool:
     """Whether an error of NATS says that its disk has no room."""
     return any(words in text.lower() for words in _NO_SPACE)
+
+
+def cannot_write(text: str) -> bool:
+    """Whether an error of NATS says that a write failed, for want of room or for another reason."""
+    return is_no_space(text) or any(words in text.lower() for words in _CANNOT_WRITE)
 
 
 def megabytes(size: int) -> str:
@@ -144,12 +189,9 @@ class Room:
 
     async def look(self, client: httpx.AsyncClient) -> None:
         level, sentence = self._of_disk()
-        if level is not Level.FULL and await self._nats_has_none(client):
+        if level is not Level.FULL and (trouble := await self._trouble_of_nats(client)):
             level = Level.FULL
-            sentence = sentence or (
-                "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space: Touchstone then "
-                "goes on by itself."
-            )
+            sentence = sentence or trouble
         until, told, said = self._told
         if told > level and time.monotonic() < until:
             level, sentence = told, said
@@ -178,11 +220,19 @@ class Room:
                 return space.level, space.sentence
         return Level.ENOUGH, ""
 
-    async def _nats_has_none(self, client: httpx.AsyncClient) -> bool:
+    async def _trouble_of_nats(self, client: httpx.AsyncClient) -> str:
+        """Why NATS cannot store anything, for users; empty where it can or does not say."""
         if not self._monitor_url:
-            return False
+            return ""
         try:
             answer = await client.get(f"{self._monitor_url}/healthz")
         except httpx.HTTPError:
-            return False
-        return answer.status_code != 200 and is_no_space(answer.text)
+            return ""
+        if answer.status_code == 200 or not cannot_write(answer.text):
+            return ""
+        if is_no_space(answer.text):
+            return (
+                "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space: Touchstone then "
+                "goes on by itself."
+            )
+        return "NATS cannot write to its disk. Running jobs pause. See its log; a restart of NATS may help."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import httpx
 import pytest
 
 from services.bus import connect
-from services.bus.room import Level, Room, Space, is_no_space, low_bytes, measure
+from services.bus.room import Level, Room, Space, cannot_write, is_no_space, low_bytes, measure
 from services.errors import InvalidRequestError, NoRoomError
 from tests.nats_server import NatsServer
 
@@ -46,6 +47,41 @@ def test_the_sentence_says_how_much_is_free_and_what_to_do() -> None:
     assert Space(0, 1000 * MB, 500 * MB).sentence.startswith("The disk is full: 0.0 MB are free. Running jobs pause;")
 
 
+@pytest.mark.parametrize(
+    ("files", "level"),
+    [
+        (None, Level.ENOUGH),
+        (1000, Level.ENOUGH),
+        (999, Level.LOW),
+        (250, Level.LOW),
+        (249, Level.FULL),
+        (0, Level.FULL),
+    ],
+)
+def test_a_disk_that_takes_no_more_files_is_full(files: int | None, level: Level) -> None:
+    assert Space(900 * MB, 1000 * MB, 500 * MB, files, 1000).level is level
+
+
+def test_the_sentence_names_what_there_is_too_little_of() -> None:
+    assert Space(900 * MB, 1000 * MB, 500 * MB, 12, 1000).sentence == (
+        "The disk is full: it takes 12 more files. Running jobs pause; new jobs and uploads need 1,000 files. "
+        "Delete datasets or free disk space: Touchstone then goes on by itself."
+    )
+    assert Space(1 * MB, 1000 * MB, 500 * MB, 900, 1000).sentence.startswith("The disk is full: 1.0 MB are free.")
+    assert Space(900 * MB, 1000 * MB, 500 * MB, read_only=True).sentence.startswith("The disk is read-only.")
+
+
+def test_the_files_of_a_disk_count_unless_there_is_no_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disk(_: Path) -> os.statvfs_result:
+        # bsize, frsize, blocks, bfree, bavail, files, ffree, favail, flag, namemax
+        return os.statvfs_result((4096, 4096, 10**6, 10**6, 10**6, 100_000, 7, 7, 0, 255))
+
+    monkeypatch.setattr(os, "statvfs", disk)
+    assert measure(tmp_path, None).level is Level.FULL
+    assert measure(tmp_path, None).low_files == 1000
+    assert measure(tmp_path, 0).level is Level.ENOUGH
+
+
 def test_the_default_mark_also_fits_small_disks(tmp_path: Path) -> None:
     space = measure(tmp_path / "not" / "there" / "yet", None)
 
@@ -64,6 +100,11 @@ def test_the_mark_is_a_number_of_bytes() -> None:
 def test_errors_of_a_full_disk_are_known() -> None:
     assert is_no_space("JetStream stream 'RESULTS' write error: write 1.blk: no space left on device")
     assert not is_no_space("JetStream is not current with the meta leader")
+    # Without a file for its next block, this is all that NATS says, for as long as it runs.
+    lost = "JetStream stream '$G > WORK' write error: lmb missing"
+    assert cannot_write(lost)
+    assert not is_no_space(lost)
+    assert not cannot_write("JetStream is not current with the meta leader")
 
 
 async def room_beside(folder: Path | None, low: int, status: int = 200, text: str = "") -> Room:
@@ -86,6 +127,9 @@ async def test_nats_may_have_no_room_where_this_disk_has(tmp_path: Path) -> None
     full = await room_beside(tmp_path, 0, 503, '{"error":"write 1.blk: no space left on device"}')
     assert full.level is Level.FULL
     assert full.sentence.startswith("The disk is full: NATS cannot store anything.")
+    broken = await room_beside(tmp_path, 0, 503, '{"error":"stream write error: lmb missing"}')
+    assert broken.level is Level.FULL
+    assert broken.sentence.startswith("NATS cannot write to its disk.")
     assert (await room_beside(None, 0, 503, '{"error":"JetStream is recovering"}')).level is Level.ENOUGH
     assert (await room_beside(None, 0, 200, '{"status":"ok"}')).level is Level.ENOUGH
 
