@@ -89,24 +89,32 @@ class NatsServer:
             self._process.wait()
         self._process = None
 
-    def _launch(self) -> None:
+    def begin(self) -> None:
+        """Starts on the same ports and store, and returns at once."""
         config = self.store_dir / "nats.conf"
         config.write_text(
             f'listen: "127.0.0.1:{self.port}"\n'
             f'http: "127.0.0.1:{self.monitor_port}"\n'
             f'jetstream {{ store_dir: "{self.store_dir}", sync_interval: always }}\n'
         )
-        log = self.store_dir / "nats.log"
-        with log.open("ab") as output:
+        with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [binary(), "-c", str(config)], stdout=output, stderr=output, start_new_session=True
             )
+
+    def _launch(self) -> None:
+        self.begin()
+        assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._healthy():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"nats-server did not start:\n{log.read_text()[-2000:]}")
+                raise RuntimeError(f"nats-server did not start:\n{self._log.read_text()[-2000:]}")
             time.sleep(0.02)
+
+    @property
+    def _log(self) -> Path:
+        return self.store_dir / "nats.log"
 
     def _healthy(self) -> bool:
         try:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import socket
+from pathlib import Path
+
 import grpc
 import httpx
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from deploy.local.pulse import State
+from deploy.local.settings import LaunchError
 from deploy.local.supervisor import Probe
 from deploy.local.watching import Look
 from services.bus.room import cannot_write
 
 TIMEOUT_S = 2.0
+# NATS escapes the sign between account and stream.
+_UNOPENED = re.compile(r"stream '\S+ (?:>|\\u003e) (\w+)' could not be recovered")
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -35,6 +42,25 @@ def http_life(url: str) -> Look:
         return State.WELL if answer.status_code == 200 else State.WAITING
 
     return look
+
+
+def nats_ready(url: str, port: int, state_dir: Path) -> Probe:
+    """Ready when a GET answers 200. Raises LaunchError when a stream cannot be opened, which no restart mends."""
+
+    async def ready() -> bool:
+        answer = await _get(url)
+        if answer is None or answer.status_code == 200:
+            return answer is not None
+        # While streams are opened one by one, the same is said of those to come; clients are let in afterwards.
+        if (found := _UNOPENED.search(answer.text)) and _accepts(port):
+            raise LaunchError(
+                f"The stream {found[1]} in {state_dir / 'nats'} is damaged, and NATS cannot open it. "
+                f"Run `touchstone restore BACKUP --state-dir {state_dir}` with a backup, or "
+                f"`touchstone repair --state-dir {state_dir}` without one. Both keep the damaged files."
+            )
+        return False
+
+    return ready
 
 
 def nats_life(url: str) -> Look:
@@ -79,6 +105,14 @@ def grpc_life(address: str, credentials: grpc.ChannelCredentials | None = None) 
         return State.WELL if answer.status == health_pb2.HealthCheckResponse.SERVING else State.WAITING
 
     return look
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 async def _get(url: str) -> httpx.Response | None:

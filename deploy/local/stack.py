@@ -45,7 +45,7 @@ def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]
         "nats",
         (nats_binary(environ.get("PATH", "")), "-c", str(config)),
         environment(settings, environ),
-        health.http(f"{settings.nats_monitor_url}/healthz"),
+        health.nats_ready(f"{settings.nats_monitor_url}/healthz", settings.nats_port, settings.state_dir),
         grace_s=4,
         look=health.nats_life(f"{settings.nats_monitor_url}/healthz"),
         before=partial(drop_probes, settings.state_dir / "nats"),

@@ -53,6 +53,8 @@ ERR_WRONG_LAST_SEQUENCE = 10071
 ERR_WRONG_LAST_SEQUENCE_CONSTANT = 10164
 # The stream takes no more: of this subject (WORK) or at all (RESULTS, DLQ).
 ERR_STREAM_LIMIT = 10077
+# The server does not open the stream: it cannot read how it, or one of its consumers, is described.
+ERR_STREAM_UNSUPPORTED = 10194
 # The server has no disk left that it may use.
 ERR_NO_STORAGE = 10023
 

@@ -19,6 +19,7 @@ from services import numbers
 from services.bus.contract import (
     AUDIT,
     ERR_STREAM_LIMIT,
+    ERR_STREAM_UNSUPPORTED,
     EVALUATORS,
     JOBS,
     LIMITS,
@@ -42,6 +43,7 @@ from services.bus.contract import (
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.key_values import CONFLICTS, KeyValues, expecting
 from services.bus.turns import OvertakenError, StreamFullError, Turn
+from services.errors import DamagedFilesError
 from touchstone.v1 import evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
 
 
@@ -70,6 +72,14 @@ class Bus(KeyValues):
         assert config.name is not None
         try:
             return (await self.js.stream_info(config.name)).config
+        except nats.js.errors.ServerError as error:
+            if error.err_code != ERR_STREAM_UNSUPPORTED:
+                raise
+            raise DamagedFilesError(
+                f"The stream {config.name} is damaged, and NATS cannot open it: {error.description}. Stop Touchstone, "
+                "then run `touchstone restore BACKUP` with a backup, or `touchstone repair` without one. Both keep the "
+                "damaged files."
+            ) from error
         except nats.js.errors.NotFoundError:
             if config.name == f"KV_{JOBS}":
                 # Ids of events come from positions of this bucket, and must grow even when it was lost.

@@ -6,12 +6,19 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from deploy.local import health
 from deploy.local.keeping import losses
 from deploy.local.keeping.check import check
+from deploy.local.keeping.repair import repair
+from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services import bus
+from services.errors import DamagedFilesError
 from tests.integration.test_backups import Installation, begun, made, stub
 from tests.integration.test_results_recovery import check_all_within, said_all
+from tests.integration.test_results_service import STREAM_BYTES
 from touchstone.v1 import results_service_pb2_grpc
 
 if TYPE_CHECKING:
@@ -92,3 +99,55 @@ async def said_once(made: Installation) -> None:
     await losses.say_losses(state, made.nats.url, made.said.append)
     await losses.keep_record(state, made.nats.monitor_url)
     state.close()
+
+
+@pytest.mark.parametrize(
+    ("stream", "file"),
+    [
+        (f"KV_{bus.JOBS}", "meta.inf"),
+        pytest.param(bus.AUDIT, "meta.sum", marks=pytest.mark.stack),
+        pytest.param(bus.KEPT, "obs/results-kept/meta.inf", marks=pytest.mark.stack),
+    ],
+)
+async def test_a_stream_that_cannot_be_opened_ends_the_start_and_is_mended(
+    made: Installation, stub: Stub, stream: str, file: str
+) -> None:
+    connection = await begun(made)
+    await said_all(stub, connection)
+    await connection.kv_put(bus.JOBS, "job.x", b"kept")
+    await connection.close()
+    await made.stop()
+    (folder,) = (made.state / "nats").glob(f"jetstream/*/streams/{stream}")
+    flip(folder / file, (folder / file).stat().st_size // 2)
+    made.nats.begin()
+    with pytest.raises(
+        (LaunchError, DamagedFilesError), match=rf"The stream {stream} .*is damaged.*`touchstone repair"
+    ):
+        await opened(made)
+    made.nats.kill()
+    made.said.clear()
+    assert await asyncio.to_thread(check, made.state, made.said.append) >= 1
+    assert f"The stream {stream} " in made.said[0]
+    await asyncio.to_thread(repair, made.state, made.said.append)
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
+    made.start()
+    await check_all_within(stub)
+    connection = await bus.connect(made.nats.url, "test")
+    found = await connection.kv_get(bus.JOBS, "job.x")
+    assert found is not None
+    assert found.data == b"kept"
+    await connection.close()
+    made.service.end()
+
+
+async def opened(made: Installation) -> None:
+    """As the launcher and the services do at a start."""
+    ready = health.nats_ready(f"{made.nats.monitor_url}/healthz", made.nats.port, made.state)
+    async with asyncio.timeout(60):
+        while not await ready():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    connection = await bus.connect(made.nats.url, "test")
+    try:
+        await connection.ensure(STREAM_BYTES)
+    finally:
+        await connection.close()

@@ -7,6 +7,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+from deploy.local.keeping.streams import has_streams
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services.results.backups.manifest import sync_folder
@@ -53,6 +54,26 @@ def put_database(state_dir: Path, fresh: Path, aside: Path) -> None:
     fresh.replace(place)
     log.unlink(missing_ok=True)
     sync_folder(place.parent)
+
+
+def streams_of(state_dir: Path, why: str) -> Path | None:
+    """The streams that are there; those that were put aside, after a change that was cut short just then."""
+    if has_streams(state_dir / "nats"):
+        return state_dir / "nats"
+    asides = sorted(state_dir.glob(f"before-{why}-*/nats")) if (state_dir / NOTE).exists() else []
+    return asides[-1] if asides else None
+
+
+def put_streams(state_dir: Path, fresh: Path, aside: Path) -> None:
+    """The new streams, where there are any, in the place of the old ones, which go to `aside`."""
+    if not fresh.exists():
+        return
+    place = state_dir / "nats"
+    if place.exists():
+        aside.mkdir(mode=0o700, exist_ok=True)
+        place.replace(free(aside / place.name))
+    fresh.replace(place)
+    sync_folder(state_dir)
 
 
 def aside_of(state_dir: Path, why: str) -> Path:

@@ -1,12 +1,15 @@
-"""`touchstone repair`: a damaged or lost database made again of what can be read, without a backup."""
+"""`touchstone repair`: a damaged or lost database made again of what can be read, and streams that NATS cannot open,
+without a backup."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from deploy.local.keeping import exchange
+from deploy.local.keeping.mending import mend_streams
 from deploy.local.keeping.streams import has_streams
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
@@ -32,10 +35,16 @@ def repair(state_dir: Path, say: Say) -> None:
         with made.open("rb") as file:
             os.fsync(file.fileno())
         aside = exchange.aside_of(state.path, "repair")
+        source, streams = exchange.streams_of(state.path, "repair"), fresh / "nats"
+        if source is not None:
+            mended = asyncio.run(mend_streams(source, streams, say))
+            if mended or source != state.path / "nats":
+                exchange.sync(streams)
+                exchange.put_streams(state.path, streams, aside)
         exchange.put_database(state.path, made, aside)
         exchange.end(state, fresh)
         if aside.exists():
-            say(f"The damaged database is in {aside}. Delete it when it is not needed any more.")
+            say(f"The damaged files are in {aside}. Delete them when they are not needed any more.")
         say("Repaired. Start Touchstone: it reads the streams from their beginning, and computes lost results again.")
     finally:
         state.close()

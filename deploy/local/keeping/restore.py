@@ -19,7 +19,7 @@ import nats.js.errors
 
 from deploy.local.keeping import exchange, losses
 from deploy.local.keeping.offline_nats import copied_nats, offline_nats
-from deploy.local.keeping.streams import bring_over, has_streams, stream_faults
+from deploy.local.keeping.streams import bring_over, stream_faults
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services import bus
@@ -53,7 +53,7 @@ def restore(backup: Path, state_dir: Path, say: Say) -> None:
 
 
 async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say: Say) -> None:
-    source = _streams_of(state.path)
+    source = exchange.streams_of(state.path, "restore")
     fresh = exchange.begin(state, f"touchstone restore {backup} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
     whole, cut = source == state.path / "nats", False
@@ -83,7 +83,9 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     aside = exchange.aside_of(state.path, "restore")
     # In this order: as long as the old streams are there, a restore that is run again finds their damage.
     exchange.put_database(state.path, database, aside)
-    _put_streams(state.path, fresh / "nats", aside)
+    exchange.put_streams(state.path, fresh / "nats", aside)
+    if not whole:
+        losses.forget(state.path)
     exchange.end(state, fresh)
     if aside.exists():
         say(f"What was there before is in {aside}. Delete it when it is not needed any more.")
@@ -93,26 +95,6 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
 def _most_bytes(holds: manifest.Manifest) -> int:
     configs = [part.stream["config"] for part in holds.streams]
     return next(int(config["max_bytes"]) for config in configs if config["name"] == bus.RESULTS)
-
-
-def _streams_of(state_dir: Path) -> Path | None:
-    """The streams that are there; those that were put aside, after a restore that was cut short just then."""
-    if has_streams(state_dir / "nats"):
-        return state_dir / "nats"
-    asides = sorted(state_dir.glob("before-restore-*/nats")) if (state_dir / exchange.NOTE).exists() else []
-    return asides[-1] if asides else None
-
-
-def _put_streams(state_dir: Path, fresh: Path, aside: Path) -> None:
-    if not fresh.exists():
-        return
-    place = state_dir / "nats"
-    if place.exists():
-        aside.mkdir(mode=0o700, exist_ok=True)
-        place.replace(exchange.free(aside / place.name))
-    fresh.replace(place)
-    losses.forget(state_dir)
-    manifest.sync_folder(state_dir)
 
 
 async def _restore_streams(
