@@ -23,6 +23,7 @@ MOST_BYTES = 10**15
 MOST_PORT = 65_535
 
 _UNITS = {"_S": " of seconds", "_BYTES": " of bytes"}
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\]")
 
 
@@ -48,10 +49,8 @@ def whole(name: str, default: int, least: int, most: int, environ: Mapping[str, 
 def number(name: str, default: float, least: float, most: float, environ: Mapping[str, str] | None = None) -> float:
     """A finite number from `least` to `most`."""
     given = text(name, str(default), environ)
-    try:
-        value = float(given)
-    except ValueError:
-        value = math.nan
+    # Stricter than Python, which also takes the digits of other scripts and underscores between them.
+    value = float(given) if _DECIMAL.fullmatch(given) else math.nan
     if not least <= value <= most:
         raise InvalidRequestError(
             f"{name} must be a number{_unit(name)} between {_plain(least)} and {_plain(most)}; it is {_shown(given)}."
@@ -152,7 +151,9 @@ def writable(name: str, default: str, environ: Mapping[str, str] | None = None) 
 
 def _path(name: str, given: str) -> Path:
     try:
-        return Path(given).expanduser().resolve()
+        path = Path(given).expanduser().resolve()
+        path.exists()  # Also for a name that is too long, or in a folder that this user may not look into.
+        return path
     except (OSError, RuntimeError, ValueError) as error:
         raise InvalidRequestError(f"{name} must name a path; it is {_shown(given)}.") from error
 

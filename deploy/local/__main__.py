@@ -24,7 +24,7 @@ def main() -> int:
     except LaunchError as error:
         sys.stdout.flush()
         print(f"touchstone: {error}", file=sys.stderr)
-        return 1
+        return error.code
 
 
 if __name__ == "__main__":

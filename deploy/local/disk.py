@@ -9,6 +9,7 @@ from pathlib import Path
 from deploy.local.settings import LaunchError
 from services.bus.room import Level, low_bytes, measure, megabytes
 from services.errors import InvalidRequestError
+from services.rpc import WRONG_SETTINGS
 
 LOOK_EVERY_S = 1.0
 
@@ -21,7 +22,7 @@ class StateDisk:
         try:
             self._low = low_bytes(environ)
         except InvalidRequestError as error:
-            raise LaunchError(error.message) from error
+            raise LaunchError(error.message, WRONG_SETTINGS) from error
 
     def has_room(self) -> bool:
         """Whether processes can write; false on a full disk."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from deploy.local.ports import free_port, is_free
 from services import environment
 from services.errors import InvalidRequestError
+from services.rpc import WRONG_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 """The tree that holds `services` and `protos`."""
@@ -22,7 +23,12 @@ SILENT_S = 20
 
 
 class LaunchError(Exception):
-    """Touchstone cannot start or go on; the message says why and what to do."""
+    """Touchstone cannot start or go on; the message says why and what to do. `code` is what the launcher ends with:
+    that of the service which cannot start, else 1."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class Settings:
         try:
             return cls._read(environ)
         except InvalidRequestError as error:
-            raise LaunchError(error.message) from error
+            raise LaunchError(error.message, WRONG_SETTINGS) from error
 
     @classmethod
     def _read(cls, environ: Mapping[str, str]) -> Settings:
@@ -90,7 +96,7 @@ class Settings:
         first = port("TOUCHSTONE_EVALUATOR_PORT")
         evaluator_ports = (first, *(port("") for _ in range(evaluators - 1)))
         if len({*fixed.values()}) < len(fixed):
-            raise LaunchError(f"Two of {', '.join(fixed)} name the same port. Give each its own.")
+            raise LaunchError(f"Two of {', '.join(fixed)} name the same port. Give each its own.", WRONG_SETTINGS)
         return cls(
             state_dir=environment.state_folder(environ),
             data_dir=environment.folder("TOUCHSTONE_DATA_DIR", "the folder of a data mirror", environ),

@@ -172,7 +172,7 @@ class Supervisor:
                 ending = f"cannot start: {self._last_sentence(process)}"
                 # Wrong settings may be corrected while the others go on; damaged files need everything stopped.
                 if process.name not in self._started or code == DAMAGED_FILES:
-                    raise LaunchError(f"{process.name} {ending}")
+                    raise LaunchError(f"{process.name} {ending}", code)
             if process.name not in self._started and self._has_room():
                 exits = [*(at for at in exits if now - at < EARLY_S), now]
                 if len(exits) >= MOST_EARLY_EXITS:

@@ -112,8 +112,9 @@ async def test_wrong_settings_end_the_launch_at_once_with_their_sentence(supervi
         return False
 
     code = f"print('touchstone: x is wrong. Set y.'); raise SystemExit({WRONG_SETTINGS})"
-    with pytest.raises(LaunchError, match=r"^a cannot start: x is wrong. Set y.$"):
+    with pytest.raises(LaunchError, match=r"^a cannot start: x is wrong. Set y.$") as refused:
         await supervisor.start([python("a", code, ready=never)])
+    assert refused.value.code == WRONG_SETTINGS, "the launcher ends as the service does"
     assert lines == []
 
 

@@ -223,6 +223,22 @@ def test_a_state_directory_must_be_one_that_can_be_written(tmp_path: Path) -> No
     assert not later.exists()
 
 
+@pytest.mark.parametrize("value", ["\u0661\u0662", "1_000", "1e", ".", "0x10", "5 6", "infinity"])
+def test_a_number_is_of_ascii_digits(value: str) -> None:
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_GRACE_S must be a number"):
+        environment.number("TOUCHSTONE_GRACE_S", 1.0, 0.0, 1e9, {"TOUCHSTONE_GRACE_S": value})
+
+
+@pytest.mark.parametrize(("value", "number"), [("1.5", 1.5), (".5", 0.5), ("5.", 5.0), ("1e3", 1000.0), ("+2", 2.0)])
+def test_a_number_may_be_written_in_every_usual_way(value: str, number: float) -> None:
+    assert environment.number("TOUCHSTONE_GRACE_S", 1.0, 0.0, 1e9, {"TOUCHSTONE_GRACE_S": value}) == number
+
+
+def test_a_path_that_is_too_long_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_DATA_DIR must name a path"):
+        environment.folder("TOUCHSTONE_DATA_DIR", "a mirror", {"TOUCHSTONE_DATA_DIR": "9" * 400})
+
+
 def test_a_url_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_NATS_URL", "http://user:secret@a:99999")
     with pytest.raises(InvalidRequestError) as refused:

@@ -55,8 +55,9 @@ def test_ports_can_be_set() -> None:
     ],
 )
 def test_an_impossible_setting_is_named(variable: str, value: str) -> None:
-    with pytest.raises(LaunchError, match=variable):
+    with pytest.raises(LaunchError, match=variable) as refused:
         Settings.from_env({variable: value})
+    assert refused.value.code == 78
 
 
 def said_of(monkeypatch: pytest.MonkeyPatch, taken: set[int], environ: dict[str, str]) -> str:
