@@ -103,7 +103,15 @@ class Courier:
                 "delivery %s about job %s was given up after %d tries: %s",
                 left.delivery_id, left.job_id, left.tries, left.problem,
             )  # fmt: skip
-        return left, await self._until_stored(lambda: self._deliveries.replace(left, revision))
+        return left, await self._until_stored(lambda: self._replace(left, revision))
+
+    async def _replace(self, left: webhook_pb2.Delivery, revision: int) -> int | None:
+        stored = await self._deliveries.replace(left, revision)
+        if stored is None:
+            # This may be a repetition of a write whose answer was lost.
+            found = await self._deliveries.get(left.delivery_id)
+            return found[1] if found is not None and found[0] == left else None
+        return stored
 
     async def _secret(self, delivery: webhook_pb2.Delivery) -> str:
         if not delivery.webhook_id:

@@ -93,6 +93,8 @@ class WebhookDesk:
             raise NotFoundError(f"You have no delivery {delivery_id[:80]!r}.")
         delivery, revision = found
         if delivery.HasField("next_try_at"):
+            # Perhaps the answer to the write that said so was lost, and nobody has it in hand.
+            self._courier.take(delivery, revision)
             raise ConflictError(f"Delivery {delivery_id} is still being tried. Wait for it.")
         stamp(delivery.next_try_at, self._wall())
         stored = await self._deliveries.replace(delivery, revision)

@@ -31,5 +31,10 @@ class Fanout:
             delivery = message.delivery(event, url, webhook_id)
             stamp(delivery.next_try_at, self._wall())
             revision = await self._deliveries.add(delivery)
-            if revision is not None:
-                self._courier.take(delivery, revision)
+            if revision is None:
+                # It is there already. Perhaps the answer to that write was lost, and nobody has it in hand.
+                found = await self._deliveries.get(delivery.delivery_id)
+                if found is None or not found[0].HasField("next_try_at"):
+                    continue
+                delivery, revision = found
+            self._courier.take(delivery, revision)

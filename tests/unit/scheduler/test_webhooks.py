@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NotFoundError
+from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NotFoundError, UnavailableError
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks import outcome
 from services.scheduler.webhooks.address import AddressRule
@@ -170,6 +170,48 @@ async def test_what_a_call_came_to_is_stored_however_long_that_takes() -> None:
     await calls.settle()
     assert calls.deliveries.records == {}
     assert len(calls.caller.calls) == 1
+
+
+async def test_a_delivery_whose_first_write_was_not_answered_is_made() -> None:
+    calls = Calls()
+    await calls.desk.create(ALICE, URL, [], 0)
+    calls.deliveries.unheard = 1
+    with pytest.raises(UnavailableError):
+        await calls.fanout.take(ended())
+    await calls.fanout.take(ended())
+    await calls.settle()
+    assert len(calls.caller.calls) == 1
+    assert calls.deliveries.records == {}
+
+
+async def test_tries_go_on_when_a_write_between_them_was_not_answered() -> None:
+    calls = Calls()
+    calls.caller.answer = lambda url, number: Answer(204) if number == 3 else Answer(500)
+    await calls.desk.create(ALICE, URL, [], 0)
+    await calls.fanout.take(ended())
+    calls.deliveries.unheard = 1
+    await calls.settle()
+    await asyncio.sleep(0.05)
+    await calls.settle()
+    assert len(calls.caller.calls) == 3
+    assert calls.deliveries.records == {}
+
+
+async def test_a_redelivery_whose_write_was_not_answered_is_made_when_asked_again() -> None:
+    calls = Calls()
+    calls.caller.answer = lambda url, number: Answer(204) if number == 9 else Answer(500)
+    await calls.desk.create(ALICE, URL, [], 0)
+    await calls.fanout.take(ended())
+    await calls.settle()
+    (dead,) = await calls.desk.dead(ALICE)
+    calls.deliveries.unheard = 1
+    with pytest.raises(UnavailableError):
+        await calls.desk.redeliver(ALICE, dead.delivery_id)
+    with pytest.raises(ConflictError):
+        await calls.desk.redeliver(ALICE, dead.delivery_id)
+    await calls.settle()
+    assert len(calls.caller.calls) == 9
+    assert calls.deliveries.records == {}
 
 
 async def test_a_slow_receiver_holds_up_no_other() -> None:

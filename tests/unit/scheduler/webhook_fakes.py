@@ -37,11 +37,12 @@ class FakeHooks:
 
 
 class FakeDeliveries:
-    """`down` makes it silent."""
+    """`down` makes it silent; the answers to the next `unheard` writes are lost."""
 
     def __init__(self) -> None:
         self.records: dict[str, tuple[bytes, int]] = {}
         self.down = False
+        self.unheard = 0
         self._revision = 0
 
     async def add(self, delivery: webhook_pb2.Delivery) -> int | None:
@@ -53,6 +54,9 @@ class FakeDeliveries:
             return None
         self._revision += 1
         self.records[delivery.delivery_id] = delivery.SerializeToString(), self._revision
+        if self.unheard:
+            self.unheard -= 1
+            raise UnavailableError("the answer was lost")
         return self._revision
 
     async def remove(self, delivery: webhook_pb2.Delivery, revision: int) -> None:
