@@ -34,6 +34,9 @@ class Wires:
 
     def __init__(self, loop: SimLoop, delay: Callable[[], float], breaks: Callable[[], bool]) -> None:
         self.loop, self.delay, self.breaks = loop, delay, breaks
+        self.fails: Callable[[], StatusCode | None] = lambda: None
+        """The code with which a call of one service to another is answered, whether it was served or not; None for the
+        answer that it has."""
         self.servers: dict[str, FakeGrpcServer] = {}
         self.once_only = _once_only()
 
@@ -186,6 +189,8 @@ class _Exchange:
         self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._context = contextvars.copy_context()
         self._lost_back = wires.breaks()
+        # Users are told what happened; what one service tells another is its own affair.
+        self._failure = wires.fails() if current() is not None else None
 
     def send(self, server: FakeGrpcServer) -> None:
         server.on_end.append(self._broken)
@@ -209,7 +214,9 @@ class _Exchange:
         self._back(self.pieces.put_nowait, data)
 
     def answer(self, data: bytes) -> None:
-        if self._lost_back:
+        if self._failure is not None:
+            self.refuse(self._failure, "an injected failure", ())
+        elif self._lost_back:
             self._broken()
         else:
             self._back(self._settle, data, None)

@@ -38,6 +38,8 @@ class World:
     models: Models
     kills: Mapping[str, int]
     ended: list[tuple[str, BaseException]]
+    owed: list[str]
+    """What was promised and has not come, in words."""
 
 
 def violations(world: World) -> Iterator[str]:
@@ -49,6 +51,7 @@ def violations(world: World) -> Iterator[str]:
         return
     for check in (_created, _moved, _finished, _items, _audited, _results_agree, _calls, _kept, _tidy, _failed):
         yield from check(world)
+    yield from world.owed
 
 
 def _created(world: World) -> Iterator[str]:

@@ -25,7 +25,7 @@ def simulated(loop: SimLoop, chance: Random) -> Iterator[None]:
         return loop.time()
 
     def wall() -> float:
-        return START + loop.time()
+        return START + loop.time() + loop.ahead
 
     with ExitStack() as stack:
         for name, value in (
@@ -38,12 +38,22 @@ def simulated(loop: SimLoop, chance: Random) -> Iterator[None]:
             stack.enter_context(patch.object(time, name, value))
         stack.enter_context(patch.object(os, "urandom", chance.randbytes))
         stack.enter_context(patch.object(random, "_urandom", chance.randbytes))
+        stack.enter_context(patch.object(random, "Random", _dice(chance)))
         for module in _tell_dates():
             stack.enter_context(patch.object(module, "datetime", _dates(wall)))
         try:
             yield
         finally:
             random.setstate(state)
+
+
+def _dice(chance: Random) -> type[Random]:
+    class Dice(Random):
+        def __init__(self, seed: Any = None) -> None:
+            # Without a seed the interpreter asks the machine, past all that can be replaced.
+            super().__init__(chance.getrandbits(64) if seed is None else seed)
+
+    return Dice
 
 
 def _tell_dates() -> list[Any]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from services import bus
+from services.scheduler import lease
 from tests.simulator.jetstream import FakeServer
 from tests.simulator.loop import SimLoop
-from tests.simulator.processes import Installation
+from tests.simulator.processes import SCHEDULERS, Installation
 
 _REFUSED = {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}
 
@@ -23,6 +25,7 @@ class Weather:
     loses: float
     refuses: float
     breaks: float
+    fails: float
     disk: float
 
     @classmethod
@@ -33,16 +36,18 @@ class Weather:
             loses=0.0 if fair else chance.choice([0.0, 0.002, 0.01]),
             refuses=0.0 if fair else chance.choice([0.0, 0.002, 0.02]),
             breaks=0.0 if fair else chance.choice([0.0, 0.02, 0.1]),
+            fails=0.0 if fair else chance.choice([0.0, 0.0, 0.02, 0.2]),
             disk=chance.choice([0.0005, 0.003, 0.05]),
         )
 
     def calm(self) -> None:
         """From now on nothing goes wrong."""
-        self.loses = self.refuses = self.breaks = 0.0
+        self.loses = self.refuses = self.breaks = self.fails = 0.0
 
 
 class Faults:
-    """Makes faults while operations go on. `names` are the processes that may be hit."""
+    """Makes faults while operations go on. `names` are the processes that may be hit; `set_clock` is called after each
+    step of the clock on the wall, of which there are none without it."""
 
     def __init__(
         self,
@@ -52,10 +57,12 @@ class Faults:
         installation: Installation,
         weather: Weather,
         names: list[str],
+        set_clock: Callable[[], None] | None,
     ) -> None:
         self._loop, self._chance, self._nats = loop, chance, nats
         self._installation, self._weather, self._names = installation, weather, names
         self.kills: dict[str, int] = {}
+        self._set_clock = set_clock
         nats.lose = lambda subject: weather.loses > 0 and chance.random() < weather.loses
         nats.refuse = self._refuse
         loop.disk_delay = lambda: chance.uniform(0.0001, weather.disk)
@@ -73,7 +80,12 @@ class Faults:
             (2, self._freeze),
             (2, self._stop),
             (1, self._break),
+            (1, self._tear),
         ]
+        if "standby" in self._names:
+            kinds.append((12, self._usurp))
+        if self._set_clock:
+            kinds.append((8, self._step_clock))
         (kind,) = self._chance.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
         await kind()
 
@@ -117,7 +129,9 @@ class Faults:
         self._note("NATS is back")
 
     async def _cut(self) -> None:
-        name, lasts = self._any(), self._chance.choice([0.5, 3.0, 12.0])
+        await self._cut_off(self._any(), self._chance.choice([0.5, 3.0, 12.0]))
+
+    async def _cut_off(self, name: str, lasts: float) -> None:
         self._note(f"{name} is cut off for {lasts} s")
         self._nats.network.cut_off.add(name)
         self._break_of(name)
@@ -135,9 +149,44 @@ class Faults:
                 connection.broken()
 
     async def _freeze(self) -> None:
-        name, lasts = self._any(), self._chance.choice([0.5, 4.0, 14.0])
+        self._freeze_for(self._any(), self._chance.choice([0.5, 4.0, 14.0]))
+
+    def _freeze_for(self, name: str, lasts: float) -> None:
         self._note(f"{name} is frozen for {lasts} s")
         self._loop.freeze(self._installation.running[name], lasts)
+
+    async def _usurp(self) -> None:
+        """Whoever leads is kept away for longer than its lease lasts, and comes back to a world with another leader."""
+        name = next((each for each in ("scheduler", "standby") if self._leads(each)), "scheduler")
+        lasts = self._chance.uniform(lease.TTL_S, lease.TTL_S + 4.0)
+        if self._chance.random() < 0.5:
+            await self._cut_off(name, lasts)
+        else:
+            self._freeze_for(name, lasts)
+            await asyncio.sleep(lasts)
+
+    def _leads(self, name: str) -> bool:
+        holder = self._nats.streams[f"KV_{bus.LEASE}"].last_matching(bus.kv_subject(bus.LEASE, "leader"))
+        return holder is not None and holder.data == SCHEDULERS[name].encode()
+
+    async def _tear(self) -> None:
+        """A power cut tears the newest block of WORK: units are gone though they were stored."""
+        if not self._nats.up:
+            return
+        work = self._nats.streams.get(bus.WORK)
+        torn = list(work.messages)[-self._chance.randint(1, 3) :] if work is not None else []
+        for sequence in torn:
+            work.remove(sequence)  # type: ignore[union-attr]
+        self._note(f"WORK loses {len(torn)} units")
+        await self._server()
+
+    async def _step_clock(self) -> None:
+        assert self._set_clock is not None
+        self._set_clock()
+        step = self._chance.choice([30.0, 61.0, 125.0, -61.0, -125.0])
+        self._loop.ahead += step
+        self._note(f"the clock is set by {step:+} s")
+        self._set_clock()
 
     async def _stop(self) -> None:
         name = self._any()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from services.bus import JobHeaders
+from services.bus import KIND_ITEMS, JobHeaders
 from tests.simulator.model import CallKey
 from tests.simulator.processes import SLOTS, catalogue
 from tests.simulator.streams import Stored, Stream
-from touchstone.v1 import job_pb2, job_record_pb2, suite_pb2, unit_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, job_record_pb2, suite_pb2, unit_pb2
 
 State = job_pb2.Job.State
 PENDING, PLANNING, RUNNING, FINALIZING, COMPLETED, FAILED, CANCELLED = (
@@ -63,12 +64,24 @@ class History:
     """Item and note of each acknowledged annotation."""
     allowed: Counter[CallKey] = field(default_factory=Counter)
     """By call, the deliveries of units that hold its item."""
+    schedules: dict[str, tuple[float, bool | None]] = field(default_factory=dict)
+    """By acknowledged schedule, when it was asked for by the clock on the wall, and whether its deletion was
+    acknowledged; None while nobody has asked for that."""
+    earliest: float = math.inf
+    latest: float = 0.0
+    """The earliest and the latest time that the clock on the wall has shown, in seconds since 1970."""
+    failures_are_injected: bool = False
+    """Whether services fail at each other's calls, which users may then be told of."""
+    answered: dict[str, set[tuple[str, int, int]]] = field(default_factory=lambda: defaultdict(set))
+    """By job, the items whose answers RESULTS has."""
     broken: list[str] = field(default_factory=list)
     last_job: str = ""
     """Created after all faults."""
 
     def stored(self, stream: Stream, message: Stored) -> None:
         """Called for every message that the server stores."""
+        if stream.name == "RESULTS":
+            self._answered(message)
         if stream.name != "KV_JOBS" or not message.subject.startswith("$KV.JOBS.job."):
             return
         job_id = message.subject.removeprefix("$KV.JOBS.job.")
@@ -78,6 +91,7 @@ class History:
         place = headers.state, headers.attempt
         known = self.places[job_id]
         self.records[job_id] = message.data
+        self._count(job_id, headers.state)
         if known and known[-1] == place:
             return
         if known and not _is_legal(known[-1], place):
@@ -88,6 +102,22 @@ class History:
         holding = [job for job, places in self.places.items() if places[-1][0] in _HOLDS_SLOT]
         if len(holding) > SLOTS:
             self.broken.append(f"{len(holding)} jobs hold {SLOTS} slots")
+
+    def _answered(self, message: Stored) -> None:
+        batch = item_result_pb2.ItemResultBatch()
+        if message.headers.get("Touchstone-Kind") == KIND_ITEMS:
+            batch.MergeFromString(message.data)
+        answered = self.answered[batch.job_id]
+        for item in batch.items:
+            answered.add((batch.task, item.item, item.repeat))
+
+    def _count(self, job_id: str, state: State) -> None:
+        """A job never tells more items than there are answers."""
+        done = self.job(job_id).progress.items_done
+        if done > len(self.answered[job_id]):
+            self.broken.append(
+                f"job {job_id}, {name(state)}, tells {done} items; {len(self.answered[job_id])} were answered"
+            )
 
     def delivered(self, subject: str, reply: str, data: bytes) -> None:
         """Called for every delivery of a consumer."""

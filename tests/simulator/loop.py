@@ -108,6 +108,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._nobody = Process("outside")
         self._processes: list[Process] = []
         """Those that have something to run."""
+        self.ahead = 0.0
+        """Seconds by which the clock on the wall of the simulated machine was set forward."""
         self.steps = 0
         self.most_steps, self.most_time = most_steps, most_time
         self.on_crash: Callable[[Process], None] = lambda process: None

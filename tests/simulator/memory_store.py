@@ -21,7 +21,16 @@ from nats.aio.msg import Msg
 
 from services import bus
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.results import duckdb_store, item_reads, job_reads, server, servicer, statements, stored_responses
+from services.results import (
+    duckdb_store,
+    item_reads,
+    job_lists,
+    job_reads,
+    server,
+    servicer,
+    statements,
+    stored_responses,
+)
 from services.results.duckdb_store import Mark
 from services.results.imports import keeping
 from services.results.job_result import Computed
@@ -189,6 +198,15 @@ def get_job(connection: MemoryConnection, job_id: str, visible: Visibility = EVE
     return job
 
 
+def list_jobs(
+    connection: MemoryConnection, request: pb.ResultsServiceListJobsRequest, visible: Visibility = EVERYTHING
+) -> pb.ResultsServiceListJobsResponse:
+    """All on one page: a simulation has few."""
+    jobs = [job for _, job in connection.stored.jobs.values() if not request.states or job.state in request.states]
+    jobs.sort(key=lambda job: (job.created_at.ToMicroseconds(), job.job_id), reverse=True)
+    return pb.ResultsServiceListJobsResponse(jobs=jobs, total_size=len(jobs))
+
+
 def is_stored(connection: MemoryConnection, job_id: str) -> bool:
     return job_id in connection.stored.jobs
 
@@ -322,6 +340,7 @@ def installed(stored: Stored) -> Iterator[None]:
     of_modules: dict[Any, tuple[str, ...]] = {
         duckdb_store: ("read_mark", "write_mark", "insert_items", "store_items", "store_events", "store_seal"),
         job_reads: ("get_job", "sealed_result", "is_stored", "get_job_result"),
+        job_lists: ("list_jobs",),
         item_reads: ("list_stored_items", "get_item"),
         stored_responses: ("find_responses",),
         servicer: ("compute", "mark_run", "annotate"),

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+from services import bus
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.units import hand
 from services.results import duckdb_store
@@ -17,8 +18,14 @@ from services.results.ingest import Feed
 from services.results.servicer import ResultsServicer
 from services.scheduler.board import Board
 from services.scheduler.job import Job
+from services.scheduler.ledger import Ledger
+from services.scheduler.nats_fence import FencedBucket
 from services.scheduler.nats_store import JobStore
 from services.scheduler.scheduler import Scheduler
+from services.scheduler.timetable import Timetable
+from services.scheduler.upkeep import Upkeep
+from services.scheduler.webhooks import outcome
+from services.scheduler.webhooks.courier import Courier
 from tests.simulator.history import FINALIZING, PENDING
 from touchstone.v1 import results_service_pb2
 
@@ -34,6 +41,64 @@ def _store_the_mark_first() -> AbstractContextManager[Any]:
         await right(self, mark, messages)
 
     return patch.object(Feed, "_commit", commit)
+
+
+def _forget_the_fence() -> AbstractContextManager[Any]:
+    """A scheduler whose leadership is over goes on writing."""
+    right = FencedBucket.write
+
+    def write(self: FencedBucket, key: str, value: bytes, headers: Any = None) -> Any:
+        subject, value, _ = right(self, key, value)
+        return subject, value, bus.REPLACE | (headers or {})
+
+    return patch.object(FencedBucket, "write", write)
+
+
+def _count_twice() -> AbstractContextManager[Any]:
+    """A message that is seen again after a restart counts again."""
+
+    def is_news(self: Ledger, unit: int, sequence: int) -> bool:
+        self.sequence = sequence
+        return self.has(unit)
+
+    return patch.object(Ledger, "_is_news", is_news)
+
+
+def _leave_the_lost() -> AbstractContextManager[Any]:
+    """Units that left WORK undone are not missed."""
+
+    async def find_lost(self: Upkeep, now: float) -> None:
+        pass
+
+    return patch.object(Upkeep, "_find_lost", find_lost)
+
+
+def _forget_calls() -> AbstractContextManager[Any]:
+    """Calls of webhooks that a crashed scheduler has not made are never made."""
+
+    async def resume(self: Courier) -> None:
+        pass
+
+    return patch.object(Courier, "resume", resume)
+
+
+def _give_up_early() -> AbstractContextManager[Any]:
+    """A receiver that does not answer once is not asked again."""
+
+    def after(delivery: Any, answer: Any, settings: Any, *rest: Any) -> Any:
+        return right(delivery, answer, replace(settings, tries=2), *rest)
+
+    right = outcome.after
+    return patch.object(outcome, "after", after)
+
+
+def _forget_schedules() -> AbstractContextManager[Any]:
+    """A scheduler that starts does not know the schedules."""
+
+    async def load(self: Timetable) -> None:
+        pass
+
+    return patch.object(Timetable, "load", load)
 
 
 def _start_twice() -> AbstractContextManager[Any]:
@@ -142,6 +207,12 @@ def _retry_the_same_attempt() -> AbstractContextManager[Any]:
 
 BUGS: dict[str, Plant] = {
     "store-the-mark-first": _store_the_mark_first,
+    "forget-the-fence": _forget_the_fence,
+    "count-twice": _count_twice,
+    "leave-the-lost": _leave_the_lost,
+    "forget-calls": _forget_calls,
+    "give-up-early": _give_up_early,
+    "forget-schedules": _forget_schedules,
     "start-twice": _start_twice,
     "drop-the-outbox": _drop_the_outbox,
     "die-at-start": _die_at_start,

@@ -42,8 +42,12 @@ from tests.simulator.model import Models
 TOKEN = "service-token"
 SCHEDULER, STANDBY, RESULTS = "127.0.0.1:1001", "127.0.0.1:1003", "127.0.0.1:1002"
 ENDPOINT = "simulated"
+SCHEDULERS = {"scheduler": "s1", "standby": "s2"}
+"""By process, the name under which it leads."""
 SLOTS = 2
 """Jobs that may run at once."""
+TRIES = 4
+"""Calls of a webhook before it is given up."""
 
 _JOB_LOGS: Any = sys.modules["services.bus.job_logs"]
 """The module: its package has a function of the same name."""
@@ -57,6 +61,7 @@ _LOOKS: list[tuple[Any, str, float]] = [
     (timetable, "_TICK_S", 1.0),
     (upkeep, "_TICK_S", 1.0),
     (nats_work, "_LOOK_S", 0.5),
+    (upkeep, "_LOST_AFTER_S", 6.0),
 ]
 """Seconds that services wait between two looks at something, in place of their own."""
 
@@ -192,7 +197,7 @@ def scheduler(name: str, address: str = SCHEDULER) -> Callable[[asyncio.Event], 
         bus=_BUS,
         rpc=rpc.Settings("token", TOKEN),
         limits=Limits(running_jobs=SLOTS, pending_per_owner=50),
-        webhooks=WebhookSettings(loopback=True, span_s=20.0, tries=5),
+        webhooks=WebhookSettings(loopback=True, span_s=4.0, tries=TRIES),
     )
     return lambda stop: scheduler_server.serve(settings, stop)
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from grpc import StatusCode
+
 from tests.simulator import memory_store, worlds
 from tests.simulator.calls import Wires
 from tests.simulator.checks import Database, World, violations
@@ -21,6 +23,8 @@ from tests.simulator.jetstream import FakeServer
 from tests.simulator.loop import SimLoop, SimulationError
 from tests.simulator.model import Models
 from tests.simulator.processes import STANDBY, Installation, evaluator, replaced, results, scheduler
+from tests.simulator.promises import Promises
+from tests.simulator.receivers import Receivers
 from tests.simulator.users import Users
 
 _OPERATIONS_S = 60.0
@@ -47,16 +51,6 @@ class Outcome:
         return hash(tuple(self.trace)) ^ self.steps
 
 
-class _Caller:
-    """Receivers of webhooks: nobody is called yet."""
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    async def aclose(self) -> None:
-        pass
-
-
 class Simulation:
     """The world of one seed."""
 
@@ -69,10 +63,24 @@ class Simulation:
         self.nats = FakeServer(loop, self._delay, chance.randrange)
         self.nats.on_stored, self.nats.on_delivered = self._stored, self.history.delivered
         self.wires = Wires(loop, self._delay, self._breaks)
+        self.wires.fails = self._fails
         self.models = Models(chance, chance.choice([0.0, 0.0, 0.05]), chance.choice([0.0, 0.0, 0.1, 0.6]))
         self.installation = Installation(loop, self.nats, self.wires, self.models, chance)
         self.installation.trace = self.note
         self.on_disk = memory_store.Stored()
+        self.receivers = Receivers(chance)
+        self.promises = Promises(self.history, self.nats, self.receivers)
+        self.history.failures_are_injected = self.weather.fails > 0
+        self.plans = chance.random() < 0.2
+        self._set_clock()
+
+    def _wall(self) -> float:
+        return self.loop.wall + self.loop.ahead
+
+    def _set_clock(self) -> None:
+        """Notes what the clock shows before and after it is set."""
+        self.history.earliest = min(self.history.earliest, self._wall())
+        self.history.latest = max(self.history.latest, self._wall())
 
     def note(self, line: str) -> None:
         line = f"{self.loop.time() - 1000:9.4f}  {line}"
@@ -86,6 +94,11 @@ class Simulation:
     def _breaks(self) -> bool:
         return self.weather.breaks > 0 and self.chance.random() < self.weather.breaks
 
+    def _fails(self) -> StatusCode | None:
+        if self.weather.fails and self.chance.random() < self.weather.fails:
+            return self.chance.choice([StatusCode.INTERNAL, StatusCode.UNAVAILABLE])
+        return None
+
     def _stored(self, stream: Any, message: Any) -> None:
         before = len(self.history.places)
         self.history.stored(stream, message)
@@ -96,8 +109,16 @@ class Simulation:
 
     async def run(self) -> Outcome:
         names = self._start()
-        faults = Faults(self.loop, self.chance, self.nats, self.installation, self.weather, names)
-        users = Users(self.wires, self.chance, self.history, self.note)
+        faults = Faults(
+            self.loop,
+            self.chance,
+            self.nats,
+            self.installation,
+            self.weather,
+            names,
+            self._set_clock if self.plans else None,
+        )
+        users = Users(self.wires, self.chance, self.history, self.note, plans=self.plans, wall=self._wall)
         await self._busy(faults, users)
         faults.calm()
         broken = await self._quiet(users)
@@ -189,7 +210,7 @@ class Simulation:
             if s.startswith("$KV.JOBS.outbox.")
         ):
             return "events wait in the outbox"
-        return ""
+        return next(self.promises.deliveries(), "") or next(self.promises.schedules(self._wall()), "")
 
     def _world(self, faults: Faults) -> World:
         disk = self.on_disk
@@ -202,7 +223,9 @@ class Simulation:
                 ((row["job_id"], row["task"], row["item"], row["repeat"]), row["note"]) for row in disk.annotations
             ],
         )
-        return World(self.history, self.nats, database, self.models, faults.kills, self.installation.ended)
+        self._set_clock()
+        owed = [*self.promises.deliveries(), *self.promises.schedules(self._wall())]
+        return World(self.history, self.nats, database, self.models, faults.kills, self.installation.ended, owed)
 
 
 class _Nothing:
@@ -229,7 +252,9 @@ def simulate(seed: int, *, verbose: bool = False) -> Outcome:
         with_logs, brief = chance.random() < 0.05, chance.random() < 0.9
         with (
             memory_store.installed(simulation.on_disk),
-            replaced(simulation.nats, simulation.wires, with_logs=with_logs, brief=brief, caller=_Caller),
+            replaced(
+                simulation.nats, simulation.wires, with_logs=with_logs, brief=brief, caller=simulation.receivers.caller
+            ),
         ):
             try:
                 return loop.run_until_complete(simulation.run())

@@ -11,10 +11,11 @@ from typing import Any
 import duckdb
 
 from services.errors import TouchstoneError
-from services.results import duckdb_store, item_reads, job_reads, stored_responses
+from services.results import duckdb_store, item_reads, job_lists, job_reads, stored_responses
 from services.results.duckdb_store import Mark
 from services.results.job_result import compute
 from services.results.schema import open_file
+from services.scheduler.job import LIVE
 from tests.simulator import memory_store
 from touchstone.v1 import item_result_pb2, job_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -60,6 +61,7 @@ def _step(chance: Random, number: int) -> list[tuple[str, Ask]]:
         change = lambda m, c: m.insert_items(c, [batch])  # noqa: E731
     else:
         change = lambda m, c: m.write_mark(c, Mark("RESULTS", "then", number))  # noqa: E731
+    live = pb.ResultsServiceListJobsRequest(page_size=200, states=LIVE)
     found = pb.FindResponsesRequest(job_id=job.job_id, task="a", positions=range(4))
     return [
         (f"change {kind}", change),
@@ -69,6 +71,7 @@ def _step(chance: Random, number: int) -> list[tuple[str, Ask]]:
         ("is stored", lambda m, c: m.is_stored(c, job.job_id)),
         ("sealed", lambda m, c: _sealed(m.sealed_result(c, job.job_id, job.attempt))),
         ("counts", lambda m, c: _counted(m.compute(c, job, seal=False))),
+        ("live", lambda m, c: sorted(job.job_id for job in m.list_jobs(c, live).jobs)),
         ("responses", lambda m, c: sorted((r.item, r.response) for r in m.find_responses(c, found).results)),
     ]
 
@@ -90,7 +93,7 @@ class _Real:
     """DuckDB's functions under one name."""
 
     def __getattr__(self, name: str) -> Any:
-        for module in (duckdb_store, job_reads, item_reads, stored_responses):
+        for module in (duckdb_store, job_reads, job_lists, item_reads, stored_responses):
             if hasattr(module, name):
                 return getattr(module, name)
         return {"compute": compute}[name]

@@ -11,7 +11,7 @@ import pytest
 from tests.simulator.planted import BUGS
 from tests.simulator.runner import HASH_SEED
 
-_SEEDS = 15
+_SEEDS = 12
 _REPEATED = """
 from tests.simulator.simulation import simulate
 runs = [simulate(seed, verbose=False) for seed in (7, 8, 7, 8)]

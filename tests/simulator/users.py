@@ -15,6 +15,7 @@ from tests.simulator.calls import Wires
 from tests.simulator.history import History, name
 from tests.simulator.model import MODEL
 from tests.simulator.processes import ENDPOINT, RESULTS, SCHEDULER, STANDBY, TOKEN
+from tests.simulator.receivers import URLS
 from touchstone.v1 import job_pb2, results_service_pb2, results_service_pb2_grpc, scheduler_service_pb2_grpc, token_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
@@ -24,9 +25,19 @@ _TASKS = ("sentiment", "entailment")
 
 
 class Users:
-    """Operations drawn by `chance`, each noted in `history` once it is acknowledged."""
+    """Operations drawn by `chance`, each noted in `history` once it is acknowledged. Where one `plans`, there are
+    schedules as well; `wall` tells the time of day."""
 
-    def __init__(self, wires: Wires, chance: Random, history: History, trace: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        wires: Wires,
+        chance: Random,
+        history: History,
+        trace: Callable[[str], None],
+        *,
+        plans: bool,
+        wall: Callable[[], float],
+    ) -> None:
         self._chance, self._history, self._trace = chance, history, trace
         schedulers: Any = wires.channel(f"{SCHEDULER},{STANDBY}")
         results: Any = wires.channel(RESULTS)
@@ -34,6 +45,8 @@ class Users:
         self._results = results_service_pb2_grpc.ResultsServiceStub(results)
         self._metadata = rpc.metadata(TOKEN, Identity("alice", token_pb2.ROLE_USER))
         self._seeds = 0
+        self._wall = wall
+        self.plans = plans
         self.jobs: list[str] = []
 
     async def one(self) -> None:
@@ -41,6 +54,8 @@ class Users:
         kinds: list[tuple[int, Callable[[], Awaitable[None]]]] = [(4, self.create)]
         if self.jobs:
             kinds += [(4, self.cancel), (4, self.retry), (1, self.mark), (1, self.annotate), (1, self.again)]
+        if self.plans:
+            kinds += [(6, self.schedule), (1, self.unschedule)]
         (kind,) = self._chance.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
         await kind()
 
@@ -51,7 +66,8 @@ class Users:
             answer = await call(request, timeout=_TIMEOUT_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             self._trace(f"user: {what}: {error.code().name} {error.details()}")
-            if error.code() in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN):
+            fault = error.code() in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
+            if fault and not self._history.failures_are_injected:
                 self._history.broken.append(f"{what} was answered {error.code().name}: {error.details()}")
             return None
         return answer
@@ -68,6 +84,8 @@ class Users:
         spec.suite.limit = self._chance.choice([1, 3, 6])
         # By which the model tells whose call it is.
         spec.sampling.seed = self._unknown()
+        if self._chance.random() < 0.25:
+            spec.webhook_url = self._chance.choice(URLS)
         return spec
 
     async def create(self) -> None:
@@ -112,6 +130,29 @@ class Users:
             self._history.moved.append((what, request.job_id, (answer.job.state, answer.job.attempt)))
             self._trace(f"user: {what} {request.job_id[-4:]} is {name(answer.job.state)} {answer.job.attempt}")
 
+    async def schedule(self) -> None:
+        """A job each minute from now on."""
+        request = pb.CreateScheduleRequest(
+            request_id=f"request-{self._unknown()}", cron="* * * * *", spec=self._spec(), label="each minute"
+        )
+        asked = self._wall()
+        for _ in range(self._chance.randint(1, 3)):
+            answer = await self._ask("create a schedule", self._scheduler.CreateSchedule, request)
+            if answer is not None:
+                self._history.schedules.setdefault(answer.schedule.schedule_id, (asked, None))
+                return
+            await asyncio.sleep(self._chance.uniform(0.05, 1.0))
+
+    async def unschedule(self) -> None:
+        if not self._history.schedules:
+            return
+        chosen = self._chance.choice(list(self._history.schedules))
+        created, deleted = self._history.schedules[chosen]
+        self._history.schedules[chosen] = created, bool(deleted)
+        request = pb.DeleteScheduleRequest(schedule_id=chosen)
+        if await self._ask("delete a schedule", self._scheduler.DeleteSchedule, request) is not None:
+            self._history.schedules[chosen] = created, True
+
     async def mark(self) -> None:
         request = results_service_pb2.MarkRunRequest(
             job_id=self._some_job(), mark=results_service_pb2.RUN_MARK_INVALIDATED, reason=f"mark {self._unknown()}"
@@ -142,6 +183,7 @@ class Users:
         spec = job_pb2.JobSpec()
         spec.CopyFrom(self._history.job(source).spec)
         spec.ClearField("reuse")
+        spec.ClearField("schedule_id")
         spec.ClearField("priority")
         spec.reuse.job_id = source
         if self._chance.random() < 0.5:
