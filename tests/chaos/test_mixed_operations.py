@@ -66,12 +66,13 @@ async def test_every_confirmed_operation_holds_after_bursts_of_kills(tmp_path: P
         over = asyncio.Event()
         working = [asyncio.create_task(client.work(over)) for client in clients]
         try:
-            kills = await shoot(world, working)
+            kills = await shoot(world, memory, working)
             over.set()
             async with asyncio.timeout(PATIENCE_S + 60):
                 await asyncio.gather(*working)
             print(f"seed {SEED}: kills {dict(kills)}; operations {dict(sorted(memory.done.items()))}")
-            assert await found_wrong(world, memory, known) == [], f"seed {SEED}"
+            wrong = await found_wrong(world, memory, known)
+            assert not wrong, "\n".join((f"seed {SEED}", *wrong))
         finally:
             for task in working:
                 task.cancel()
@@ -82,7 +83,7 @@ async def test_every_confirmed_operation_holds_after_bursts_of_kills(tmp_path: P
     assert {"run", "cancel", "mark", "annotate", "upload"} <= memory.done.keys()
 
 
-async def shoot(world: World, working: list[asyncio.Task[None]]) -> Counter[str]:
+async def shoot(world: World, memory: Memory, working: list[asyncio.Task[None]]) -> Counter[str]:
     """Kills one to three processes at about the same time, again and again, also while others still come back."""
     rng, kills = random.Random(SEED), Counter[str]()
     launched = world.launched
@@ -93,6 +94,7 @@ async def shoot(world: World, working: list[asyncio.Task[None]]) -> Counter[str]
         for name in sorted(burst, key=LAUNCHER.__eq__):
             await launched.kill(name)
             kills[name] += 1
+            memory.killed_at = time.monotonic()
             if name == LAUNCHER:
                 await launched.start()
             await asyncio.sleep(rng.choice((0, 0, rng.uniform(0, 0.3))))
