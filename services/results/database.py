@@ -75,9 +75,14 @@ def damage(error: Exception, path: Path) -> DamagedFilesError | None:
     text = " ".join(str(error).split())
     if not isinstance(error, duckdb.Error) or _PASSING.search(text) or not _DAMAGE.search(text):
         return None
+    return damaged(path, text[:300].rstrip("."))
+
+
+def damaged(path: Path, why: str) -> DamagedFilesError:
+    """The sentence that says so, with the commands that help."""
     state = path.parent.parent
     return DamagedFilesError(
-        f"The results database {path} is damaged: {text[:300].rstrip('.')}. Stop Touchstone, then run "
+        f"The results database {path} is damaged: {why}. Stop Touchstone, then run "
         f"`touchstone restore BACKUP --state-dir {state}` with a backup, or `touchstone repair --state-dir {state}` "
         "without one. Both keep the damaged files."
     )

@@ -11,7 +11,7 @@ from services import bus, rpc
 from services.errors import UnavailableError
 from services.results import answer_texts, duckdb_store, ingest, resealing, statements
 from services.results.backups.making import Backups
-from services.results.database import Database
+from services.results.database import Database, damaged, first_row
 from services.results.datasets.keeping import KeptDatasets
 from services.results.imports import keeping
 from services.results.ingest import Feed
@@ -44,11 +44,23 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:
+            await _require_answers(settings, database, connection)
             await _serve(settings, stop, database, connection, room)
         finally:
             await connection.close()
     finally:
         await database.close()
+
+
+async def _require_answers(settings: Settings, database: Database, connection: bus.Bus) -> None:
+    """Raises DamagedFilesError for a database made anew in the place of one whose answers NATS no longer has."""
+    if (await database.read(lambda c: duckdb_store.read_mark(c, bus.RESULTS))).created:
+        return
+    if await database.read(lambda c: first_row(c, "FROM items SELECT 1 LIMIT 1", {})):
+        return
+    there = await asyncio.to_thread(lambda: any(settings.job_files.glob("*.parquet")))
+    if there and (await connection.js.stream_info(bus.RESULTS)).state.first_seq > 1:
+        raise damaged(settings.database, "it was lost, and NATS no longer has all answers")
 
 
 async def _serve(

@@ -24,6 +24,7 @@ from deploy.local.state import StateDir
 from services import bus, rpc
 from services.errors import InvalidRequestError
 from services.results.backups import manifest
+from services.rpc import DAMAGED_FILES
 from tests.integration.test_results_recovery import check_all_within, said_all
 from tests.integration.test_results_service import STREAM_BYTES, Service, publish
 from tests.nats_server import NatsServer
@@ -198,6 +199,29 @@ async def test_a_repair_brings_back_what_no_stream_has_any_more(made: Installati
     await check_all_within(stub)
     await made.stop()
     assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
+
+
+@pytest.mark.stack
+async def test_a_lost_database_whose_answers_nats_has_given_up_is_repaired(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    await said_all(stub, connection)
+    files = made.service.database.parent / "jobs"
+    async with asyncio.timeout(60):
+        while len(list(files.glob("*.parquet"))) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    await connection.js.purge_stream(bus.RESULTS)
+    await connection.close()
+    await made.stop()
+    for path in made.service.database.parent.glob("touchstone.duckdb*"):
+        path.unlink()
+    made.start()
+    process = made.service.process
+    assert process is not None
+    assert await asyncio.to_thread(process.wait, 60) == DAMAGED_FILES
+    await made.stop()
+    await asyncio.to_thread(repair, made.state, made.said.append)
+    made.start()
+    await check_all_within(stub)
 
 
 async def test_a_check_names_streams_and_rows_of_datasets_that_cannot_be_read(made: Installation) -> None:
