@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 import signal
 import stat
 import time
@@ -14,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.local.logs import set_aside
 from deploy.local.settings import LaunchError
 
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
@@ -91,8 +91,8 @@ class StateDir:
     def bound_logs(self) -> None:
         """Sets every long log aside as `<name>.log.1`, in place of the one before.
 
-        The writers go on with the same file, which is emptied: they append. What one writes between the copy and that
-        is lost. Without room for a copy, the lines are lost instead of the room.
+        The writers go on with the same file: they append. Without room for a copy, the lines are lost instead of the
+        room.
         """
         for path in (self.path / "logs").glob("*.log"):
             with suppress(OSError):
@@ -100,10 +100,10 @@ class StateDir:
                     continue
                 aside = path.with_suffix(".log.1")
                 try:
-                    shutil.copyfile(path, aside)
+                    set_aside(path, aside)
                 except OSError:
                     aside.unlink(missing_ok=True)
-                os.truncate(path, 0)
+                    os.truncate(path, 0)
 
     def close_to_others(self) -> None:
         """Takes the directory and what is kept in it from other accounts: 0700 and 0600, also files of earlier runs.
