@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import pyarrow as pa
 
 from services.results import answer_texts, ended_counts, job_reads, rows, run_scores
 from services.results.database import Connection, first_row, query
@@ -12,6 +14,17 @@ from services.results.imports import store as imports
 from services.results.job_columns import mode_of, suite_of
 from services.results.job_result import Computed
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
+
+_EVENTS = pa.schema(
+    [
+        ("event_id", pa.string()),
+        ("job_id", pa.string()),
+        ("occurred_at", pa.timestamp("us")),
+        ("actor", pa.string()),
+        ("action", pa.string()),
+        ("event", pa.binary()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +79,29 @@ def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemR
 
 def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> None:
     """Appends to the audit trail and moves jobs to their newest state; repeated and late events change nothing."""
+    connection.register("events_batch", _events_table({event.event_id: event for event in events}.values()))
+    connection.execute("INSERT INTO events SELECT * FROM events_batch ON CONFLICT (event_id) DO NOTHING")
+    connection.unregister("events_batch")
+    newest: dict[str, job_pb2.JobEvent] = {}
     for event in events:
-        connection.execute(
-            "INSERT INTO events VALUES ($event_id, $job_id, $occurred_at, $actor, $action, $event) "
-            "ON CONFLICT (event_id) DO NOTHING",
+        answer_texts.note_end(connection, event)
+        imports.note_job(connection, event.job)
+        before = newest.setdefault(event.job.job_id, event)
+        if _place(event) > _place(before):
+            newest[event.job.job_id] = event
+    for job_id, event in newest.items():
+        _store_job(connection, event.job, event.event_id)
+        run_scores.refresh(connection, job_id)
+
+
+def _place(event: job_pb2.JobEvent) -> tuple[int, str]:
+    """As delete_older_job.sql orders events."""
+    return len(event.event_id), event.event_id
+
+
+def _events_table(events: Iterable[job_pb2.JobEvent]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
             {
                 "event_id": event.event_id,
                 "job_id": event.job.job_id,
@@ -77,13 +109,11 @@ def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> 
                 "actor": event.actor,
                 "action": event.action,
                 "event": event.SerializeToString(),
-            },
-        )
-        _store_job(connection, event.job, event.event_id)
-        answer_texts.note_end(connection, event)
-        imports.note_job(connection, event.job)
-    for job_id in {event.job.job_id for event in events}:
-        run_scores.refresh(connection, job_id)
+            }
+            for event in events
+        ],
+        _EVENTS,
+    )
 
 
 def store_seal(

@@ -43,13 +43,13 @@ def add(connection: Connection, job: job_pb2.Job) -> None:
 
 def refresh(connection: Connection, job_id: str) -> None:
     """Lets a sealed run count or not, as its job's state, its attempt and its marks are now."""
-    now = first_row(connection, query("run_state"), {"job_id": job_id})
-    if now is None:
-        return
     before = first_row(
         connection, "SELECT counts, completed_at FROM run_scores WHERE job_id = $job_id LIMIT 1", {"job_id": job_id}
     )
     if before is None:
+        return
+    now = first_row(connection, query("run_state"), {"job_id": job_id})
+    if now is None:
         return
     if before != now:
         for table in ("run_scores", "current_scores"):

@@ -29,6 +29,8 @@ _MOST_AHEAD = 6
 """Times the calls at once."""
 _MOST_RETURNS = 6
 """As many deliveries condemn a unit whose job has no budget."""
+_MOST_SCORING = 20
+"""Jobs in their last step at which no other is started: the results service cannot keep up."""
 
 
 class Scheduler:
@@ -172,10 +174,13 @@ class Scheduler:
                 False: board.limits.running_jobs - holding[False],
                 True: board.limits.batch_jobs - holding[True],
             }
+            # Jobs that end faster than they can be sealed would stand in their last step, not in the queue.
+            if len(board.in_state(FINALIZING)) >= _MOST_SCORING:
+                free = {}
             for waiting in board.waiting() if board.room.level is Level.ENOUGH else ():
                 job = board.jobs[waiting.job_id]
                 batched = job.message.spec.provider_batch
-                if free[batched] <= 0:
+                if free.get(batched, 0) <= 0:
                     continue
                 # A job whose endpoint nobody serves would hold a slot for nothing.
                 if board.fleet.capacity(route(job.message.spec), board.now()).evaluators == 0:

@@ -136,3 +136,17 @@ def test_a_token_that_somebody_wrote_is_refused(connection: Connection, key: lis
     request.page_token = base64.urlsafe_b64encode(b"[" * 100_000).decode()
     with pytest.raises(InvalidRequestError, match="page token"):
         job_lists.list_jobs(connection, request)
+
+
+def test_events_of_one_batch_are_stored_once_and_the_newest_moves_the_job(connection: Connection) -> None:
+    states = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_COMPLETED)
+    told = [event(f"{9 + n}", job(name, state=state)) for name in "ab" for n, state in enumerate(states)]
+    for n, one in enumerate(told):
+        one.event_id = f"{9 + n}"
+    late, *rest = reversed(told)
+    duckdb_store.store_events(connection, [late, *rest, late])
+    duckdb_store.store_events(connection, told[:2])
+    stored = connection.execute("SELECT event_id, job_id, event FROM events ORDER BY length(event_id), event_id")
+    assert stored.fetchall() == [(one.event_id, one.job.job_id, one.SerializeToString()) for one in told]
+    rows = connection.execute("SELECT job_id, event_id, state FROM jobs ORDER BY job_id").fetchall()
+    assert rows == [("a", "11", int(states[-1])), ("b", "14", int(states[-1]))]
