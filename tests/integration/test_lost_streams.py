@@ -11,6 +11,7 @@ import pytest
 from deploy.local import health
 from deploy.local.keeping import losses
 from deploy.local.keeping.check import check
+from deploy.local.keeping.offline_nats import offline_nats
 from deploy.local.keeping.repair import repair
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
@@ -92,6 +93,11 @@ async def test_what_a_server_has_cut_off_is_said_until_a_restore_brings_it_back(
         assert found.data == value
     await connection.close()
     made.service.end()
+
+
+async def test_a_stream_with_a_bound_above_the_free_room_is_restored(tmp_path: Path) -> None:
+    async with offline_nats(tmp_path / "nats") as connection:
+        await connection.ensure(10**15)
 
 
 async def said_once(made: Installation) -> None:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from deploy.local.ports import free_port
-from deploy.local.stack import nats_binary
+from deploy.local.stack import NATS_STORE, nats_binary
 from deploy.local.supervisor import CHILD
 from services import bus
 
@@ -30,7 +30,7 @@ async def offline_nats(store: Path) -> AsyncIterator[bus.Bus]:
     with os.fdopen(os.open(config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(
             f'listen: "127.0.0.1:{port}"\nauthorization {{ token: "{token}" }}\nmax_payload: 1MB\n'
-            f'jetstream {{ store_dir: "{store}" }}\n'
+            f'jetstream {{ store_dir: "{store}", max_file_store: {NATS_STORE} }}\n'
         )
     command = (nats_binary(os.environ.get("PATH", "")), "-c", str(config))
     server = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs on this loop

@@ -10,7 +10,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -62,8 +62,9 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
         if source is not None:
             surviving = await stack.enter_async_context(copied_nats(source, state.path / _COPY))
             faults = [f"The stream {stream} {fault}." for stream, fault in await stream_faults(surviving)]
-            # It also reads again what only lacks its description.
-            await surviving.ensure(_most_bytes(holds))
+            # What only lacks its description can be read again then.
+            with suppress(TouchstoneError, nats.errors.Error, nats.js.errors.Error):
+                await surviving.ensure(_most_bytes(holds))
             now = await losses.reaches(surviving)
             lost = [fault for _, fault in losses.losses(losses.read(state.path), now)] + losses.noted(state.path)
             for fault in (*faults, *lost):
