@@ -51,6 +51,16 @@ def dollars(value: float | None) -> str:
     return f"${value:.{1 - math.floor(math.log10(value))}f}"
 
 
+def lost(job: job_pb2.Job) -> str:
+    """Up to 3 calls without a known price, up to $0.03; empty where no call was lost, or calls have no price."""
+    progress = job.progress
+    if not progress.lost_calls or not (progress.HasField("cost_usd") or job.spec.budget_usd):
+        return ""
+    return f"up to {progress.lost_calls:,} calls without a known price" + (
+        f", up to {dollars(progress.lost_usd)}" if progress.lost_usd else ""
+    )
+
+
 def size(count: float) -> str:
     """12.3 MB, in powers of ten."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

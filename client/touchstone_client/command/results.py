@@ -11,7 +11,7 @@ from touchstone_client.command import scores
 from touchstone_client.command.arguments import JOB, add_format, add_job, leaf
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import MISSING, dollars, left, rate, text
+from touchstone_client.command.figures import MISSING, dollars, left, lost, rate, text
 from touchstone_client.command.installation import live
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.output import Column, Report, Table, show
@@ -110,12 +110,14 @@ def report(job: job_pb2.Job) -> Report:
 def _cost(job: job_pb2.Job) -> str:
     """$0.42 of $5.00, at most $0.03 more in flight."""
     progress, budget = job.progress, job.spec.budget_usd
-    if not progress.HasField("cost_usd"):
-        return f"budget {dollars(budget)}" if budget else ""
-    parts = [dollars(progress.cost_usd) + (f" of {dollars(budget)}" if budget else "")]
+    if progress.HasField("cost_usd"):
+        parts = [dollars(progress.cost_usd) + (f" of {dollars(budget)}" if budget else "")]
+    elif budget:
+        parts = [f"budget {dollars(budget)}"]
+    else:
+        return ""
     if (in_flight := progress.reserved_usd - progress.lost_usd) > 0:
         parts.append(f"at most {dollars(in_flight)} more in flight")
-    if progress.lost_calls:
-        most = f", up to {dollars(progress.lost_usd)}" if progress.lost_usd else ""
-        parts.append(f"calls without a known price: up to {progress.lost_calls:,}{most}")
+    if lost_calls := lost(job):
+        parts.append(lost_calls)
     return ", ".join(parts)

@@ -10,7 +10,7 @@ from typing import Any
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.documents import document
-from touchstone_client.command.figures import dollars, moment, score, span
+from touchstone_client.command.figures import dollars, lost, moment, score, span
 from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scoring import words
@@ -105,6 +105,7 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "mark": f"{result.mark}: {result.mark_reason}" if result.mark else "",
         "score": result.score_rule,
         **(_outcomes(result) if job.spec.HasField("dataset") else taken(result)),
+        "may be charged": lost(job),
         **{f"label {name}": text for name, text in sorted(job.spec.labels.items())},
     }
     known = {name: value for name, value in facts.items() if value}
