@@ -12,7 +12,7 @@ from services.evaluator.providers import anthropic_wire, capabilities, failures,
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Beside, Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import entries, string
+from services.evaluator.providers.usage import MalformedError, entries, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -99,7 +99,10 @@ class AnthropicProvider:
             raise failures.cut_short(endpoint)
         if body.get("error"):
             raise self._failure(reply, model)
-        response = anthropic_wire.response(body)
+        try:
+            response = anthropic_wire.response(body)
+        except MalformedError:
+            raise failures.malformed(endpoint) from None
         if response is None:
             raise failures.lacking(endpoint, "content")
         return replace(

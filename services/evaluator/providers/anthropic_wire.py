@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from services.evaluator.providers.events import Texts, kept, members
-from services.evaluator.providers.usage import Told, count, inner, string
+from services.evaluator.providers.usage import Told, count, inner, part, parts, string
 from services.evaluator.tasks.base import Message, Response
 from touchstone.v1 import endpoint_pb2
 
@@ -50,11 +50,11 @@ def stop_sequences(stop: Iterable[str]) -> list[str]:
 
 
 def response(body: dict[str, Any]) -> Response | None:
-    """What was answered, or None when the body is no message."""
+    """What was answered, or None when the body is no message. Raises MalformedError."""
     blocks = body.get("content")
     if not isinstance(blocks, list):
         return None
-    blocks = [block for block in blocks if isinstance(block, dict)]
+    blocks = parts(body, "content")
     stop = string(body, "stop_reason")
     if not blocks and not stop:
         return None
@@ -63,7 +63,7 @@ def response(body: dict[str, Any]) -> Response | None:
     told = Told()
     read = [told.tokens(usage, "input_tokens"), *(told.tokens(usage, key, absent=0) for key in _CACHED)]
     response = Response(
-        text="".join(string(block, "text") for block in blocks if block.get("type") == "text"),
+        text="".join(part(block, "text", str) or "" for block in blocks if part(block, "type", str) == "text"),
         reasoning="".join(string(block, "thinking") for block in blocks if block.get("type") == "thinking"),
         finish_reason=stop,
         # Tokens read from a cache or written to it are counted apart.
@@ -88,18 +88,18 @@ class MessageFold:
         self._ended = False
 
     def add(self, event: Any) -> bool:
-        if not isinstance(event, dict) or self._ended:
+        if self._ended:
             return False
-        match event.get("type"):
+        match part(event, "type", str):
             case "error":
                 self._ended, self._end = True, members(event, ("error",))
             case "message_start":
                 self._message = members(inner(event, "message"), _BESIDE_TEXTS)
             case "content_block_start":
-                block = inner(event, "content_block")
+                block = part(event, "content_block", dict) or {}
                 return self._add(count(event, "index", _MOST_BLOCKS), block, string(block, "type"))
             case "content_block_delta":
-                return self._add(count(event, "index", _MOST_BLOCKS), inner(event, "delta"))
+                return self._add(count(event, "index", _MOST_BLOCKS), part(event, "delta", dict) or {})
             case "message_delta":
                 self._message |= members(inner(event, "delta"), _BESIDE_TEXTS)
                 self._message["usage"] = _merged(self._message.get("usage"), kept(event.get("usage")))
@@ -112,7 +112,8 @@ class MessageFold:
 
     def _add(self, index: int, piece: dict[str, Any], kind: str = "") -> bool:
         self._kinds[index] = kind or self._kinds.get(index) or "text"
-        added = sum(self._texts.add(f"{index} {key}", string(piece, key)) for key in ("text", "thinking"))
+        added = self._texts.add(f"{index} text", part(piece, "text", str) or "")
+        added += self._texts.add(f"{index} thinking", string(piece, "thinking"))
         self.size += added
         return added > 0
 

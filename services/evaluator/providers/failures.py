@@ -85,6 +85,12 @@ def lacking(endpoint: Endpoint, what: str) -> ProviderError:
     return ProviderError(f"{endpoint.name} sent an answer without {what}. {AGAIN}", retryable=True)
 
 
+def malformed(endpoint: Endpoint) -> ProviderError:
+    return ProviderError(
+        f"{endpoint.name} sent an answer that has something else in place of its text. {AGAIN}", retryable=True
+    )
+
+
 def failed_midway(endpoint: Endpoint, words: str) -> ProviderError:
     return ProviderError(f"{endpoint.name} failed while answering{_after(words)}. {AGAIN}", retryable=True)
 

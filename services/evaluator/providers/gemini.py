@@ -14,7 +14,7 @@ from services.evaluator.providers import capabilities, failures, gemini_wire, mo
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import count, entries, string
+from services.evaluator.providers.usage import MalformedError, count, entries, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -107,7 +107,10 @@ class GeminiProvider:
             raise failures.cut_short(endpoint)
         if reply.body.get("error"):
             raise self.failure(reply, model)
-        response = gemini_wire.response(reply.body)
+        try:
+            response = gemini_wire.response(reply.body)
+        except MalformedError:
+            raise failures.malformed(endpoint) from None
         if response is None:
             raise failures.lacking(endpoint, "a candidate")
         return replace(

@@ -8,14 +8,14 @@ of a body are fields of `generationConfig`, where almost everything stands: `{"t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from services import numbers
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.events import Texts, members
-from services.evaluator.providers.usage import Told, count, entries, string
+from services.evaluator.providers.usage import Told, count, part, parts, string
 from services.evaluator.tasks.base import Message, Response
 
 OPTIONS = {
@@ -79,7 +79,7 @@ def parameters(config: dict[str, Any], further: dict[str, Any]) -> dict[str, Any
 
 
 def response(body: dict[str, Any]) -> Response | None:
-    """What was answered, or None when the body holds neither an answer nor a refusal."""
+    """What was answered, or None when the body holds neither an answer nor a refusal. Raises MalformedError."""
     candidates = body.get("candidates")
     candidate = candidates[0] if isinstance(candidates, list) and candidates else None
     feedback = body.get("promptFeedback")
@@ -89,23 +89,23 @@ def response(body: dict[str, Any]) -> Response | None:
             return None
         candidate = {"finishReason": blocked}
     finish = string(candidate, "finishReason")
-    parts = list(_parts(candidate))
-    if not parts and not finish:
+    said = _parts(candidate)
+    if not said and not finish:
         return None
     usage = body.get("usageMetadata") if isinstance(body.get("usageMetadata"), dict) else {}
     told = Told()
     # Thoughts are counted apart and paid as output. A count of 0 is left out.
     written = [told.tokens(usage, key, absent=0) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
     response = Response(
-        text="".join(string(part, "text") for part in parts if not part.get("thought")),
-        reasoning="".join(string(part, "text") for part in parts if part.get("thought")),
+        text="".join(_text(piece) for piece in said if not piece.get("thought")),
+        reasoning="".join(string(piece, "text") for piece in said if piece.get("thought")),
         finish_reason=finish,
         input_tokens=told.tokens(usage, "promptTokenCount"),
         output_tokens=sum(filter(None, written)) if usage and None not in written else None,
         reasoning_tokens=written[1] or 0,
         served_model=string(body, "modelVersion"),
         # "OTHER" without a word is how a filter without a name ends.
-        refused=bool(blocked) or finish in _REFUSALS or (finish == "OTHER" and not parts),
+        refused=bool(blocked) or finish in _REFUSALS or (finish == "OTHER" and not said),
     )
     return replace(response, doubtful=told.doubtful)
 
@@ -122,19 +122,21 @@ class ContentFold:
         self._error: dict[str, Any] | None = None
 
     def add(self, event: Any) -> bool:
-        if not isinstance(event, dict):
-            return False
-        if event.get("error"):
+        if isinstance(event, dict) and event.get("error"):
             self._error = self._error or members(event, ("error",))
             return False
+        candidates = parts(event, "candidates")[:1]
         self._whole |= members(event, _BESIDE_TEXTS)
         added = 0
-        for candidate in entries(event, "candidates")[:1]:
+        for candidate in candidates:
             self._has_candidate = True
             self._candidate |= members(candidate, ("finishReason",))
-            for part in _parts(candidate):
+            for piece in _parts(candidate):
                 self._has_parts = True
-                added += self._texts.add("thought" if part.get("thought") else "text", string(part, "text"))
+                if piece.get("thought"):
+                    added += self._texts.add("thought", string(piece, "text"))
+                else:
+                    added += self._texts.add("text", _text(piece))
         self.size += added
         return added > 0
 
@@ -143,8 +145,8 @@ class ContentFold:
             return self._error
         if "finishReason" in self._candidate:
             thought = {"text": self._texts.get("thought"), "thought": True}
-            parts = [thought, {"text": self._texts.get("text")}] if self._has_parts else []
-            return self._whole | {"candidates": [self._candidate | {"content": {"role": "model", "parts": parts}}]}
+            both = [thought, {"text": self._texts.get("text")}] if self._has_parts else []
+            return self._whole | {"candidates": [self._candidate | {"content": {"role": "model", "parts": both}}]}
         return self._whole if "promptFeedback" in self._whole and not self._has_candidate else None
 
 
@@ -181,8 +183,9 @@ def error_status(body: Any) -> int:
     return count(body.get("error"), "code") if isinstance(body, dict) else 0
 
 
-def _parts(candidate: Any) -> Iterator[dict[str, Any]]:
-    content = candidate.get("content") if isinstance(candidate, dict) else None
-    parts = content.get("parts") if isinstance(content, dict) else None
-    if isinstance(parts, list):
-        yield from (part for part in parts if isinstance(part, dict))
+def _parts(candidate: dict[str, Any]) -> list[dict[str, Any]]:
+    return parts(part(candidate, "content", dict) or {}, "parts")
+
+
+def _text(piece: dict[str, Any]) -> str:
+    return part(piece, "text", str) or ""

@@ -13,9 +13,9 @@ from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, openai_wire
 from services.evaluator.providers.events import kept, members
-from services.evaluator.providers.openai_wire import Wire, text
+from services.evaluator.providers.openai_wire import Wire, content, text
 from services.evaluator.providers.transport import Reply
-from services.evaluator.providers.usage import Told, count, entries, inner
+from services.evaluator.providers.usage import MalformedError, Told, count, entries, inner, part, parts
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -90,9 +90,7 @@ class ResponseFold:
         self._last: dict[str, Any] | None = None
 
     def add(self, event: Any) -> bool:
-        if not isinstance(event, dict):
-            return False
-        kind = event.get("type")
+        kind = part(event, "type", str)
         if kind in _ENDS:
             self._last = self._short(inner(event, "response"))
         elif kind == "error" or event.get("error"):
@@ -116,16 +114,16 @@ class _Said:
     """The texts of an answer of `/responses`. `is_there`: it has a message, be it empty."""
 
     def __init__(self, body: dict[str, Any]) -> None:
-        items = entries(body, "output")
-        parts = [part for item in items if item.get("type") == "message" for part in entries(item, "content")]
-        self.is_there = bool(parts)
-        self.answer = "".join(text(part.get("text")) for part in parts)
-        self.refusal = "".join(text(part.get("refusal")) for part in parts)
+        items = parts(body, "output")
+        said = [piece for item in items if item.get("type") == "message" for piece in parts(item, "content")]
+        self.is_there = bool(said)
+        self.answer = "".join(content(piece, "text") for piece in said)
+        self.refusal = "".join(text(piece.get("refusal")) for piece in said)
         self.reasoning = "\n".join(
-            text(part.get("text"))
+            text(piece.get("text"))
             for item in items
             if item.get("type") == "reasoning"
-            for part in (*entries(item, "summary"), *entries(item, "content"))
+            for piece in (*entries(item, "summary"), *entries(item, "content"))
         )
 
 
@@ -136,7 +134,10 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         raise failures.cut_short(endpoint)
     if body.get("error") or body.get("status") == "failed":
         raise failures.failed_midway(endpoint, reply.error_text)
-    said = _Said(body)
+    try:
+        said = _Said(body)
+    except MalformedError:
+        raise failures.malformed(endpoint) from None
     finish = "stop"
     if body.get("status") == "incomplete":
         reason = text(inner(body, "incomplete_details").get("reason"))

@@ -23,7 +23,7 @@ from services.evaluator.providers import capabilities, failures, model_size, oll
 from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.sampling import Preparations, extra
 from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import count, entries, string
+from services.evaluator.providers.usage import MalformedError, count, entries, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -120,7 +120,10 @@ class OllamaProvider:
             raise failures.cut_short(endpoint)
         if reply.body.get("error"):
             raise failures.failed_midway(endpoint, reply.error_text)
-        response = ollama_wire.response(reply.body)
+        try:
+            response = ollama_wire.response(reply.body)
+        except MalformedError:
+            raise failures.malformed(endpoint) from None
         if response is None:
             raise failures.lacking(endpoint, "a message")
         window = window or await self._loaded_window(model)

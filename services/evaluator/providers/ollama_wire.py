@@ -7,7 +7,7 @@ from typing import Any
 
 from services.evaluator.providers import model_size
 from services.evaluator.providers.events import Texts, members
-from services.evaluator.providers.usage import Told, count, inner, string
+from services.evaluator.providers.usage import Told, count, part, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -67,14 +67,14 @@ def is_model(entry: dict[str, Any], name: str) -> bool:
 
 
 def response(body: dict[str, Any]) -> Response | None:
-    """What was answered, or None when the body is no whole answer."""
+    """What was answered, or None when the body is no whole answer. Raises MalformedError."""
     message = body.get("message")
     if not isinstance(message, dict) or not body.get("done", True):
         return None
     told = Told()
     read = told.tokens(body, "prompt_eval_count")
     response = Response(
-        text=string(message, "content"),
+        text=part(message, "content", str) or "",
         reasoning=string(message, "thinking"),
         finish_reason=string(body, "done_reason"),
         input_tokens=read,
@@ -95,13 +95,12 @@ class ChatFold:
         self._error: dict[str, Any] | None = None
 
     def add(self, event: Any) -> bool:
-        if not isinstance(event, dict):
-            return False
-        if event.get("error"):
+        if isinstance(event, dict) and event.get("error"):
             self._error = self._error or members(event, ("error",))
             return False
-        message = inner(event, "message")
-        added = sum(self._texts.add(key, string(message, key)) for key in ("content", "thinking"))
+        message = part(event, "message", dict) or {}
+        added = self._texts.add("content", part(message, "content", str) or "")
+        added += self._texts.add("thinking", string(message, "thinking"))
         self.size += added
         self._whole |= members(event, _BESIDE_TEXTS)
         return added > 0

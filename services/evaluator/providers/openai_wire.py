@@ -11,7 +11,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import failures, model_size
 from services.evaluator.providers.events import Fold, Texts, kept, members
 from services.evaluator.providers.transport import Reply
-from services.evaluator.providers.usage import Told, count, inner, string
+from services.evaluator.providers.usage import MalformedError, Told, count, inner, part, parts, string
 from services.evaluator.tasks.base import Response
 from touchstone.v1 import endpoint_pb2
 
@@ -37,9 +37,13 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
     if choice.get("error") or finish in _BROKEN_OFF:
         raise failures.failed_midway(endpoint, text(inner(choice, "error").get("message")))
     usage, told = body.get("usage"), Told()
+    try:
+        answer = content(message, "content")
+    except MalformedError:
+        raise failures.malformed(endpoint) from None
     refusal = message.get("refusal")
     response = Response(
-        text=text(message.get("content")) or text(refusal),
+        text=answer or text(refusal),
         reasoning=_reasoning(message),
         finish_reason=finish,
         input_tokens=told.tokens(usage, "prompt_tokens"),
@@ -66,15 +70,15 @@ class ChatFold:
         self._error: dict[str, Any] | None = None
 
     def add(self, event: Any) -> bool:
-        if not isinstance(event, dict):
-            return False
-        if event.get("error"):
+        if isinstance(event, dict) and event.get("error"):
             self._error = self._error or members(event, ("error", "code"))
             return False
-        delta = _delta(event)
-        texts = {name: text(delta.get(name)) for name in ("content", "refusal")} | {"reasoning": _reasoning(delta)}
+        choice = (parts(event, "choices") or [{}])[0]
+        delta = part(choice, "delta", dict) or {}
+        texts = {"content": content(delta, "content"), "refusal": text(delta.get("refusal"))}
+        texts["reasoning"] = _reasoning(delta)
         self.size += sum(self._texts.add(name, piece) for name, piece in texts.items())
-        self._finish = string(_choice(event), "finish_reason")[:_MOST_NAME] or self._finish
+        self._finish = string(choice, "finish_reason")[:_MOST_NAME] or self._finish
         if model := string(event, "model"):
             self._whole["model"] = model[:_MOST_NAME]
         # Of all chunks or of a last one without choices.
@@ -133,22 +137,23 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
     return found
 
 
+def content(message: dict[str, Any], name: str) -> str:
+    """A text of the answer itself: a text, or parts as some servers send them. Raises MalformedError for anything else
+    but null."""
+    if isinstance(message.get(name), list):
+        return "".join(part(entry, "text", str) or "" for entry in parts(message, name))
+    return part(message, name, str) or ""
+
+
 def text(value: object) -> str:
-    """Text of a content field: a text, or parts as some servers send them."""
+    """A text beside the answer, in the same forms; empty for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "".join(part["text"] for part in value if isinstance(part, dict) and isinstance(part.get("text"), str))
+        return "".join(
+            piece["text"] for piece in value if isinstance(piece, dict) and isinstance(piece.get("text"), str)
+        )
     return ""
-
-
-def _choice(event: Any) -> dict[str, Any]:
-    choices = event.get("choices") if isinstance(event, dict) else None
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-
-
-def _delta(event: Any) -> dict[str, Any]:
-    return inner(_choice(event), "delta")
 
 
 def _reasoning(message: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.events import EventLines, Fold
 from services.evaluator.providers.receiving import ROOM, Share
-from services.evaluator.providers.usage import parsed
+from services.evaluator.providers.usage import MalformedError, parsed
 
 CONNECT_S = 5.0
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -273,7 +273,12 @@ class Transport:
             raise ProviderError(sentence, retryable=True)
         if '"error"' in text:
             _, event = self._without_key(text, event)
-        if stream.fold.add(event) and not stream.ttft_ms:
+        try:
+            brings_token = stream.fold.add(event)
+        except MalformedError:
+            sentence = f"{self._name} sent an event that has something else in place of its text. {AGAIN}"
+            raise ProviderError(sentence, retryable=True) from None
+        if brings_token and not stream.ttft_ms:
             stream.ttft_ms = (time.monotonic() - started) * 1000
 
     def _open(self) -> aiohttp.ClientSession:

@@ -12,9 +12,14 @@ from typing import Any, TypeVar
 from services import numbers
 
 Number = TypeVar("Number", int, float)
+T = TypeVar("T")
 
 _LONE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SHOWN_CHARACTERS = 24
+
+
+class MalformedError(ValueError):
+    """Where the answer's text belongs stands something else: the provider failed, and there is nothing to score."""
 
 
 class Told:
@@ -61,6 +66,25 @@ def parsed(text: str) -> Any:
         return _clean(value) if _LONE_SURROGATE.search(text) else value
     except (ValueError, RecursionError):
         return None
+
+
+def part(values: object, key: str, kind: type[T]) -> T | None:
+    """A member that leads to the answer's text; None where it is not there or null. Raises MalformedError for another
+    kind of value."""
+    if not isinstance(values, dict):
+        raise MalformedError
+    value = values.get(key)
+    if value is not None and not isinstance(value, kind):
+        raise MalformedError
+    return value
+
+
+def parts(values: object, key: str) -> list[dict[str, Any]]:
+    """The objects of a list that leads to the answer's text; none where it is not there. Raises MalformedError."""
+    found = part(values, key, list) or []
+    if not all(isinstance(entry, dict) for entry in found):
+        raise MalformedError
+    return found
 
 
 def inner(values: object, key: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from services.evaluator.providers import anthropic_wire, gemini_wire, ollama_wire
 from services.evaluator.providers.events import Fold
 from services.evaluator.providers.jsonpath import JsonPath
+from services.evaluator.providers.usage import MalformedError
 from services.evaluator.tasks.base import Response
 
 NAMES = (
@@ -43,7 +45,8 @@ OBJECTS = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=6)
 @settings(max_examples=25, deadline=None)
 @given(body=OBJECTS)
 def test_a_whole_answer(wire: ModuleType, body: dict[str, Any]) -> None:
-    assert isinstance(wire.response(body), Response | None)
+    with suppress(MalformedError):
+        assert isinstance(wire.response(body), Response | None)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +61,9 @@ def test_a_whole_answer(wire: ModuleType, body: dict[str, Any]) -> None:
 @given(events=st.lists(OBJECTS | JSON, max_size=5))
 def test_a_streamed_answer(wire: ModuleType, fold: Callable[[], Fold], events: list[Any]) -> None:
     folded = fold()
-    for event in events:
-        assert folded.add(event) in (True, False)
+    with suppress(MalformedError):
+        for event in events:
+            assert folded.add(event) in (True, False)
     whole = folded.whole()
     assert whole is None or isinstance(wire.response(whole), Response | None)
 
