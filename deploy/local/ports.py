@@ -26,6 +26,11 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
     return True
 
 
+def take(port: int) -> bool:
+    """Whether the port is free and no other process of this user was given it; then it is ours."""
+    return is_free(port) and _claimed(port)
+
+
 def free_port() -> int:
     """A free loopback port that stays ours while a service restarts: never the same one twice in a process, and none
     that another process of this user was given and still lives.
@@ -37,7 +42,7 @@ def free_port() -> int:
     highest = _ephemeral_start() - 1
     for _ in range(1000):
         port = chance.randint(_LOWEST, highest)
-        if port not in _given and _claimed(port) and is_free(port):
+        if port not in _given and take(port):
             _given.add(port)
             return port
     raise OSError("no free port on 127.0.0.1")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local.ports import free_port, is_free
+from deploy.local.ports import free_port, take
 from services import environment
 from services.errors import InvalidRequestError
 from services.rpc import WRONG_SETTINGS
@@ -81,7 +81,7 @@ class Settings:
         def port(name: str, usual: int = 0) -> int:
             if name and environment.text(name, environ=environ):
                 chosen = fixed[name] = _port(name, 1, environ)
-            elif usual and usual not in taken and is_free(usual):
+            elif usual and usual not in taken and take(usual):
                 chosen = usual
             else:
                 chosen = free_port()

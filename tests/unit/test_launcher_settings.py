@@ -61,7 +61,7 @@ def test_an_impossible_setting_is_named(variable: str, value: str) -> None:
 
 
 def said_of(monkeypatch: pytest.MonkeyPatch, taken: set[int], environ: dict[str, str]) -> str:
-    monkeypatch.setattr("deploy.local.settings.is_free", lambda port: port not in taken)
+    monkeypatch.setattr("deploy.local.settings.take", lambda port: port not in taken)
     output = io.StringIO()
     settings = Settings.from_env(environ)
     say_where(Terminal(output), settings, environ)

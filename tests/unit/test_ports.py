@@ -27,3 +27,13 @@ def test_a_port_is_given_to_one_living_process_though_nobody_listens_there_yet()
     refused = only(ports.free_port())
     assert refused.stdout == "True\n"
     assert "OSError: no free port" in refused.stderr
+
+
+def test_a_usual_port_goes_to_one_of_two_that_start_together() -> None:
+    port = ports.free_port()
+    assert ports.take(port), "it is ours already"
+    code = "import sys; from deploy.local import ports; print(ports.take(int(sys.argv[1])))"
+    other = subprocess.run(
+        [sys.executable, "-c", code, str(port)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert other.stdout == "False\n"
