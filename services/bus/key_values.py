@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import nats.errors
@@ -86,6 +87,14 @@ class KeyValues:
                 return None
             raise
         return ack.seq
+
+    async def kv_create(self, bucket: str, key: str, value: bytes) -> None:
+        """Writes unless the key has a value. One that was deleted has none, however long its marker stays."""
+        if await self.kv_update(bucket, key, value, 0) is None:
+            with suppress(nats.js.errors.NotFoundError):
+                last = await self._last(f"KV_{bucket}", kv_subject(bucket, key))
+                if is_marker(last.headers) or not last.data:
+                    await self.kv_update(bucket, key, value, last.seq or 0)
 
     async def kv_remove(self, bucket: str, key: str, expected: int) -> bool:
         """Deletes if the key's newest message still is `expected`; False when it is not."""

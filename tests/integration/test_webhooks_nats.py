@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -12,8 +13,10 @@ from dataclasses import replace
 import grpc
 import pytest
 
+from services import bus
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.http_caller import HttpCaller
+from services.scheduler.webhooks.nats_webhooks import HookBucket
 from tests.integration.scheduler_rig import Harness, answered, running, until
 from tests.nats_server import NatsServer
 from tests.servers.webhook_receiver import Call, Receiver, receiving
@@ -123,6 +126,18 @@ async def test_a_jobs_own_url_is_called_and_its_key_is_in_the_answer(harness: Ha
 
 def deliveries(receiver: Receiver) -> set[str]:
     return {call.headers["Touchstone-Delivery"] for call in receiver.calls}
+
+
+@pytest.mark.parametrize("marker", [{"KV-Operation": "DEL"}, {"KV-Operation": "PURGE"}, {}])
+async def test_a_deleted_key_is_followed_by_another_one(harness: Harness, marker: dict[str, str]) -> None:
+    hooks = HookBucket(harness.connection, bus.SettingAside(harness.connection, "scheduler"))
+    before = await hooks.installation_key()
+    await harness.connection.js.publish(bus.kv_subject(bus.WEBHOOKS, "key"), b"", headers=marker)
+    async with asyncio.timeout(5):
+        after = await hooks.installation_key()
+    assert len(after) == 32
+    assert after != before
+    assert await hooks.installation_key() == after
 
 
 async def test_a_scheduler_that_dies_while_a_receiver_is_away_leaves_the_calls_to_the_next(

@@ -49,7 +49,7 @@ class HookBucket:
                 found = await self._bus.kv_get(bus.WEBHOOKS, _KEY)
                 if found and found.data:
                     return found.data
-                await self._bus.kv_update(bus.WEBHOOKS, _KEY, secrets.token_bytes(32), expected=0)
+                await self._bus.kv_create(bus.WEBHOOKS, _KEY, secrets.token_bytes(32))
 
 
 class DeliveryBucket:
