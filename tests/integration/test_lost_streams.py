@@ -11,6 +11,7 @@ import pytest
 from deploy.local import health
 from deploy.local.keeping import losses
 from deploy.local.keeping.check import check
+from deploy.local.keeping.exchange import NOTE
 from deploy.local.keeping.offline_nats import offline_nats
 from deploy.local.keeping.repair import repair
 from deploy.local.settings import LaunchError
@@ -50,6 +51,9 @@ async def test_a_restore_of_damaged_streams_leaves_a_database_that_can_be_read(m
     assert await asyncio.to_thread(check, made.state, made.said.append) == 2
     await made.restore(folder)
     assert "The database can be read, and stays: it has what came after the backup." in made.said
+    # A crash came before the very last step.
+    (made.state / NOTE).write_text("touchstone restore\n")
+    await made.restore(folder)
     made.start()
     await check_all_within(stub)
     made.service.end()

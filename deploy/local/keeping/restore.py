@@ -54,6 +54,7 @@ def restore(backup: Path, state_dir: Path, say: Say) -> None:
 
 async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say: Say) -> None:
     source = exchange.streams_of(state.path, "restore")
+    again = (state.path / exchange.NOTE).exists()
     fresh = exchange.begin(state, f"touchstone restore {backup} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
     whole, cut = source == state.path / "nats", False
@@ -75,7 +76,8 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
         else:
             await _restore_streams(backup, holds, fresh, surviving, cut, say)
     database = fresh / exchange.DATABASE.name
-    if whole or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
+    # One that was cut short may have put both in place already, the database with what came after the backup.
+    if (whole and not again) or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
         shutil.copyfile(backup / manifest.DATABASE, database)
     else:
         say("The database can be read, and stays: it has what came after the backup.")
