@@ -153,8 +153,15 @@ class Board:
         self.wake.set()
 
     async def save(self, changes: Sequence[Change]) -> None:
-        """Raises LeadershipLostError."""
-        await self.store.commit(changes, dict(self.pending_by_owner()))
+        """Raises LeadershipLostError. After that nothing is stored any more under this leadership: memory is ahead of
+        what is stored, and the next record would be written without the event of the move before."""
+        if self.lost.done():
+            raise LeadershipLostError(str(self.lost.result()))
+        try:
+            await self.store.commit(changes, dict(self.pending_by_owner()))
+        except LeadershipLostError as error:
+            self.lose(error)
+            raise
 
     async def finish(self, job: Job, actor: str, action: str) -> None:
         """Stores a job that has just reached a finished state and takes its units back."""

@@ -11,7 +11,7 @@ from services.bus import KIND_ITEMS, PLAN_UNIT, Level, ResultHeaders
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NoRoomError, PermissionDeniedError
 from services.scheduler import upkeep
 from services.scheduler.fleet import Fleet
-from services.scheduler.ports import Change
+from services.scheduler.ports import Change, LeadershipLostError
 from services.scheduler.settings import Limits
 from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, evaluator, plan, spec
 from touchstone.v1 import job_pb2, results_service_pb2, unit_pb2
@@ -564,3 +564,16 @@ async def test_a_planning_unit_that_is_still_offered_is_no_unit_of_a_running_job
     await world.start()
     await world.run_all(job)
     assert world.state(job) == "completed"
+
+
+async def test_nothing_is_stored_after_a_write_that_failed(world: World) -> None:
+    """The cancellation is in memory then; stored without its event, the trail would lack it for ever."""
+    job_id = await world.create()
+    before = dict(world.store.records)
+    world.store.fenced = True
+    with pytest.raises(LeadershipLostError):
+        await world.desk.cancel(ALICE, job_id)
+    world.store.fenced = False
+    with pytest.raises(LeadershipLostError):
+        await world.board.save([Change(world.board.jobs[job_id])])
+    assert world.store.records == before
