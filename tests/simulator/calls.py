@@ -188,6 +188,7 @@ class _Exchange:
         self.outcome: asyncio.Future[Any] = wires.loop.create_future()
         self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._context = contextvars.copy_context()
+        self._arrives = 0.0
         self._lost_back = wires.breaks()
         # Users are told what happened; what one service tells another is its own affair.
         self._failure = wires.fails() if current() is not None else None
@@ -208,7 +209,9 @@ class _Exchange:
             self._broken()
 
     def _back(self, work: Callable[..., None], *args: Any) -> None:
-        self._wires.loop.call_later(self._wires.delay(), work, *args, context=self._context)
+        """In order, as on one connection."""
+        self._arrives = max(self._arrives, self._wires.loop.time() + self._wires.delay())
+        self._wires.loop.call_at(self._arrives, work, *args, context=self._context)
 
     def piece(self, data: bytes) -> None:
         self._back(self.pieces.put_nowait, data)

@@ -49,7 +49,19 @@ def violations(world: World) -> Iterator[str]:
     if world.history.broken or world.ended:
         # The run was ended then and there: what is left undone says nothing.
         return
-    for check in (_created, _moved, _finished, _items, _audited, _results_agree, _calls, _kept, _tidy, _failed):
+    for check in (
+        _created,
+        _moved,
+        _finished,
+        _items,
+        _audited,
+        _results_agree,
+        _calls,
+        _kept,
+        _exported,
+        _tidy,
+        _failed,
+    ):
         yield from check(world)
     yield from world.owed
 
@@ -147,6 +159,14 @@ def _kept(world: World) -> Iterator[str]:
             yield f"the acknowledged annotation {annotation[1]} of job {annotation[0][0]} is not stored"
 
 
+def _exported(world: World) -> Iterator[str]:
+    """An export of a completed job has exactly its items, each once."""
+    for job_id, place, found in world.history.exports:
+        stored = sorted(key for key in world.database.items if key[0] == job_id)
+        if world.history.places[job_id][-1] == place and sorted(found) != stored:
+            yield f"an export of job {job_id} has {len(found)} items; {len(stored)} are stored"
+
+
 def _tidy(world: World) -> Iterator[str]:
     for message in world.nats.streams["WORK"].messages.values():
         yield f"{message.subject} is left on WORK"
@@ -175,3 +195,6 @@ def _words(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_words(each) for each in error.exceptions)
     return f"{type(error).__name__}: {error}"
+
+
+_CHECKS = (_created, _moved, _finished, _items, _audited, _results_agree, _calls, _kept, _exported, _tidy, _failed)

@@ -62,6 +62,8 @@ class History:
     """Job, mark and reason of each acknowledged mark."""
     annotations: list[tuple[tuple[str, str, int, int], str]] = field(default_factory=list)
     """Item and note of each acknowledged annotation."""
+    exports: list[tuple[str, Place, list[tuple[str, str, int, int]]]] = field(default_factory=list)
+    """Job, its place and the items of each whole export of a completed job."""
     allowed: Counter[CallKey] = field(default_factory=Counter)
     """By call, the deliveries of units that hold its item."""
     schedules: dict[str, tuple[float, bool | None]] = field(default_factory=dict)
@@ -112,7 +114,10 @@ class History:
             answered.add((batch.task, item.item, item.repeat))
 
     def _count(self, job_id: str, state: State) -> None:
-        """A job never tells more items than there are answers."""
+        """A job that is through never tells more items than there are answers. While it runs, a unit that an evaluator
+        gave back at its stop counts with both evaluators' answers."""
+        if state not in (FINALIZING, COMPLETED):
+            return
         done = self.job(job_id).progress.items_done
         if done > len(self.answered[job_id]):
             self.broken.append(

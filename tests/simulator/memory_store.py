@@ -32,6 +32,7 @@ from services.results import (
     stored_responses,
 )
 from services.results.duckdb_store import Mark
+from services.results.export import serving
 from services.results.imports import keeping
 from services.results.job_result import Computed
 from services.results.visibility import EVERYTHING, Visibility
@@ -227,6 +228,15 @@ def list_stored_items(connection: MemoryConnection, job_id: str) -> pb.ListStore
     )
 
 
+def export(
+    connection: MemoryConnection, request: pb.ExportRequest, visible: Visibility = EVERYTHING
+) -> Iterator[pb.ExportResponse]:
+    """The keys of a job's items, one in each piece."""
+    job_id = get_job(connection, request.items.job_id, visible).job_id
+    for key in sorted(key for key in connection.stored.items if key[0] == job_id):
+        yield pb.ExportResponse(data=json.dumps(key).encode())
+
+
 def find_responses(
     connection: MemoryConnection, request: pb.FindResponsesRequest, visible: Visibility = EVERYTHING
 ) -> pb.FindResponsesResponse:
@@ -343,6 +353,7 @@ def installed(stored: Stored) -> Iterator[None]:
         job_lists: ("list_jobs",),
         item_reads: ("list_stored_items", "get_item"),
         stored_responses: ("find_responses",),
+        serving: ("export",),
         servicer: ("compute", "mark_run", "annotate"),
     }
     with ExitStack() as stack:

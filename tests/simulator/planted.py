@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,7 @@ from services import bus
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.units import hand
 from services.results import duckdb_store
+from services.results.export.serving import Exports
 from services.results.ingest import Feed
 from services.results.servicer import ResultsServicer
 from services.scheduler.board import Board
@@ -99,6 +100,21 @@ def _forget_schedules() -> AbstractContextManager[Any]:
         pass
 
     return patch.object(Timetable, "load", load)
+
+
+def _cut_exports() -> AbstractContextManager[Any]:
+    """An export ends as if it were whole when its reader is slow."""
+    right = Exports.serve
+
+    async def serve(self: Exports, *asked: Any) -> AsyncGenerator[Any]:
+        pieces = 0
+        async for piece in right(self, *asked):
+            yield piece
+            pieces += 1
+            if pieces == 3:
+                return
+
+    return patch.object(Exports, "serve", serve)
 
 
 def _start_twice() -> AbstractContextManager[Any]:
@@ -213,6 +229,7 @@ BUGS: dict[str, Plant] = {
     "forget-calls": _forget_calls,
     "give-up-early": _give_up_early,
     "forget-schedules": _forget_schedules,
+    "cut-exports": _cut_exports,
     "start-twice": _start_twice,
     "drop-the-outbox": _drop_the_outbox,
     "die-at-start": _die_at_start,

@@ -30,6 +30,8 @@ from tests.simulator.users import Users
 _OPERATIONS_S = 60.0
 _END_S = 240.0
 """Virtual seconds within which every job ends once there are no more faults."""
+_EXPORTS = 10
+"""Of the last job, some of which end early."""
 _MOST_STEPS = 400_000
 _TRACED = 60
 
@@ -183,7 +185,11 @@ class Simulation:
             if self.loop.time() > until:
                 return [f"after {_END_S:.0f} quiet seconds: {self._unfinished()}"]
             await asyncio.sleep(0.5)
-        return []
+        last = self.history.last_job
+        for _ in range(_EXPORTS):
+            if not last or self.history.live() or await users.export_of(last):
+                return []
+        return [f"job {last} cannot be exported"]
 
     def _unfinished(self) -> str:
         """What is still to come, in words; empty at the end."""

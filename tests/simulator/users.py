@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
@@ -12,7 +13,7 @@ import grpc
 from services import rpc
 from services.rpc import Identity
 from tests.simulator.calls import Wires
-from tests.simulator.history import History, name
+from tests.simulator.history import COMPLETED, History, name
 from tests.simulator.model import MODEL
 from tests.simulator.processes import ENDPOINT, RESULTS, SCHEDULER, STANDBY, TOKEN
 from tests.simulator.receivers import URLS
@@ -53,7 +54,14 @@ class Users:
         """Some operation."""
         kinds: list[tuple[int, Callable[[], Awaitable[None]]]] = [(4, self.create)]
         if self.jobs:
-            kinds += [(4, self.cancel), (4, self.retry), (1, self.mark), (1, self.annotate), (1, self.again)]
+            kinds += [
+                (4, self.cancel),
+                (4, self.retry),
+                (1, self.mark),
+                (1, self.annotate),
+                (1, self.again),
+                (1, self.export),
+            ]
         if self.plans:
             kinds += [(6, self.schedule), (1, self.unschedule)]
         (kind,) = self._chance.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
@@ -174,6 +182,32 @@ class Users:
         if await self._ask(f"annotate {request.job_id[-4:]}", self._results.AnnotateItem, request) is not None:
             key = (request.job_id, request.task, request.item, request.repeat)
             self._history.annotations.append((key, request.note))
+
+    async def export(self) -> None:
+        await self.export_of(self._some_job())
+
+    async def export_of(self, job_id: str) -> bool:
+        """Whether it came to its end."""
+        request = results_service_pb2.ExportRequest(
+            kind=results_service_pb2.ExportRequest.KIND_ITEMS, format=results_service_pb2.ExportRequest.FORMAT_JSONL
+        )
+        request.items.job_id = job_id
+        before = self._history.places[job_id][-1:]
+        self._trace(f"user: export {job_id[-4:]}")
+        found: list[tuple[str, str, int, int]] = []
+        leaves_after = self._chance.choice([1, 100, 100])
+        try:
+            async for piece in self._results.Export(request, timeout=_TIMEOUT_S, metadata=self._metadata):
+                found.append(tuple(json.loads(piece.data)))
+                if len(found) == leaves_after:
+                    return False
+        except grpc.aio.AioRpcError as error:
+            self._trace(f"user: export {job_id[-4:]}: {error.code().name} {error.details()}")
+            return False
+        places = self._history.places[job_id][-1:]
+        if before == places and places[0][0] == COMPLETED:
+            self._history.exports.append((job_id, places[0], found))
+        return True
 
     async def again(self) -> None:
         """A re-score, or a rerun of what failed, of some job."""
