@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from services.gateway import jobs
 from services.gateway.pages import formatting
 from services.gateway.pages.datasets.about import scoring_words
@@ -9,6 +11,8 @@ from touchstone.v1 import job_pb2, metric_pb2
 
 MOST_SOURCES = 4
 """Data sets named one by one; more are counted."""
+_CONTROLS = {"RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI", "PDF", "PDI"}
+"""Bidirectional classes of the characters that decide the direction of others."""
 
 
 def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str, str]]:
@@ -77,9 +81,13 @@ def _asked(spec: job_pb2.JobSpec, answers: str) -> str:
 
 
 def _served(names: list[str]) -> str:
-    if len(names) > 2:
-        return f"{names[0]}, {names[1]} and {len(names) - 2} others"
-    return ", ".join(names)
+    shown = [_plain(name) for name in names[:2]]
+    return f"{', '.join(shown)} and {len(names) - 2} others" if len(names) > 2 else ", ".join(shown)
+
+
+def _plain(name: str) -> str:
+    """The name with its direction controls written out: one that is not closed would turn the rest of the line."""
+    return "".join(f"\\u{ord(c):04x}" if unicodedata.bidirectional(c) in _CONTROLS else c for c in name)
 
 
 def _data(job: job_pb2.Job) -> list[tuple[str, str, str]]:

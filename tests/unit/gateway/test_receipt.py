@@ -25,3 +25,9 @@ def test_what_was_sent_names_what_rows_ask_for(parameters: str, names: list[str]
     shown = {name: what for name, what, _ in receipt.rows(job, metric_pb2.JobResult())}
     assert shown.get("Sent", "") == words
     assert figures.data(job.plan[0])["row_parameters"] == names
+
+
+def test_a_served_models_name_cannot_turn_the_line() -> None:
+    result = metric_pb2.JobResult(served_models=["qwen\u202e4", "q\u2069b", "c", "d"])
+    shown = {name: what for name, what, _ in receipt.rows(job_pb2.Job(), result)}
+    assert shown["Served"] == "qwen\\u202e4, q\\u2069b and 2 others"
