@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
 import re
@@ -62,7 +63,9 @@ def add_job(parser: argparse.ArgumentParser, words: str = JOB) -> None:
 
 def of_system(error: OSError) -> str:
     """Which file and why, without the system's number."""
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    why = "the disk is full. Make room and run it again." if full else error.strerror
+    return ": ".join(filter(None, (str(error.filename or ""), why))) if why else str(error)
 
 
 def of_files(action: argparse.Action) -> argparse.Action:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from deploy.local.ports import free_port
 from touchstone.v1 import item_result_pb2, job_pb2
-from touchstone_client.command import main, parser
+from touchstone_client.command import arguments, main, parser
 from touchstone_client.settings import Settings
 from touchstone_client.specs import RERUN, rerun_spec, rescore_spec, suite_spec
 
@@ -150,3 +151,16 @@ def test_arguments_are_explained_by_their_own_verb(
         main(arguments)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full. Make room and run it again."),
+        (OSError(errno.ENOSPC, "No space left", "/a/b"), "/a/b: the disk is full. Make room and run it again."),
+        (OSError(errno.EACCES, "Permission denied", "/a/b"), "/a/b: Permission denied"),
+        (OSError("no free port"), "no free port"),
+    ],
+)
+def test_the_systems_errors_say_what_to_do(error: OSError, words: str) -> None:
+    assert arguments.of_system(error) == words
