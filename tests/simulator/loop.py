@@ -58,12 +58,12 @@ def current() -> Process | None:
 class _Numbered:
     """Hashes by the order in which hashes were first asked for, so that sets have the same order in every run."""
 
-    _numbers = count(1)
+    numbers = count(1)
     _number = 0
 
     def __hash__(self) -> int:
         if not self._number:
-            self._number = next(_Numbered._numbers)
+            self._number = next(_Numbered.numbers)
         return self._number
 
 
@@ -101,6 +101,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def __init__(self, random: Random, most_steps: int = 2_000_000, most_time: float = 3600) -> None:
         super().__init__()
+        _Numbered.numbers = count(1)
         self._now = 1000.0
         self._sequence = count()
         self._timers: list[tuple[float, int, _Handle]] = []

@@ -12,6 +12,7 @@ Three kinds of failure, three answers:
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.evaluator.providers.base import ProviderError
@@ -31,22 +32,23 @@ RETRIES_PER_ANSWER = 0.2
 MOST_REFUSALS = 8
 """Calls refused for good (status 400) before a first success: every item would fare alike."""
 
-_JITTER = random.Random()
+Uniform = Callable[[float, float], float]
+"""Draws a number between two."""
 
 
-def backoff_s(tries: int, jitter: random.Random) -> float:
+def backoff_s(tries: int, uniform: Uniform) -> float:
     """Wait before the next try after `tries` failed ones: uniform below a doubling bound, 0.5 s to 60 s.
 
     Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
     """
-    return jitter.uniform(0, min(MOST_DELAY_S, FIRST_DELAY_S * 2 ** min(tries - 1, 20)))
+    return uniform(0, min(MOST_DELAY_S, FIRST_DELAY_S * 2 ** min(tries - 1, 20)))
 
 
-def delay_s(error: ProviderError, failures: int, jitter: random.Random = _JITTER) -> float:
+def delay_s(error: ProviderError, failures: int, uniform: Uniform = random.uniform) -> float:
     """Wait before the next try: what the provider asked for, up to a cap and slightly spread, else backoff."""
     if error.retry_after_s is not None:
-        return min(error.retry_after_s, MOST_RETRY_AFTER_S) + jitter.uniform(0, 0.25)
-    wait = backoff_s(failures, jitter)
+        return min(error.retry_after_s, MOST_RETRY_AFTER_S) + uniform(0, 0.25)
+    wait = backoff_s(failures, uniform)
     return min(wait, UNREACHABLE_DELAY_S) if error.unreachable else wait
 
 
