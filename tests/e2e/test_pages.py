@@ -13,6 +13,7 @@ from tests.gateway.gateway_server import running
 from touchstone.v1 import job_pb2, results_service_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+STACK = pytest.mark.stack
 
 
 async def test_starting_two_models_makes_two_jobs_with_the_settings(visitor: Visitor) -> None:
@@ -108,7 +109,10 @@ async def test_the_theme_switch_holds_over_pages(visitor: Visitor) -> None:
     assert await page.evaluate(ground) is not None
 
 
-@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("dark", "phone"),
+    [(False, False), pytest.param(True, False, marks=STACK), pytest.param(False, True, marks=STACK), (True, True)],
+)
 async def test_no_page_scrolls_sideways_or_breaks_the_policy(browser: Browser, dark: bool, phone: bool) -> None:
     world = busy_world()
     by_state = {job.state: job.job_id for job in world.jobs.values()}

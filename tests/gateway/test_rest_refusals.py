@@ -13,6 +13,7 @@ from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_rest_results import BASE, get
 from tests.gateway.test_rest_run import DOCUMENT
+from tests.parts import NIGHTLY
 
 HOSTILE = (
     "' OR 1=1 --",
@@ -42,8 +43,8 @@ async def test_no_query_breaks_an_endpoint(gateway: Running) -> None:
     gateway.world.finish(job.job_id)
     for endpoint in [e for e in api.ALL if e.query and e.method == "GET"]:
         path = path_of(endpoint, job.job_id)
-        for parameter in endpoint.query:
-            for value in HOSTILE:
+        for number, parameter in enumerate(endpoint.query):
+            for value in HOSTILE if NIGHTLY else HOSTILE[number % 3 :: 3]:
                 answer = await gateway.client.get(path, params={parameter.name: value})
                 assert answer.status_code in (200, 400, 404, 422), (
                     f"{endpoint.name} {parameter.name}={value!r}: {answer.text}"

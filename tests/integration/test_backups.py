@@ -175,6 +175,7 @@ async def test_a_backup_that_is_not_whole_is_refused_and_changes_nothing(made: I
     assert not (made.state / NOTE).exists()
 
 
+@pytest.mark.stack
 async def test_a_repair_brings_back_what_no_stream_has_any_more(made: Installation, stub: Stub) -> None:
     connection = await begun(made)
     await said_all(stub, connection)

@@ -19,6 +19,7 @@ def short_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.bus.key_values._MARKER_S", MARKER_S)
 
 
+@pytest.mark.stack
 @pytest.mark.usefixtures("short_markers")
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_no_kill_of_nats_brings_a_deleted_key_back(nats: NatsServer, seed: int) -> None:

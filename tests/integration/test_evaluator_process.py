@@ -91,6 +91,7 @@ async def _is_draining(rig: Rig, name: str) -> bool:
     return found is not None and found.draining
 
 
+@pytest.mark.stack
 async def test_sigterm_gives_units_back_when_the_grace_is_over(nats: NatsServer, tmp_path: Path) -> None:
     async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=60)) as stub:
         process = await start_process(nats, endpoints_file(tmp_path, stub.url), "slow", TOUCHSTONE_GRACE_S="1")
@@ -127,6 +128,7 @@ async def test_a_unit_that_kills_its_evaluators_is_dead_lettered_and_its_job_fai
         assert len(await rig.stored(KIND_FAULT)) == 1
 
 
+@pytest.mark.stack
 async def test_a_crashing_unit_takes_no_other_job_with_it(nats: NatsServer) -> None:
     """A supervisor restarts the evaluator after each crash; the healthy job's units share its first two crashes."""
     async with open_rig(nats) as rig:
@@ -152,7 +154,7 @@ async def test_a_crashing_unit_takes_no_other_job_with_it(nats: NatsServer) -> N
     assert [fault.subject.split(".")[1] for fault in faults] == [poisoned]
 
 
-@pytest.mark.parametrize("deliveries", [2, 3])
+@pytest.mark.parametrize("deliveries", [pytest.param(2, marks=pytest.mark.stack), 3])
 async def test_a_suspect_unit_runs_alone_from_its_third_delivery(nats: NatsServer, deliveries: int) -> None:
     async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.2)) as stub, OpenAIServer() as other:
         job_id = await rig.job()
