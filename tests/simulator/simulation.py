@@ -179,17 +179,27 @@ class Simulation:
             self.history.last_job = await users.last()
             if not self.history.last_job:
                 return ["no job can be created any more"]
-        while self._unfinished():
-            if self.installation.ended or self.history.broken:
-                return []
-            if self.loop.time() > until:
-                return [f"after {_END_S:.0f} quiet seconds: {self._unfinished()}"]
-            await asyncio.sleep(0.5)
+        if not await self._rest(until):
+            return self._restless()
         last = self.history.last_job
         for _ in range(_EXPORTS):
             if not last or self.history.live() or await users.export_of(last):
-                return []
+                # A schedule may have come due meanwhile.
+                return [] if await self._rest(until) else self._restless()
         return [f"job {last} cannot be exported"]
+
+    async def _rest(self, until: float) -> bool:
+        """Waits until everything has ended; whether it has by then."""
+        while self._unfinished():
+            if self.installation.ended or self.history.broken or self.loop.time() > until:
+                return False
+            await asyncio.sleep(0.5)
+        return True
+
+    def _restless(self) -> list[str]:
+        if self.installation.ended or self.history.broken:
+            return []
+        return [f"after {_END_S:.0f} quiet seconds: {self._unfinished()}"]
 
     def _unfinished(self) -> str:
         """What is still to come, in words; empty at the end."""
