@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 
 from services.bus import heed_cancel
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
 _PAUSE_S = 2.0
+_MOST_TRIES = 5
+"""Times that results is asked about a job when it fails at it. Then the job keeps the scheduler's own counts."""
 
 
 class Settling:
@@ -32,6 +35,8 @@ class Settling:
         """By job, the position of the last answer that came after its end."""
         self._settled: dict[str, tuple[int, int]] = {}
         """By job, the attempt and the late answer up to which its counts are right."""
+        self._failures: Counter[str] = Counter()
+        """By job, how often results has failed at it since it last told."""
 
     def late(self, job: Job, sequence: int) -> None:
         """An answer of the job has come; that counts only where it has ended early."""
@@ -51,6 +56,7 @@ class Settling:
                         pause = _PAUSE_S
             for job_id in self._settled.keys() - self._board.jobs.keys():
                 del self._settled[job_id]
+                del self._failures[job_id]
                 self._late.pop(job_id, None)
             await asyncio.sleep(pause)
 
@@ -66,7 +72,9 @@ class Settling:
             return False
         except TouchstoneError as error:
             log.warning("job %s: results does not tell what is stored: %s", job.id, error.message)
-            return True
+            self._failures[job.id] += 1
+            return self._failures[job.id] % _MOST_TRIES == 0
+        del self._failures[job.id]
         async with self._board.lock:
             if job.state not in (FAILED, CANCELLED) or job.message.attempt != attempt:
                 return True

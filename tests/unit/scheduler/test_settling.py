@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from services.errors import TouchstoneError
+from services.scheduler import settling
 from tests.unit.scheduler.fakes import ALICE, World, evaluator
 from touchstone.v1 import job_pb2
 
@@ -100,3 +102,20 @@ async def test_what_results_knows_of_another_attempt_changes_nothing(world: Worl
     store(world, job, 8)
     await asyncio.sleep(0.4)
     assert world.state(job) in ("pending", "planning")
+
+
+async def test_results_is_asked_again_when_it_fails_at_a_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = await cancelled(world)
+    store(world, job, 8)
+    tell, tries = world.results.job, 0
+
+    async def fail_twice(job_id: str) -> job_pb2.Job:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise TouchstoneError("It broke.")
+        return await tell(job_id)
+
+    monkeypatch.setattr(world.results, "job", fail_twice)
+    monkeypatch.setattr(settling, "_PAUSE_S", 0.01)
+    await settled(world, job, 8)
