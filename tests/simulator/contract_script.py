@@ -37,7 +37,8 @@ class Script:
             answer = await work()
         except nats.js.errors.APIError as error:
             answer = ("refused", error.code, error.err_code)
-        except nats.errors.Error as error:
+        except (nats.errors.Error, TimeoutError) as error:
+            # The client's fetch raises its own TimeoutError or Python's, as the time runs out early or late in it.
             answer = ("failed", type(error).__name__)
         self.note(label, _plain(answer))
 
