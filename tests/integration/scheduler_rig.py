@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -42,22 +42,6 @@ class Sealer(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def ListStoredItems(self, request, context):  # type: ignore[no-untyped-def]
         return results_service_pb2.ListStoredItemsResponse()
-
-
-async def until(condition: Callable[[], object], within: float = 60) -> None:
-    """Waits until it holds."""
-    async with asyncio.timeout(within):
-        # What is waited for happens elsewhere and sets no event here.
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-
-
-async def answered(ask: Callable[[], Awaitable[T]], good: Callable[[T], object], within: float = 60) -> T:
-    """Asks until the answer is good."""
-    async with asyncio.timeout(within):
-        while not good(found := await ask()):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-    return found
 
 
 class Harness:

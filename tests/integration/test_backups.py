@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from services.rpc import DAMAGED_FILES
 from tests.integration.test_results_recovery import check_all_within, said_all
 from tests.integration.test_results_service import STREAM_BYTES, Service, publish
 from tests.nats_server import NatsServer
+from tests.waiting import answered, until
 from touchstone.v1 import results_service_pb2_grpc
 
 if TYPE_CHECKING:
@@ -45,13 +47,14 @@ class Installation:
         self.said: list[str] = []
 
     async def backup(self, connection: bus.Bus) -> Path:
-        async with asyncio.timeout(60):
-            # The service answers calls a moment before it hears of backups.
-            while not await asyncio.to_thread(self.nats.hears, bus.BACKUPS):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await self.hears()
         answer = json.loads((await connection.client.request(bus.BACKUPS, timeout=60)).data)
         assert "folder" in answer, answer
         return Path(answer["folder"])
+
+    async def hears(self) -> None:
+        """Until the service takes orders for backups, a moment after it answers calls."""
+        await answered(lambda: asyncio.to_thread(self.nats.hears, bus.BACKUPS))
 
     async def stop(self) -> None:
         self.service.end()
@@ -175,16 +178,19 @@ async def test_a_backup_that_is_not_whole_is_refused_and_changes_nothing(made: I
     assert not (made.state / NOTE).exists()
 
 
-@pytest.mark.stack
-async def test_a_repair_brings_back_what_no_stream_has_any_more(made: Installation, stub: Stub) -> None:
+async def only_in_files(made: Installation, stub: Stub) -> None:
+    """Every fact stored, the jobs' answers in their Parquet files, and the stream of answers empty."""
     connection = await begun(made)
     await said_all(stub, connection)
     files = made.service.database.parent / "jobs"
-    async with asyncio.timeout(60):
-        while len(list(files.glob("*.parquet"))) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+    await until(lambda: len(list(files.glob("*.parquet"))) >= 2)
     await connection.js.purge_stream(bus.RESULTS)
     await connection.close()
+
+
+@pytest.mark.stack
+async def test_a_repair_brings_back_what_no_stream_has_any_more(made: Installation, stub: Stub) -> None:
+    await only_in_files(made, stub)
     assert await asyncio.to_thread(check, made.state, made.said.append) == 0
     await made.stop()
     assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
@@ -204,14 +210,7 @@ async def test_a_repair_brings_back_what_no_stream_has_any_more(made: Installati
 
 @pytest.mark.stack
 async def test_a_lost_database_whose_answers_nats_has_given_up_is_repaired(made: Installation, stub: Stub) -> None:
-    connection = await begun(made)
-    await said_all(stub, connection)
-    files = made.service.database.parent / "jobs"
-    async with asyncio.timeout(60):
-        while len(list(files.glob("*.parquet"))) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-    await connection.js.purge_stream(bus.RESULTS)
-    await connection.close()
+    await only_in_files(made, stub)
     await made.stop()
     for path in made.service.database.parent.glob("touchstone.duckdb*"):
         path.unlink()
@@ -291,6 +290,10 @@ async def test_a_restore_killed_at_any_step_is_run_again(made: Installation, stu
     await check_all_within(stub)
 
 
+def _others(folder: Path, there: set[Path]) -> set[Path]:
+    return set(folder.glob("*")) - there
+
+
 @pytest.mark.chaos
 async def test_a_backup_cut_short_at_any_moment_is_none_and_goes_with_the_next(made: Installation) -> None:
     connection = await begun(made)
@@ -298,14 +301,10 @@ async def test_a_backup_cut_short_at_any_moment_is_none_and_goes_with_the_next(m
     draw = random.Random(5)
     cut = 0
     for _ in range(8):
-        async with asyncio.timeout(60):
-            while not await asyncio.to_thread(made.nats.hears, bus.BACKUPS):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await made.hears()
         there = set((made.state / "backups").glob("*"))
         await connection.client.publish(bus.BACKUPS, b"", reply=connection.client.new_inbox())
-        async with asyncio.timeout(60):
-            while not set((made.state / "backups").glob("*")) - there:  # noqa: ASYNC110
-                await asyncio.sleep(0.002)
+        await until(partial(_others, made.state / "backups", there), every=0.002)
         await asyncio.sleep(draw.choice((0, 0, 0.02, 0.1)))
         made.service.end()
         for folder in (made.state / "backups").glob("*"):

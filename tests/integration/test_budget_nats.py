@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.evaluator_rig import start_process
-from tests.integration.scheduler_rig import Harness, answered, running, until
+from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
+from tests.waiting import answered, until
 from touchstone.v1 import job_pb2, scheduler_service_pb2
 
 TOKENS = 4

@@ -9,8 +9,9 @@ import grpc
 import pytest
 
 from services import bus
-from tests.integration.scheduler_rig import Harness, answered, running
+from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
+from tests.waiting import answered
 from touchstone.v1 import job_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 

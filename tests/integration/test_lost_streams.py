@@ -21,6 +21,7 @@ from services.errors import DamagedFilesError
 from tests.integration.test_backups import Installation, begun, made, stub
 from tests.integration.test_results_recovery import check_all_within, said_all
 from tests.integration.test_results_service import STREAM_BYTES
+from tests.waiting import answered
 from touchstone.v1 import results_service_pb2_grpc
 
 if TYPE_CHECKING:
@@ -154,9 +155,7 @@ async def test_a_stream_that_cannot_be_opened_ends_the_start_and_is_mended(
 async def opened(made: Installation) -> None:
     """As the launcher and the services do at a start."""
     ready = health.nats_ready(f"{made.nats.monitor_url}/healthz", made.nats.port, made.state)
-    async with asyncio.timeout(60):
-        while not await ready():  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    await answered(ready)
     connection = await bus.connect(made.nats.url, "test")
     try:
         await connection.ensure(STREAM_BYTES)

@@ -24,6 +24,7 @@ from deploy.local.ports import free_port
 from services import bus, rpc
 from tests.nats_server import NatsServer
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, plan
+from tests.waiting import answered
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, results_service_pb2_grpc, token_pb2, unit_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -332,10 +333,8 @@ async def test_a_half_full_stream_is_purged_up_to_the_lower_of_both_floors(
     await asyncio.sleep(1.5)
     assert (await connection.js.stream_info(bus.RESULTS)).state.first_seq == 1, "the scheduler has set no floor"
     await connection.kv_put(bus.JOBS, bus.FLOOR_KEY, b"12")
-    async with asyncio.timeout(60):
-        while (await connection.js.stream_info(bus.RESULTS)).state.first_seq == 1:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-    assert (await connection.js.stream_info(bus.RESULTS)).state.first_seq == 13
+    info = await answered(lambda: connection.js.stream_info(bus.RESULTS), lambda found: found.state.first_seq > 1)
+    assert info.state.first_seq == 13
     await connection.kv_put(bus.JOBS, bus.FLOOR_KEY, b"9999")
     for unit in range(40, 100):
         while True:
@@ -485,9 +484,7 @@ async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Servi
         stub: Stub = results_service_pb2_grpc.ResultsServiceStub(channel)
         sealing = pb.SealJobRequest(job=made, results_sequence=await publish(connection, made.job_id, range(1)))
         await stub.SealJob(sealing, timeout=90, metadata=rpc.metadata("s3cret"))
-        async with asyncio.timeout(60):
-            while not (await stub.ListEvents(pb.ListEventsRequest(), metadata=admin)).events:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await answered(lambda: stub.ListEvents(pb.ListEventsRequest(), metadata=admin), lambda found: found.events)
         closed = 0
         for method in pb.DESCRIPTOR.services_by_name["ResultsService"].methods:
             # These two are the services' own.

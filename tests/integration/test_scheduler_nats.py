@@ -14,9 +14,10 @@ from services import bus
 from services.scheduler.lease import Lease
 from services.scheduler.nats_work import WorkStream
 from services.scheduler.ports import LeadershipLostError
-from tests.integration.scheduler_rig import Harness, answered, running
+from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
 from tests.unit.scheduler.fakes import DATASET, dataset_spec, plan, spec
+from tests.waiting import answered
 from touchstone.v1 import dataset_pb2, job_pb2, scheduler_service_pb2, unit_pb2
 
 

@@ -16,10 +16,11 @@ from nats.aio.msg import Msg
 
 from deploy.local.settings import ROOT
 from services import bus
-from tests.integration.scheduler_rig import Harness, answered, running, until
+from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
 from tests.servers.webhook_receiver import receiving
 from tests.unit.scheduler.fakes import spec
+from tests.waiting import answered, until
 from touchstone.v1 import job_pb2, job_record_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 

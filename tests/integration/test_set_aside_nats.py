@@ -17,9 +17,10 @@ from nats.js.errors import APIError
 from services import bus
 from services.bus import SettingAside, count_set_aside, list_set_aside
 from services.bus.contract import batches_endpoint, set_aside_subject
-from tests.integration.scheduler_rig import Harness, answered, running
+from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
 from tests.unit.scheduler.fakes import plan
+from tests.waiting import answered
 from touchstone.v1 import job_pb2, scheduler_service_pb2, set_aside_pb2
 
 JOB = "11111111-2222-4333-8444-555555555555"
@@ -87,10 +88,7 @@ async def test_a_start_survives_what_it_cannot_read_and_an_admin_sees_it(harness
     for _ in range(2):
         async with harness.scheduler():
             assert (await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)).attempt == 1
-            async with asyncio.timeout(30):
-                while len(found := await aside(harness)) < 10:  # noqa: ASYNC110
-                    await asyncio.sleep(0.1)
-            listed.append(found)
+            listed.append(await answered(lambda: aside(harness), lambda found: len(found) >= 10))
     assert len(listed[0]) == len(listed[1]), "a second start sets nothing aside again"
     streams = {one.stream for one in listed[1]}
     assert streams == {

@@ -17,9 +17,10 @@ from services import bus
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.http_caller import HttpCaller
 from services.scheduler.webhooks.nats_webhooks import HookBucket
-from tests.integration.scheduler_rig import Harness, answered, running, until
+from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
 from tests.servers.webhook_receiver import Call, Receiver, receiving
+from tests.waiting import answered, until
 from touchstone.v1 import job_pb2, webhook_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
