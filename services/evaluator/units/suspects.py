@@ -96,7 +96,7 @@ class Suspects:
         except nats.errors.NoRespondersError:
             return False
         except nats.errors.TimeoutError:
-            # It is frozen or slow. Gone it is not.
+            # It is frozen or slow, not gone.
             return True
         return True
 

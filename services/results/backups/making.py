@@ -72,7 +72,7 @@ class Backups:
 
     async def make(self) -> Path:
         """The folder of a new backup. Raises ConflictError while another is made, UnavailableError and OSError."""
-        # Not told by `holding`, which the purge takes for a moment.
+        # `holding` does not say this: the purge takes it for a moment too.
         if self._making:
             raise ConflictError("Another backup is being made. Wait for it.")
         self._making = True
