@@ -51,12 +51,28 @@ def dollars(value: float | None) -> str:
     return f"${value:.{1 - math.floor(math.log10(value))}f}"
 
 
+def cost(job: job_pb2.Job) -> str:
+    """$0.42 of $5.00, at most $0.03 more in flight, and what lost calls may cost; empty where no price is known."""
+    progress, budget = job.progress, job.spec.budget_usd
+    if progress.HasField("cost_usd"):
+        parts = [dollars(progress.cost_usd) + (f" of {dollars(budget)}" if budget else "")]
+    elif budget:
+        parts = [f"budget {dollars(budget)}"]
+    else:
+        return ""
+    if (in_flight := progress.reserved_usd - progress.lost_usd) > 0:
+        parts.append(f"at most {dollars(in_flight)} more in flight")
+    if lost_calls := lost(job):
+        parts.append(lost_calls)
+    return ", ".join(parts)
+
+
 def lost(job: job_pb2.Job) -> str:
     """Up to 3 calls without a known price, up to $0.03; empty where no call was lost, or calls have no price."""
     progress = job.progress
     if not progress.lost_calls or not (progress.HasField("cost_usd") or job.spec.budget_usd):
         return ""
-    return f"up to {progress.lost_calls:,} calls without a known price" + (
+    return f"up to {counted(progress.lost_calls, 'call')} without a known price" + (
         f", up to {dollars(progress.lost_usd)}" if progress.lost_usd else ""
     )
 

@@ -12,10 +12,11 @@ from touchstone_client.client import Client
 from touchstone_client.command.arguments import JOB, add_format, leaf
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import text
+from touchstone_client.command.figures import cost, text
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
+from touchstone_client.command.scores import optional
 from touchstone_client.command.scoring import words
 from touchstone_client.specs import mode_of, suite_of
 
@@ -41,9 +42,24 @@ def _receipt(options: argparse.Namespace) -> int:
 
 
 def _one(job: job_pb2.Job) -> Report:
+    """With what it cost, which two jobs need not have in common."""
     known = {name: value for name, value in facts(job).items() if value not in ("", None)}
+    rows = [*known.items(), ("cost", spent)] if (spent := cost(job)) else [*known.items()]
     columns = (Column("fact", "fact"), Column("value", "value", fold=True))
-    return Report([Table(columns, [*known.items()])], document=known)
+    return Report([Table(columns, rows)], document=known | _money(job))
+
+
+def _money(job: job_pb2.Job) -> dict[str, Any]:
+    """Members as in REST; none where calls have no price."""
+    progress, budget = job.progress, job.spec.budget_usd
+    if not (budget or progress.HasField("cost_usd")):
+        return {}
+    return {
+        "budget_usd": budget or None,
+        "cost_usd": optional(progress, "cost_usd"),
+        "lost_calls": progress.lost_calls,
+        "lost_usd": progress.lost_usd if budget else None,
+    }
 
 
 def _two(first: job_pb2.Job, second: job_pb2.Job, everything: bool) -> Report:

@@ -11,7 +11,7 @@ from touchstone_client.command import scores
 from touchstone_client.command.arguments import JOB, add_format, add_job, leaf
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import MISSING, dollars, left, lost, rate, text
+from touchstone_client.command.figures import MISSING, cost, left, rate, text
 from touchstone_client.command.installation import live
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.output import Column, Report, Table, show
@@ -91,7 +91,7 @@ def report(job: job_pb2.Job) -> Report:
         "items/s": rate(progress.items_per_second),
         "tokens/s": rate(progress.tokens_per_second),
         "time": left(progress),
-        "cost": _cost(job),
+        "cost": cost(job),
         **{f"label {name}": text for name, text in sorted(job.spec.labels.items())},
     }
     rows = [(t.task, t.items_done, t.items_total, t.items_failed, t.running) for t in progress.tasks]
@@ -105,19 +105,3 @@ def report(job: job_pb2.Job) -> Report:
     }
     known = {name: value for name, value in facts.items() if value and value != MISSING}
     return Report([Table(_TASKS, rows)], facts=known, document=brief)
-
-
-def _cost(job: job_pb2.Job) -> str:
-    """$0.42 of $5.00, at most $0.03 more in flight."""
-    progress, budget = job.progress, job.spec.budget_usd
-    if progress.HasField("cost_usd"):
-        parts = [dollars(progress.cost_usd) + (f" of {dollars(budget)}" if budget else "")]
-    elif budget:
-        parts = [f"budget {dollars(budget)}"]
-    else:
-        return ""
-    if (in_flight := progress.reserved_usd - progress.lost_usd) > 0:
-        parts.append(f"at most {dollars(in_flight)} more in flight")
-    if lost_calls := lost(job):
-        parts.append(lost_calls)
-    return ", ".join(parts)

@@ -13,7 +13,7 @@ from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import add_format
 from touchstone_client.command.exits import DONE, FAILED, INTERRUPTED
-from touchstone_client.command.figures import dollars, left, rate
+from touchstone_client.command.figures import dollars, left, lost, rate
 from touchstone_client.command.flags import in_flags
 from touchstone_client.command.scores import print_scores
 
@@ -103,6 +103,8 @@ def figures(job: job_pb2.Job) -> str:
     if progress.cost_usd:
         budget = f" of {dollars(job.spec.budget_usd)}" if job.spec.budget_usd else ""
         parts.append(f"{dollars(progress.cost_usd)}{budget}")
+    if lost_calls := lost(job):
+        parts.append(lost_calls)
     return " · ".join(parts)
 
 

@@ -206,6 +206,24 @@ def test_a_receipt_names_what_rows_ask_for(fakes: Fakes, capsys: Captured) -> No
     assert json.loads(capsys.readouterr().out)["rows: rows ask for"] == "max_tokens, stop"
 
 
+def test_a_receipt_shows_what_lost_calls_may_cost(fakes: Fakes, capsys: Captured) -> None:
+    spent = with_receipt(JOB)
+    spent.spec.budget_usd, spent.progress.cost_usd = 5.0, 0.42
+    spent.progress.lost_calls, spent.progress.lost_usd, spent.progress.reserved_usd = 1, 0.03, 0.03
+    receipts(fakes, spent, with_receipt(OTHER))
+    assert main(["receipt", JOB]) == 0
+    shown = capsys.readouterr().out
+    assert "$0.42 of $5.00, up to 1 call without a known price, up to $0.030" in shown
+    main(["receipt", JOB, "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    money = {name: told[name] for name in ("budget_usd", "cost_usd", "lost_calls", "lost_usd")}
+    assert money == {"budget_usd": 5.0, "cost_usd": 0.42, "lost_calls": 1, "lost_usd": 0.03}
+    main(["receipt", JOB, OTHER])
+    assert "Nothing differs." in capsys.readouterr().out, "what a score rests on is the same"
+    main(["receipt", OTHER, "--format", "json"])
+    assert "lost_calls" not in json.loads(capsys.readouterr().out), "nobody tells a price"
+
+
 def test_equal_receipts_say_so_and_can_be_shown_whole(fakes: Fakes, capsys: Captured) -> None:
     receipts(fakes, with_receipt(JOB), with_receipt(OTHER))
     main(["receipt", JOB, OTHER])
