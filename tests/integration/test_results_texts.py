@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from services import bus, rpc
 from tests.integration.test_results_service import STREAM_BYTES, Service, publish, publish_event, seal
 from tests.nats_server import NatsServer
 from tests.unit.results.builders import event, job, plan
+from tests.waiting import answered
 from touchstone.v1 import job_pb2, results_service_pb2_grpc
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -54,11 +54,12 @@ def items_of(name: str) -> pb.ExportRequest:
 async def test_the_newest_job_is_exported_whole_and_the_older_one_without_its_texts(
     stub: results_service_pb2_grpc.ResultsServiceAsyncStub,
 ) -> None:
-    for _ in range(1200):
-        if dropped := (await stub.GetJobResult(pb.GetJobResultRequest(job_id="a"))).result.texts_dropped:
-            break
-        await asyncio.sleep(0.1)
-    assert dropped
+    async def first_of_a() -> pb.ListItemsResponse:
+        return await stub.ListItems(pb.ListItemsRequest(job_id="a", page_size=1))
+
+    # The job is marked first, and then its texts go.
+    await answered(first_of_a, lambda found: not found.items[0].result.response, within=120)
+    assert (await stub.GetJobResult(pb.GetJobResultRequest(job_id="a"))).result.texts_dropped
     for name, response in (("a", ""), ("b", "answer: yes")):
         pieces = [piece.data async for piece in stub.Export(items_of(name))]
         assert len(pieces) > 1
