@@ -15,7 +15,8 @@ from tests.simulator.consumers import Consumer, PullRequest
 from tests.simulator.loop import SimLoop
 from tests.simulator.network import Connection, Network
 from tests.simulator.streams import Pending, RefusedError, Stored, Stream, iso
-from tests.simulator.subjects import Pattern, encode_headers, overlap, parse_headers
+from tests.simulator.subjects import encode_headers, overlap, parse_headers
+from tests.simulator.subscriptions import Listener, Subscriptions
 
 _API = "$JS.API."
 _ACK = "$JS.ACK."
@@ -43,8 +44,7 @@ class FakeServer:
         self.on_stored: Callable[[Stream, Stored], None] = lambda stream, stored: None
         self.on_delivered: Callable[[str, str, bytes], None] = lambda subject, reply, data: None
         self._choose = choose
-        self._exact: dict[str, list[tuple[Connection, int, str]]] = {}
-        self._wild: list[tuple[Pattern, Connection, int, str]] = []
+        self._subscriptions = Subscriptions()
         self._left: dict[tuple[Connection, int], int] = {}
         self._batches: dict[str, tuple[float, list[Pending]]] = {}
         self._names = 0
@@ -75,17 +75,10 @@ class FakeServer:
         """A client has connected."""
 
     def left(self, connection: Connection) -> None:
-        for subject in list(self._exact):
-            self._exact[subject] = [s for s in self._exact[subject] if s[0] is not connection]
-            if not self._exact[subject]:
-                del self._exact[subject]
-        self._wild = [s for s in self._wild if s[1] is not connection]
+        self._subscriptions.drop(connection)
 
     def subscribed(self, connection: Connection, subject: str, queue: str, sid: int) -> None:
-        if "*" in subject or ">" in subject:
-            self._wild.append((Pattern(subject), connection, sid, queue))
-        else:
-            self._exact.setdefault(subject, []).append((connection, sid, queue))
+        self._subscriptions.add(subject, Listener(connection, sid, queue))
         for consumer in list(self.consumers.values()):
             if consumer.deliver_subject == subject:
                 consumer.deliver()
@@ -98,13 +91,7 @@ class FakeServer:
 
     def _drop(self, connection: Connection, sid: int) -> None:
         self._left.pop((connection, sid), None)
-        self._wild = [s for s in self._wild if (s[1], s[2]) != (connection, sid)]
-        for subject, listeners in list(self._exact.items()):
-            kept = [s for s in listeners if (s[0], s[1]) != (connection, sid)]
-            if len(kept) != len(listeners):
-                self._exact[subject] = kept
-                if not kept:
-                    del self._exact[subject]
+        self._subscriptions.drop(connection, sid)
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -116,17 +103,20 @@ class FakeServer:
         else:
             # Who watches a bucket hears a write before it is stored, and also when it is refused.
             heard = self.route(subject, reply, raw, data)
-            stream = next((s for s in self.streams.values() if s.takes(subject)), None)
+            stream = self._stream_of(subject)
             if stream is not None:
                 heard = True
                 self._store(stream, Pending(subject, raw, data), reply)
         if not heard and reply:
             self.route(reply, "", encode_headers({}, "503"), b"")
 
+    def _stream_of(self, subject: str) -> Stream | None:
+        heads = subject.partition(".")[0], "*", ">"
+        return next((s for s in self.streams.values() if not s.heads.isdisjoint(heads) and s.takes(subject)), None)
+
     def route(self, subject: str, reply: str, raw: bytes, data: bytes) -> bool:
         """Delivers to subscribers; whether there are any."""
-        found = list(self._exact.get(subject, ()))
-        found += [(c, sid, queue) for pattern, c, sid, queue in self._wild if pattern.takes(subject)]
+        found = self._subscriptions.of(subject)
         groups: dict[str, list[tuple[Connection, int]]] = {}
         for connection, sid, queue in found:
             if queue:
@@ -156,8 +146,7 @@ class FakeServer:
     def _from_consumer(self, to: str, named: str, raw: bytes, data: bytes) -> bool:
         """A delivery keeps the message's own subject, though it goes to an inbox."""
         subject, _, reply = named.partition("\n")
-        listeners = list(self._exact.get(to, ()))
-        listeners += [(c, sid, queue) for pattern, c, sid, queue in self._wild if pattern.takes(to)]
+        listeners = self._subscriptions.of(to)
         for connection, sid, _ in listeners:
             if reply:
                 self.on_delivered(subject, reply, data)

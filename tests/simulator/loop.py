@@ -147,7 +147,11 @@ class SimLoop(asyncio.BaseEventLoop):
             context = contextvars.copy_context()
         process = context.get(_process) or self._nobody
         handle = _Handle(process, context, callback, args, 0.0)
-        self._enqueue(handle)
+        # As `_enqueue`, which would be a call more for every callback.
+        if process.alive:
+            if not process.ready:
+                self._processes.append(process)
+            process.ready.append(handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tests.simulator.subjects import Pattern, encode_headers, matches, parse_headers
+from tests.simulator.subjects import encode_headers, matches, parse_headers
 
 _NO_HEADERS: Mapping[str, str] = {}
 _DEDUPLICATED_S = 120.0
@@ -90,11 +90,12 @@ class Stream:
         return self.config.get("retention") == "workqueue"
 
     def takes(self, subject: str) -> bool:
-        return any(pattern.takes(subject) for pattern in self._patterns)
+        return any(matches(pattern, subject) for pattern in self.subjects)
 
     @cached_property
-    def _patterns(self) -> list[Pattern]:
-        return [Pattern(subject) for subject in self.subjects]
+    def heads(self) -> set[str]:
+        """The first tokens of its subjects."""
+        return {subject.partition(".")[0] for subject in self.subjects}
 
     # -- writing ---------------------------------------------------------------------------------------------------
 

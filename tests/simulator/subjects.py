@@ -21,17 +21,6 @@ def matches(pattern: str, subject: str) -> bool:
     return len(wanted) == len(given)
 
 
-class Pattern:
-    """A pattern that is matched often: most subjects differ from it in what stands before its first wildcard."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._begins = pattern.split("*", 1)[0].split(">", 1)[0]
-
-    def takes(self, subject: str) -> bool:
-        return subject.startswith(self._begins) and matches(self._pattern, subject)
-
-
 def overlap(one: str, other: str) -> bool:
     """Whether some subject is of both patterns."""
     for a, b in zip(one.split("."), other.split("."), strict=False):
@@ -44,6 +33,11 @@ def overlap(one: str, other: str) -> bool:
 
 def parse_headers(raw: bytes) -> dict[str, str]:
     """Of a block that begins with `NATS/1.0`."""
+    return dict(_headers(raw))
+
+
+@lru_cache(maxsize=4096)
+def _headers(raw: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in raw.split(b"\r\n")[1:]:
         name, colon, value = line.partition(b":")
