@@ -58,6 +58,8 @@ from touchstone.v1 import endpoint_pb2
 
 _BATCH_SHARE = 0.5
 """Of OpenAI and Gemini."""
+_MOST_ENDPOINTS = 400
+"""Each has up to two consumers on WORK, and NATS gives a stream 1,000."""
 
 
 def _no_prices() -> Mapping[str, float]:
@@ -148,11 +150,15 @@ def load(file: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[En
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequestError(f"{file} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise InvalidRequestError(f"{file} is not valid TOML: it has too many brackets within brackets.") from error
     for key in document.keys() - {"endpoint"}:
         raise InvalidRequestError(f"{file}: {key!r} is not known. Write each endpoint as [[endpoint]].")
     tables = document.get("endpoint", [])
     if not isinstance(tables, list) or not all(isinstance(values, dict) for values in tables):
         raise InvalidRequestError(f"{file}: write each endpoint as [[endpoint]], with two brackets.")
+    if len(tables) > _MOST_ENDPOINTS:
+        raise InvalidRequestError(f"{file} has {len(tables):,} endpoints. The most are {_MOST_ENDPOINTS}.")
     endpoints = [
         _endpoint(table.read(values, f"{file}, endpoint {number}", environ)) for number, values in enumerate(tables, 1)
     ]

@@ -21,6 +21,9 @@ _WEEK_S = 604_800
 _MOST_PER_MINUTE = 10_000_000
 _MOST_BILLIONS = 1_000_000
 _MOST_PRICE = 1_000_000
+_MOST_OF_AN_ADDRESS = 2_000
+_MOST_SHOWN = 200
+"""Characters of a wrong value in a message."""
 _PRICES = (
     "a table with input and output in US dollars per million tokens, each between 0 and 1,000,000, and maybe "
     "batch_share, between 0 and 1"
@@ -73,7 +76,7 @@ class _Table:
                 raise self.wrong(key, rule)
 
     def wrong(self, key: str, rule: str) -> InvalidRequestError:
-        shown = repr(self.values[key]) if key in self.values else "missing"
+        shown = _shown(self.values[key]) if key in self.values else "missing"
         return InvalidRequestError(f"{self.where}: {key} is {shown}; it must be {rule}.", field=key)
 
     def between(self, least: float, most: float, *keys: str) -> None:
@@ -97,7 +100,7 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
     """The fields of an Endpoint; `model` holds those of its model entries. Raises InvalidRequestError with `where`."""
     name = values.get("name")
     if isinstance(name, str) and name:
-        where = f"{where} ({name})"
+        where = f"{where} ({name[:_MOST_SHOWN]})"
     table = _Table(values, where, _TYPES)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9-]{1,40}", name):
         raise table.wrong("name", "1 to 40 of a-z, 0-9 and -")
@@ -190,7 +193,14 @@ def _model(pattern: str, values: Any, where: str) -> dict[str, Any]:
     }
 
 
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
 def _is_http(url: str) -> bool:
+    if len(url) > _MOST_OF_AN_ADDRESS or not url.isprintable() or " " in url:
+        return False
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0

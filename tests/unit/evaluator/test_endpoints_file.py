@@ -208,6 +208,11 @@ def test_openai_itself_needs_its_usual_key_and_other_servers_none(tmp_path: Path
         ('name = "a"\nkind = "openai"\nmodel = {m = {prices = {input = 1}}}', "prices"),
         ('name = "a"\nkind = "openai"\nprices = {input = -1, output = 1}', "prices"),
         ('name = "a"\nkind = "openai"\nbase_url = "localhost:8000"', "base_url"),
+        ('name = "a"\nkind = "openai"\nbase_url = "http://a b"', "base_url"),
+        ('name = "a"\nkind = "openai"\nbase_url = "http://a\\u0000b"', "base_url"),
+        (f'name = "a"\nkind = "openai"\nbase_url = "http://{"a" * 2000}"', "base_url"),
+        (f'name = "a"\nkind = "openai"\nconcurrency = 1{"0" * 400}', "concurrency"),
+        (f'name = "{"a" * 5000}"\nkind = "openai"', "name"),
         ('name = "a"\nkind = "openai"\nconcurrency = 0', "concurrency"),
         ('name = "a"\nkind = "openai"\nconcurrency = true', "concurrency"),
         ('name = "a"\nkind = "openai"\nconcurrency = "8"', "concurrency"),
@@ -227,6 +232,7 @@ def test_a_wrong_value_is_refused_naming_file_entry_and_key(tmp_path: Path, entr
     assert str(tmp_path / "endpoints.toml") in caught.value.message
     assert "endpoint 1" in caught.value.message
     assert key in caught.value.message
+    assert len(caught.value.message) < 600 + len(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -236,6 +242,11 @@ def test_a_wrong_value_is_refused_naming_file_entry_and_key(tmp_path: Path, entr
         ("[endpoint]\nname = 'a'", "with two brackets"),
         ("[[endpoints]]\nname = 'a'", "'endpoints' is not known"),
         ("[[endpoint]]\nname='a'\nkind='ollama'\n[[endpoint]]\nname='a'\nkind='ollama'", "two endpoints have the name"),
+        ("endpoint = " + "[" * 5000 + "]" * 5000, "is not valid TOML: it has too many brackets within brackets"),
+        (
+            "".join(f"[[endpoint]]\nname='e{n}'\nkind='ollama'\n" for n in range(401)),
+            "has 401 endpoints. The most are 400",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_a_sentence(tmp_path: Path, text: str, words: str) -> None:
