@@ -55,12 +55,10 @@ class Shelf:
     async def manifest(self, dataset_id: str, name: str) -> DatasetManifest:
         """`name` is for the sentence. Raises DatasetGoneError for a dataset that is deleted.
 
-        Deleting first marks a dataset, and takes the mark back when a job uses it: such a one is looked at again.
+        Deleting first marks a dataset, and takes the mark back when a job uses it. Who deletes may be interrupted in
+        between for as long as NATS or the results service is away, so a mark is waited for: this job may be the one.
         """
-        for _ in range(_MOST_LOOKS):
-            found = await self._patiently(lambda store: store.get_manifest(dataset_id))
-            if found is None:
-                break
+        while (found := await self._patiently(lambda store: store.get_manifest(dataset_id))) is not None:
             if not found.deleting:
                 return found
             await asyncio.sleep(self._pause_s)

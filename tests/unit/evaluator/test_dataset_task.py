@@ -24,7 +24,7 @@ from services.evaluator.tasks.base import Item, Response
 from services.evaluator.units import result
 from tests.dataset_store import DATASET_ID, MemoryStore, row
 from touchstone.v1 import item_result_pb2 as items_pb
-from touchstone.v1.dataset_pb2 import DatasetRow, ShardRows
+from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow, ShardRows
 from touchstone.v1.job_pb2 import DatasetWork, Sampling
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -313,17 +313,26 @@ async def test_a_deleted_dataset_is_told_by_name() -> None:
     assert manifest.dataset.rows == 1
 
 
-async def test_a_dataset_that_is_marked_for_a_moment_is_not_gone() -> None:
+async def test_a_dataset_that_is_marked_is_gone_once_its_manifest_is() -> None:
     memory = MemoryStore()
     manifest = memory.add([row(1)])
-    manifest.deleting = True
-    waiting = asyncio.create_task(Shelf(memory, pause_s=0.02).manifest(DATASET_ID, ""))
-    await asyncio.sleep(0.03)
+    shelf = Shelf(memory, pause_s=0.01)
+
+    async def marked_for(seconds: float) -> asyncio.Task[DatasetManifest]:
+        manifest.deleting = True
+        waiting = asyncio.create_task(shelf.manifest(DATASET_ID, ""))
+        await asyncio.sleep(seconds)
+        assert not waiting.done()
+        return waiting
+
+    # As long as a deletion takes that NATS or a crash interrupts.
+    refused = await marked_for(0.3)
     manifest.deleting = False
-    assert (await waiting).dataset.rows == 1
-    manifest.deleting = True
+    assert (await refused).dataset.rows == 1
+    deleted = await marked_for(0.03)
+    del memory.manifests[DATASET_ID]
     with pytest.raises(DatasetGoneError):
-        await Shelf(memory, pause_s=0.01).manifest(DATASET_ID, "")
+        await deleted
 
 
 async def test_a_scoring_that_cannot_be_used_is_refused_before_anything_is_read() -> None:
