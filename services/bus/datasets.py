@@ -1,8 +1,9 @@
 """Uploaded datasets in the object store DATASETS: `manifest/<dataset_id>` and `shard/<SHA-256 of its bytes>`.
 
 The objects are those of any NATS object store. What is left out of nats-py's: its `get`, which makes a consumer for
-each object and waits for ever when one is lost; and its `delete`, which leaves a marker behind for ever and needs room
-in a full store.
+each object and waits for ever when one is lost; its `put`, which removes the new pieces when the answer to the meta is
+lost, though the meta may be stored and name them; and its `delete`, which leaves a marker behind for ever and needs
+room in a full store.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import base64
 import json
 import logging
 import re
+import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
@@ -178,9 +181,27 @@ class Datasets:
                 raise DamagedError(_DAMAGED) from error
 
     async def _put(self, name: str, data: bytes) -> None:
-        options = api.ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES)
+        """Whatever fails on the way, the object that was there or the new one is there whole. Pieces of the other may
+        stay, which `drop_strays` finds."""
+        before = await self._info(name)
+        info = api.ObjectInfo(
+            name=name,
+            bucket=_BUCKET,
+            nuid=uuid.uuid4().hex,
+            size=len(data),
+            chunks=-(-len(data) // _CHUNK_BYTES),
+            digest=f"SHA-256={base64.urlsafe_b64encode(sha256(data).digest()).decode()}",
+            mtime=datetime.now(UTC).isoformat(),
+            options=api.ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES),
+        )
+        subject = contract.object_chunks_subject(_BUCKET, info.nuid)
         with _translated():
-            await self._store.put(name, data, api.ObjectMeta(name=name, options=options))
+            for start in range(0, len(data), _CHUNK_BYTES):
+                await self._bus.js.publish(subject, data[start : start + _CHUNK_BYTES])
+            meta = json.dumps(info.as_dict()).encode()
+            await self._bus.js.publish(_meta_subject(name), meta, headers=dict(contract.REPLACE))
+        if before is not None:
+            await self._purge(contract.object_chunks_subject(_BUCKET, before.nuid))
 
     async def _remove(self, name: str) -> None:
         info = await self._info(name)

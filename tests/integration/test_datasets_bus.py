@@ -7,12 +7,14 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Collection
 from hashlib import sha256
+from typing import Any
 
+import nats.errors
 import pytest
 
 from services import bus
 from services.bus import contract
-from services.errors import LimitReachedError, NotFoundError
+from services.errors import LimitReachedError, NotFoundError, UnavailableError
 from tests.nats_server import NatsServer
 from touchstone.v1 import dataset_pb2
 
@@ -114,6 +116,33 @@ async def test_a_reader_sees_the_old_or_the_new_manifest_while_it_is_replaced(da
         assert found is not None
         assert len(found.shards) == 20_000
     await replacing
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_a_write_whose_answer_is_lost_leaves_a_whole_manifest(
+    datasets: bus.Datasets, connection: bus.Bus, monkeypatch: pytest.MonkeyPatch, is_stored: bool
+) -> None:
+    made = manifest()
+    await datasets.put_manifest(made)
+    publish = connection.js.publish
+
+    async def without_answer(subject: str, *args: Any, **named: Any) -> Any:
+        if not subject.startswith(contract.object_meta_subject(contract.DATASETS, "")):
+            return await publish(subject, *args, **named)
+        if is_stored:
+            await publish(subject, *args, **named)
+        raise nats.errors.TimeoutError
+
+    made.deleting = True
+    with monkeypatch.context() as patches:
+        patches.setattr(connection.js, "publish", without_answer)
+        with pytest.raises(UnavailableError):
+            await datasets.put_manifest(made)
+    found = await datasets.get_manifest(made.dataset.dataset_id)
+    assert found is not None
+    assert found.deleting is is_stored
+    assert await datasets.drop_strays() == 1
+    assert await datasets.get_manifest(made.dataset.dataset_id) == found
 
 
 async def test_pieces_that_a_crash_left_are_dropped_and_whole_objects_stay(
