@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ from grpc import StatusCode
 
 from services.rpc import client
 from tests.simulator.loop import Process, SimLoop, current
+from tests.simulator.pending_calls import StreamCall, UnaryCall, call_error
 
 _AGAIN_S = 0.1
 _MOST_TRIES = 5
@@ -88,6 +89,10 @@ class FakeGrpcServer:
             tell()
         self.on_end.clear()
 
+    def forget(self, tell: Callable[[], None]) -> None:
+        with suppress(ValueError):
+            self.on_end.remove(tell)
+
     async def stop(self, grace: float | None) -> None:
         self.open = False
         if self.running and grace:
@@ -102,6 +107,8 @@ class FakeGrpcServer:
         context.run(self._begin, exchange)
 
     def _begin(self, exchange: _Exchange) -> None:
+        if exchange.is_streamed and exchange.is_cut:
+            return
         task = asyncio.get_running_loop().create_task(self._serve(exchange))
         exchange.serving = task
         self.running.add(task)
@@ -121,6 +128,10 @@ class FakeGrpcServer:
             handler = await continuation(details)
             if handler is None:
                 raise _Aborted(StatusCode.UNIMPLEMENTED, exchange.method, ())
+            if handler.request_streaming:
+                requests = exchange.requests(handler.request_deserializer or bytes)
+                exchange.answer(handler.response_serializer(await handler.stream_unary(requests, context)))
+                return
             # Without a deserializer gRPC gives the bytes.
             request = (handler.request_deserializer or bytes)(exchange.request)
             if handler.response_streaming:
@@ -187,8 +198,12 @@ class _Exchange:
         self.serving: asyncio.Task[None] | None = None
         self.outcome: asyncio.Future[Any] = wires.loop.create_future()
         self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
+        """Of a streamed request."""
+        self.is_streamed = self.is_cut = False
+        """Whether the request is a stream, and whether its rest never comes."""
         self._context = contextvars.copy_context()
-        self._arrives = 0.0
+        self._arrives = self._sent = 0.0
         self._lost_back = wires.breaks()
         # Users are told what happened; what one service tells another is its own affair.
         self._failure = wires.fails() if current() is not None else None
@@ -212,6 +227,25 @@ class _Exchange:
         """In order, as on one connection."""
         self._arrives = max(self._arrives, self._wires.loop.time() + self._wires.delay())
         self._wires.loop.call_at(self._arrives, work, *args, context=self._context)
+
+    def feed(self, data: bytes | None) -> None:
+        """The next message of a streamed request on its way to the server, or None at its end."""
+        loop, nobody = self._wires.loop, contextvars.Context()
+        self._sent = max(self._sent, loop.time() + self._wires.delay())
+        if self._wires.breaks():
+            loop.call_at(self._sent, self._broken)
+            loop.call_at(self._sent, self._cut, context=nobody)
+        else:
+            loop.call_at(self._sent, self.incoming.put_nowait, data, context=nobody)
+
+    async def requests(self, deserialize: Callable[[bytes], Any]) -> AsyncIterator[Any]:
+        while (data := await self.incoming.get()) is not None:
+            yield deserialize(data)
+
+    def _cut(self) -> None:
+        self.is_cut = True
+        if self.serving is not None and not self.serving.done():
+            self.serving.cancel()
 
     def piece(self, data: bytes) -> None:
         self._back(self.pieces.put_nowait, data)
@@ -246,11 +280,7 @@ class _Exchange:
         """The caller wants no answer any more; the server learns of it later."""
         self.outcome.cancel()
 
-        def tell() -> None:
-            if self.serving is not None and not self.serving.done():
-                self.serving.cancel()
-
-        self._wires.loop.call_later(self._wires.delay(), tell, context=contextvars.Context())
+        self._wires.loop.call_later(self._wires.delay(), self._cut, context=contextvars.Context())
 
 
 class FakeChannel:
@@ -262,9 +292,9 @@ class FakeChannel:
         self._asked = 0
 
     def unary_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
-        def call(request: Any, *, timeout: float | None = None, metadata: Any = (), **_: Any) -> _Call:
+        def call(request: Any, *, timeout: float | None = None, metadata: Any = (), **_: Any) -> UnaryCall:
             work = self._ask(method, request_serializer(request), tuple(metadata or ()), timeout)
-            return _Call(work, response_deserializer)
+            return UnaryCall(work, response_deserializer)
 
         return call
 
@@ -276,12 +306,18 @@ class FakeChannel:
         return call
 
     def stream_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
+        def call(*, timeout: float | None = None, metadata: Any = (), **_: Any) -> StreamCall:
+            deadline = None if timeout is None else self._wires.loop.time() + timeout
+            begun = self._begin(method, tuple(metadata or ()), deadline)
+            return StreamCall(begun, deadline, request_serializer, response_deserializer)
+
+        return call
+
+    def stream_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
         def call(*_: Any, **__: Any) -> Any:
             raise NotImplementedError(f"{method} is not simulated")
 
         return call
-
-    stream_stream = stream_unary
 
     async def close(self, grace: float | None = None) -> None:
         """There is nothing to close."""
@@ -294,8 +330,16 @@ class FakeChannel:
                 self._asked += 1
                 return found[self._asked % len(found)]
             if deadline is not None and self._wires.loop.time() >= deadline:
-                raise _error(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+                raise call_error(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
             await asyncio.sleep(_AGAIN_S)
+
+    async def _begin(self, method: str, metadata: Any, deadline: float | None) -> _Exchange:
+        exchange = _Exchange(self._wires, method, b"", metadata, deadline)
+        exchange.is_streamed = True
+        server = await self._server(deadline)
+        exchange.outcome.add_done_callback(lambda _: server.forget(exchange._broken))
+        exchange.send(server)
+        return exchange
 
     async def _ask(self, method: str, data: bytes, metadata: Any, within: float | None) -> bytes:
         deadline = None if within is None else self._wires.loop.time() + within
@@ -311,7 +355,7 @@ class FakeChannel:
                     return found
             except TimeoutError:
                 exchange.leave()
-                raise _error(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from None
+                raise call_error(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from None
             except asyncio.CancelledError:
                 exchange.leave()
                 raise
@@ -319,8 +363,7 @@ class FakeChannel:
                 if error.code() != StatusCode.UNAVAILABLE or not tries:
                     raise
             finally:
-                with suppress(ValueError):
-                    server.on_end.remove(exchange._broken)
+                server.forget(exchange._broken)
             await asyncio.sleep(_AGAIN_S)
 
     async def _stream(
@@ -340,21 +383,6 @@ class FakeChannel:
                     yield deserialize(piece)
                 await exchange.outcome
         except TimeoutError:
-            raise _error(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from None
+            raise call_error(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from None
         finally:
             exchange.leave()
-
-
-def _error(code: StatusCode, details: str) -> grpc.aio.AioRpcError:
-    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details=details)
-
-
-class _Call:
-    """What a stub gives back: it is awaited."""
-
-    def __init__(self, work: Any, deserialize: Any) -> None:
-        self._work, self._deserialize = work, deserialize
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        data = yield from self._work.__await__()
-        return self._deserialize(data)

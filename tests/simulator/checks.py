@@ -183,7 +183,9 @@ def _failed(world: World) -> Iterator[str]:
         job = world.history.job(job_id)
         if job.state == FAILED and _CONDEMNED in job.reason and crashes < 3:
             yield f"job {job_id} was condemned after {crashes} crashes: {job.reason}"
-        elif job.state == FAILED and not (world.models.failures or crashes or job.spec.reuse.job_id):
+        elif job.state == FAILED and not (
+            world.models.failures or crashes or job.spec.reuse.job_id or job.spec.dataset.dataset_id
+        ):
             yield f"job {job_id} failed although nothing was wrong with models and evaluators: {job.reason}"
         if job_id == world.history.last_job and job.state != COMPLETED:
             yield f"the job after all faults is {name(job.state)}: {job.reason}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.bus import KIND_ITEMS, JobHeaders
+from services.evaluator.datasets.selection import sample
 from tests.simulator.model import CallKey
 from tests.simulator.processes import SLOTS, catalogue
 from tests.simulator.streams import Stored, Stream
@@ -72,6 +74,8 @@ class History:
     earliest: float = math.inf
     latest: float = 0.0
     """The earliest and the latest time that the clock on the wall has shown, in seconds since 1970."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """By acknowledged dataset, how many it has."""
     failures_are_injected: bool = False
     """Whether services fail at each other's calls, which users may then be told of."""
     answered: dict[str, set[tuple[str, int, int]]] = field(default_factory=lambda: defaultdict(set))
@@ -129,13 +133,18 @@ class History:
         if not reply.startswith("$JS.ACK.WORK."):
             return
         unit = unit_pb2.Unit.FromString(data)
-        if not unit.task or not unit.spec.suite.suite:
+        if not unit.task or not unit.spec.WhichOneof("work"):
             return
-        indexes = _indexes(unit)
+        indexes = self._rows(unit) if unit.spec.HasField("dataset") else _indexes(unit)
         repeats = max(1, unit.spec.suite.repeats)
         for position in list(unit.positions) or range(unit.start, unit.stop):
             key = (unit.spec.sampling.seed, unit.task, indexes[position // repeats], position % repeats)
             self.allowed[key] += 1
+
+    def _rows(self, unit: unit_pb2.Unit) -> Sequence[int]:
+        """Of a job over a dataset, the numbers of the rows that it asks."""
+        work = unit.spec.dataset
+        return sample(unit.task, self.rows[work.dataset_id], work.limit, work.seed)
 
     def job(self, job_id: str) -> job_pb2.Job:
         """As the scheduler stored it last."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Generator
 from itertools import count
 from random import Random
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -116,6 +117,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.on_crash: Callable[[Process], None] = lambda process: None
         self.disk_delay: Callable[[], float] = lambda: 0.0
         """Seconds that a call in a thread takes."""
+        self._free_at: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+        """When the work that was given to a single thread so far begins at the latest."""
         self.tasks: list[asyncio.Task[Any]] = []
         self.set_task_factory(self._new_task)  # type: ignore[arg-type]
 
@@ -266,6 +269,10 @@ class SimLoop(asyncio.BaseEventLoop):
         killed after it does not learn the answer."""
         answer = self.create_future()
         before, after = self.disk_delay(), self.disk_delay()
+        if getattr(executor, "_max_workers", 0) == 1:
+            # One thread takes its work in order, also what nobody waits for any more.
+            self._free_at[executor] = max(self._now + before, self._free_at.get(executor, 0.0))
+            before = self._free_at[executor] - self._now
 
         def work() -> None:
             try:

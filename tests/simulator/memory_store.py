@@ -37,6 +37,7 @@ from services.results.imports import keeping
 from services.results.job_result import Computed
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
+from tests.simulator import memory_datasets
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -60,6 +61,8 @@ class Stored:
     seals: dict[str, tuple[int, pb.SealJobResponse]] = field(default_factory=dict)
     marks: list[Row] = field(default_factory=list)
     annotations: list[Row] = field(default_factory=list)
+    tables: memory_datasets.Tables = field(default_factory=memory_datasets.Tables)
+    """Of datasets."""
 
 
 class MemoryConnection:
@@ -327,7 +330,7 @@ class _NobodyServes:
 
 
 class _NoDatasets:
-    """Datasets are simulated with DuckDB only."""
+    """In place of datasets in worlds without: to look for what is left over takes time."""
 
     def __init__(self, *_: object) -> None:
         self.servicer: Any = _NobodyServes()
@@ -344,7 +347,7 @@ async def _nothing_to_tidy(*_: object) -> None:
 
 
 @contextmanager
-def installed(stored: Stored) -> Iterator[None]:
+def installed(stored: Stored, *, with_datasets: bool = False) -> Iterator[None]:
     """Inside, the results service keeps everything in `stored`."""
     here = globals()
     of_modules: dict[Any, tuple[str, ...]] = {
@@ -364,6 +367,9 @@ def installed(stored: Stored) -> Iterator[None]:
         stack.enter_context(patch.object(statements, "_highest", highest))
         stack.enter_context(patch.object(statements, "store", store_statements))
         stack.enter_context(patch.object(server, "open_file", lambda *_: MemoryConnection(stored)))
-        stack.enter_context(patch.object(server, "KeptDatasets", _NoDatasets))
+        if with_datasets:
+            stack.enter_context(memory_datasets.installed())
+        else:
+            stack.enter_context(patch.object(server, "KeptDatasets", _NoDatasets))
         stack.enter_context(patch.object(keeping, "keep_tidy", _nothing_to_tidy))
         yield

@@ -28,6 +28,7 @@ from services.scheduler.upkeep import Upkeep
 from services.scheduler.webhooks import outcome
 from services.scheduler.webhooks.courier import Courier
 from tests.simulator.history import FINALIZING, PENDING
+from tests.simulator.planted_datasets import DATASET_BUGS
 from touchstone.v1 import results_service_pb2
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -239,6 +240,7 @@ BUGS: dict[str, Plant] = {
     "mark-later": _mark_later,
     "retry-the-same-attempt": _retry_the_same_attempt,
     "condemn-the-healthy": partial(patch.object, hand, "DEAD_FROM_CRASHES", 0),
+    **DATASET_BUGS,
 }
 
 

@@ -14,9 +14,12 @@ from typing import Any
 
 from grpc import StatusCode
 
-from tests.simulator import memory_store, worlds
+from tests.simulator import dataset_checks, memory_store, worlds
 from tests.simulator.calls import Wires
 from tests.simulator.checks import Database, World, violations
+from tests.simulator.dataset_checks import Store, untidy
+from tests.simulator.dataset_history import Datasets
+from tests.simulator.dataset_users import DatasetUsers
 from tests.simulator.faults import Faults, Weather
 from tests.simulator.history import ENDED, History, name
 from tests.simulator.jetstream import FakeServer
@@ -32,6 +35,8 @@ _END_S = 240.0
 """Virtual seconds within which every job ends once there are no more faults."""
 _EXPORTS = 10
 """Of the last job, some of which end early."""
+_WITH_DATASETS, _APART = 0.15, 2**32
+"""The share of worlds with datasets."""
 _MOST_STEPS = 400_000
 _TRACED = 60
 
@@ -74,6 +79,8 @@ class Simulation:
         self.promises = Promises(self.history, self.nats, self.receivers)
         self.history.failures_are_injected = self.weather.fails > 0
         self.plans = chance.random() < 0.2
+        # Drawn apart, so that worlds without are what they were before there were any with.
+        self.datasets = Datasets(self.history) if Random(seed + _APART).random() < _WITH_DATASETS else None
         self._set_clock()
 
     def _wall(self) -> float:
@@ -107,6 +114,8 @@ class Simulation:
         if stream.name == "KV_JOBS" and message.subject.startswith("$KV.JOBS.job."):
             job_id = message.subject.removeprefix("$KV.JOBS.job.")
             state, attempt = self.history.places[job_id][-1]
+            if self.datasets is not None:
+                self.datasets.moved(job_id, (state, attempt))
             self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
 
     async def run(self) -> Outcome:
@@ -121,11 +130,19 @@ class Simulation:
             self._set_clock if self.plans else None,
         )
         users = Users(self.wires, self.chance, self.history, self.note, plans=self.plans, wall=self._wall)
+        uploaders = None
+        if self.datasets is not None:
+            uploaders = DatasetUsers(self.wires, self.chance, users, self.datasets)
+            users.more, users.begin = uploaders.operations, uploaders.begin
+            names += ["results"] * 2
         await self._busy(faults, users)
         faults.calm()
-        broken = await self._quiet(users)
+        broken = await self._quiet(users) or (await self._quiet_datasets(uploaders, users) if uploaders else [])
         self.installation.restarting = False
-        return self.outcome(broken + list(violations(self._world(faults))))
+        broken += violations(self._world(faults))
+        if self.datasets is not None and not broken:
+            broken += dataset_checks.violations(self.datasets, self._store())
+        return self.outcome(broken)
 
     def outcome(self, broken: list[str]) -> Outcome:
         states: dict[str, int] = {}
@@ -159,7 +176,7 @@ class Simulation:
                 await asyncio.sleep(self.chance.uniform(0.0, 3.0))
                 await faults.one()
 
-        await users.create()
+        await users.begin()
         tasks = [asyncio.create_task(work()) for work in [operate] * self.chance.randint(1, 2) + [disturb]]
         done = asyncio.gather(*tasks)
         broken = asyncio.create_task(self.installation.broken.wait())
@@ -187,6 +204,23 @@ class Simulation:
                 # A schedule may have come due meanwhile.
                 return [] if await self._rest(until) else self._restless()
         return [f"job {last} cannot be exported"]
+
+    async def _quiet_datasets(self, uploaders: DatasetUsers, users: Users) -> list[str]:
+        """Uploads once more, runs a job over it, and deletes it; what goes wrong."""
+        if self.installation.ended:
+            return []
+        until = self.loop.time() + _END_S
+        dataset_id = await uploaders.last()
+        if not dataset_id:
+            return ["no dataset can be uploaded any more"]
+        self.history.last_job = await users.last(uploaders.spec(dataset_id))
+        if not self.history.last_job:
+            return ["no job over a dataset can be created any more"]
+        if not await self._rest(until):
+            return self._restless()
+        if not await uploaders.delete_last(dataset_id):
+            return [f"dataset {dataset_id} cannot be deleted"]
+        return [] if await self._rest(until) else self._restless()
 
     async def _rest(self, until: float) -> bool:
         """Waits until everything has ended; whether it has by then."""
@@ -226,7 +260,12 @@ class Simulation:
             if s.startswith("$KV.JOBS.outbox.")
         ):
             return "events wait in the outbox"
+        if self.datasets is not None and (left := untidy(self._store(), self.on_disk.tables)):
+            return left
         return next(self.promises.deliveries(), "") or next(self.promises.schedules(self._wall()), "")
+
+    def _store(self) -> Store:
+        return Store(self.nats.streams["OBJ_DATASETS"])
 
     def _world(self, faults: Faults) -> World:
         disk = self.on_disk
@@ -267,7 +306,7 @@ def simulate(seed: int, *, verbose: bool = False) -> Outcome:
         simulation = Simulation(seed, loop, chance, verbose)
         with_logs, brief = chance.random() < 0.05, chance.random() < 0.9
         with (
-            memory_store.installed(simulation.on_disk),
+            memory_store.installed(simulation.on_disk, with_datasets=simulation.datasets is not None),
             replaced(
                 simulation.nats, simulation.wires, with_logs=with_logs, brief=brief, caller=simulation.receivers.caller
             ),

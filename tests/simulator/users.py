@@ -49,6 +49,11 @@ class Users:
         self._wall = wall
         self.plans = plans
         self.jobs: list[str] = []
+        self.code = grpc.StatusCode.OK
+        self.begin: Callable[[], Awaitable[None]] = self.create
+        """What the first of them does."""
+        self.more: Callable[[], list[tuple[int, Callable[[], Awaitable[None]]]]] = list
+        """Further operations, each with its weight."""
 
     async def one(self) -> None:
         """Some operation."""
@@ -64,15 +69,18 @@ class Users:
             ]
         if self.plans:
             kinds += [(6, self.schedule), (1, self.unschedule)]
+        kinds += self.more()
         (kind,) = self._chance.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
         await kind()
 
-    async def _ask(self, what: str, call: Any, request: Any) -> Any:
-        """The answer; None when it was refused or is not known."""
+    async def ask(self, what: str, call: Any, request: Any, within: float = _TIMEOUT_S) -> Any:
+        """The answer; None when it was refused or is not known: then `code` tells how it ended, until anybody asks
+        again."""
         self._trace(f"user: {what}")
         try:
-            answer = await call(request, timeout=_TIMEOUT_S, metadata=self._metadata)
+            answer = await call(request, timeout=within, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
+            self.code = error.code()
             self._trace(f"user: {what}: {error.code().name} {error.details()}")
             fault = error.code() in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
             if fault and not self._history.failures_are_injected:
@@ -80,40 +88,45 @@ class Users:
             return None
         return answer
 
-    def _unknown(self) -> int:
+    def unknown(self) -> int:
         self._seeds += 1
         return self._seeds
 
+    def bare_spec(self) -> job_pb2.JobSpec:
+        """Of a job that asks the model; what about is still to be said."""
+        spec = job_pb2.JobSpec(endpoint=ENDPOINT, model=MODEL)
+        # By which the model tells whose call it is.
+        spec.sampling.seed = self.unknown()
+        return spec
+
     def _spec(self) -> job_pb2.JobSpec:
         tasks = list(_TASKS[: self._chance.randint(1, 2)])
-        spec = job_pb2.JobSpec(endpoint=ENDPOINT, model=MODEL)
+        spec = self.bare_spec()
         spec.suite.suite = "demo"
         spec.suite.tasks.extend(tasks)
         spec.suite.limit = self._chance.choice([1, 3, 6])
-        # By which the model tells whose call it is.
-        spec.sampling.seed = self._unknown()
         if self._chance.random() < 0.25:
             spec.webhook_url = self._chance.choice(URLS)
         return spec
 
     async def create(self) -> None:
-        await self._create(self._spec())
+        await self.create_of(self._spec())
 
-    async def last(self) -> str:
+    async def last(self, spec: job_pb2.JobSpec | None = None) -> str:
         """A job after all faults, when everything should work again; empty when none can be created."""
-        request = pb.CreateJobRequest(request_id=f"request-{self._unknown()}", spec=self._spec())
+        request = pb.CreateJobRequest(request_id=f"request-{self.unknown()}", spec=spec or self._spec())
         for _ in range(_LAST_TRIES):
-            answer = await self._ask("create the last job", self._scheduler.CreateJob, request)
+            answer = await self.ask("create the last job", self._scheduler.CreateJob, request)
             if answer is not None:
                 self._history.created[request.request_id].add(answer.job.job_id)
                 return str(answer.job.job_id)
             await asyncio.sleep(1.0)
         return ""
 
-    async def _create(self, spec: job_pb2.JobSpec) -> None:
-        request = pb.CreateJobRequest(request_id=f"request-{self._unknown()}", spec=spec)
+    async def create_of(self, spec: job_pb2.JobSpec) -> None:
+        request = pb.CreateJobRequest(request_id=f"request-{self.unknown()}", spec=spec)
         for _ in range(self._chance.randint(1, 4)):
-            answer = await self._ask(f"create {request.request_id}", self._scheduler.CreateJob, request)
+            answer = await self.ask(f"create {request.request_id}", self._scheduler.CreateJob, request)
             if answer is not None:
                 self._history.created[request.request_id].add(answer.job.job_id)
                 if answer.job.job_id not in self.jobs:
@@ -133,7 +146,7 @@ class Users:
         await self._move("retry", self._scheduler.RetryJob, pb.RetryJobRequest(job_id=self._some_job()))
 
     async def _move(self, what: str, call: Any, request: Any) -> None:
-        answer = await self._ask(f"{what} {request.job_id[-4:]}", call, request)
+        answer = await self.ask(f"{what} {request.job_id[-4:]}", call, request)
         if answer is not None:
             self._history.moved.append((what, request.job_id, (answer.job.state, answer.job.attempt)))
             self._trace(f"user: {what} {request.job_id[-4:]} is {name(answer.job.state)} {answer.job.attempt}")
@@ -141,11 +154,11 @@ class Users:
     async def schedule(self) -> None:
         """A job each minute from now on."""
         request = pb.CreateScheduleRequest(
-            request_id=f"request-{self._unknown()}", cron="* * * * *", spec=self._spec(), label="each minute"
+            request_id=f"request-{self.unknown()}", cron="* * * * *", spec=self._spec(), label="each minute"
         )
         asked = self._wall()
         for _ in range(self._chance.randint(1, 3)):
-            answer = await self._ask("create a schedule", self._scheduler.CreateSchedule, request)
+            answer = await self.ask("create a schedule", self._scheduler.CreateSchedule, request)
             if answer is not None:
                 self._history.schedules.setdefault(answer.schedule.schedule_id, (asked, None))
                 return
@@ -158,14 +171,14 @@ class Users:
         created, deleted = self._history.schedules[chosen]
         self._history.schedules[chosen] = created, bool(deleted)
         request = pb.DeleteScheduleRequest(schedule_id=chosen)
-        if await self._ask("delete a schedule", self._scheduler.DeleteSchedule, request) is not None:
+        if await self.ask("delete a schedule", self._scheduler.DeleteSchedule, request) is not None:
             self._history.schedules[chosen] = created, True
 
     async def mark(self) -> None:
         request = results_service_pb2.MarkRunRequest(
-            job_id=self._some_job(), mark=results_service_pb2.RUN_MARK_INVALIDATED, reason=f"mark {self._unknown()}"
+            job_id=self._some_job(), mark=results_service_pb2.RUN_MARK_INVALIDATED, reason=f"mark {self.unknown()}"
         )
-        if await self._ask(f"mark {request.job_id[-4:]}", self._results.MarkRun, request) is not None:
+        if await self.ask(f"mark {request.job_id[-4:]}", self._results.MarkRun, request) is not None:
             self._history.marks.append((request.job_id, int(request.mark), request.reason))
 
     async def annotate(self) -> None:
@@ -174,12 +187,12 @@ class Users:
             task=_TASKS[0],
             item=self._chance.randrange(400),
             verdict=results_service_pb2.Annotation.VERDICT_WRONG,
-            note=f"note {self._unknown()}",
+            note=f"note {self.unknown()}",
         )
         known = [key for key in self._history.allowed if key[1] == request.task]
         if known:
             request.item = self._chance.choice(known)[2]
-        if await self._ask(f"annotate {request.job_id[-4:]}", self._results.AnnotateItem, request) is not None:
+        if await self.ask(f"annotate {request.job_id[-4:]}", self._results.AnnotateItem, request) is not None:
             key = (request.job_id, request.task, request.item, request.repeat)
             self._history.annotations.append((key, request.note))
 
@@ -222,4 +235,4 @@ class Users:
         spec.reuse.job_id = source
         if self._chance.random() < 0.5:
             spec.reuse.rerun.append(6)  # type: ignore[arg-type]  # Of items whose calls failed.
-        await self._create(spec)
+        await self.create_of(spec)

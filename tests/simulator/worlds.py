@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -24,8 +25,9 @@ def sim_loop(seed: int, **bounds: Any) -> Iterator[tuple[SimLoop, Random]]:
         try:
             yield loop, chance
         finally:
-            # What dead processes have to say in their end interests nobody.
-            with patch.object(sys, "unraisablehook", lambda unraisable: None):
+            # What dead processes have to say in their end interests nobody, nor what they would still begin.
+            with patch.object(sys, "unraisablehook", lambda unraisable: None), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
                 loop.forget()
                 loop.close()
 
