@@ -88,6 +88,10 @@ def results_subject(job_id: str, unit: int) -> str:
     return f"results.{job_id}.{unit_token(unit)}"
 
 
+def job_results_subjects(job_id: str) -> str:
+    return f"results.{job_id}.*"
+
+
 def dlq_subject(endpoint: str, job_id: str, unit: int) -> str:
     return f"dlq.{endpoint}.{job_id}.{unit_token(unit)}"
 

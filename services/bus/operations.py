@@ -195,10 +195,17 @@ class Bus(KeyValues):
         headers = ResultHeaders(kind=KIND_RETURNED, attempt=attempt, delivery=delivery, counted=counted)
         return await self._publish_result(job_id, unit, b"", headers)
 
-    async def publish_begun(self, unit: unit_pb2.Unit, evaluator: str, items: int, turn: Turn) -> int:
+    async def publish_begun(
+        self, unit: unit_pb2.Unit, evaluator: str, items: int, turn: Turn | None = None, *, delivery: int = 1
+    ) -> int:
         """Notes that so many items of a unit are stored or have begun. Raises StreamFullError, OvertakenError."""
         headers = ResultHeaders(
-            kind=KIND_BEGUN, attempt=unit.attempt, task=unit.task, items=items, evaluator=one_line(evaluator)
+            kind=KIND_BEGUN,
+            attempt=unit.attempt,
+            delivery=delivery,
+            task=unit.task,
+            items=items,
+            evaluator=one_line(evaluator),
         )
         return await self._publish_result(unit.job_id, unit.unit, b"", headers, turn)
 

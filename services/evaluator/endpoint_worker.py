@@ -172,15 +172,14 @@ class EndpointWorker:
         loaded = await self._loader.load(held.unit)
         identify = self._answers.identity(held.unit)
         known = await self._answers.of(held, loaded, identify)
-
         begun: Begun | None = None
         if held.may_cost and held.unit.counted_until:
             begun = Begun(self._bus, held, self._settings.name)
             await begun.open(len(known.results))
-        name, told = self._settings.name, known.told
-        packer = Packer.of(held, len(loaded.items), self._bus, name, told=told, begun=begun)
-        for stored in known.results.values():
-            packer.add(stored)
+        name = self._settings.name
+        packer = Packer.of(held, len(loaded.items), self._bus, name, told=known.told, begun=begun)
+        held.begun = len(known.results)
+        await packer.begin(known.results.values(), at_once=begun is not None)
         flow = Flow(held.unit.owner, held.unit.job_id)
         unit = _Unit(held, flow, loaded.task, packer, begun, self._troubles.of(held.job), identify)
         self._turns.add(
@@ -197,7 +196,7 @@ class EndpointWorker:
             await packer.run()
         except BaseException:
             await self._drop(unit)
-            if held.stopped.done() and held.stopped.result() is Stop.JOB_FAULTY:
+            if held.stopped.done() and held.stopped.result() in (Stop.JOB_FAULTY, Stop.DRAINING):
                 await self._keep_answers(packer)
             raise
 
@@ -214,12 +213,12 @@ class EndpointWorker:
             await asyncio.wait(ended)
 
     async def _keep_answers(self, packer: Packer) -> None:
-        """A failed job keeps what was answered before; if NATS is away too, that is lost and a retry asks again."""
+        """What was answered before is paid; if NATS is away too, it is lost and asked for again."""
         try:
             async with asyncio.timeout(_FLUSH_S):
                 await packer.flush()
         except TRANSIENT:
-            log.warning("answers of a failed job could not be stored")
+            log.warning("answers of a unit that ends here could not be stored")
 
     # -- slots -------------------------------------------------------------------------------------------------
 
@@ -327,6 +326,7 @@ class EndpointWorker:
                 await self._loaded(self._loading, unit)
             if unit.begun is not None and tries.calls == 1 and not await unit.begun.note():
                 return  # The unit ends here.
+            unit.held.begun += tries.calls == 1
             sent = time.monotonic()
             response = await self._ask(call)
         except ProviderError as error:

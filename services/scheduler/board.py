@@ -14,12 +14,13 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from services.bus import Level, Room, of_job
+from services.bus import KIND_BEGUN, KIND_ITEMS, KIND_RETURNED, Level, Room, of_job
 from services.errors import NotFoundError
 from services.scheduler import queue
 from services.scheduler.fleet import Fleet
 from services.scheduler.job import COMPLETED, HOLDS_SLOT, PENDING, Job, stamp
-from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Work
+from services.scheduler.ledger import Ledger
+from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Told, Work
 from services.scheduler.route import route
 from services.scheduler.settings import Limits
 from services.scheduler.steps import describe
@@ -174,7 +175,25 @@ class Board:
                 # The change itself is stored; the next leadership takes the units back.
                 self.lose(error)
 
+    async def close_job(self, job: Job) -> None:
+        """Before a running job ends early: has no further call of its units begin, and counts those that have begun."""
+        if job.ledger is not None and job.ledger.tells:
+            # From here on none goes out again.
+            job.closing = True
+            await self.close_units(job, job.ledger.out)
+
+    async def close_units(self, job: Job, units: Sequence[int]) -> None:
+        """Takes units back whose evaluators tell of each call before it begins: then none begins any more, and those
+        that have begun are counted. Others stay as they are, and all do while RESULTS has no room."""
+        ledger, attempt = job.ledger, job.message.attempt
+        if ledger is None or not ledger.tells or not units:
+            return
+        for told in await self.work.close(job.id, attempt, units, ledger.sequence):
+            if told.headers.attempt == attempt:
+                _count(ledger, told)
+
     async def fail(self, job: Job, reason: str, detail: str = "") -> None:
+        await self.close_job(job)
         job.fail(reason, self.now(), detail)
         await self.finish(job, "scheduler", "failed")
 
@@ -194,3 +213,12 @@ class Board:
         self.closed = True
         for changed in self._changed.values():
             changed.set()
+
+
+def _count(ledger: Ledger, told: Told) -> None:
+    if told.headers.kind == KIND_ITEMS:
+        ledger.record(told.unit, told.headers, told.sequence)
+    elif told.headers.kind == KIND_BEGUN:
+        ledger.begun(told.unit, told.headers, told.sequence)
+    elif told.headers.kind == KIND_RETURNED:
+        ledger.returned(told.unit, told.headers, told.sequence)

@@ -244,6 +244,7 @@ class Desk:
         async with board.lock:
             job = board.find(job_id)
             self._require_owner(caller, job)
+            await board.close_job(job)
             job.cancel(caller.user, board.now())
             await board.finish(job, caller.user, "cancelled")
             return board.view(job)

@@ -15,7 +15,8 @@ class Flight:
     """Counts of the unit's newest delivery, and what earlier ones have cost and may have cost.
 
     `size` is the items that it was released with, `most` the US dollars that one answer may cost at most (0 where no
-    budget is kept), `first` the stream position before its first message.
+    budget is kept), `first` the stream position before its first message. `delivery` begins as the number of the last
+    delivery whose calls are accounted for.
     """
 
     size: int
@@ -24,6 +25,8 @@ class Flight:
     paid_once: bool = False
     """A later delivery reads the answers of the same calls again, as of a provider's batch."""
     delivery: int = 0
+    heard: bool = False
+    """Whether anything came of that delivery since."""
     items: int = 0
     errors: int = 0
     tokens: int = 0
@@ -31,7 +34,9 @@ class Flight:
     retries: int = 0
     unpriced: int = 0
     begun: int = 0
-    """Items that are stored or whose call has begun, where that is told."""
+    """Items that are stored or whose call has begun; 0 where that is not told."""
+    called: bool = False
+    """Whether some of the items were answered by calls of this delivery."""
     costs: list[float] = field(default_factory=list)
     """US dollars of messages that tell a price, of all deliveries: each tells of calls of its own."""
     lost_calls: int = 0
@@ -44,7 +49,7 @@ class Flight:
             self._begin(headers.delivery)
         if headers.cost is not None and not (self.paid_once and headers.delivery < self.delivery):
             self.costs.append(headers.cost / 1e6)
-        if headers.delivery < self.delivery:
+        if not self.is_newest(headers):
             return
         self.items += headers.items
         self.errors += headers.errors
@@ -52,23 +57,30 @@ class Flight:
         self.untold += headers.untold
         self.retries += headers.retries
         self.unpriced += headers.unpriced
+        self.called |= headers.cost is not None or headers.unpriced > 0
         self.evaluator = headers.evaluator or self.evaluator
 
     def note(self, headers: ResultHeaders) -> None:
         """Takes over how many items are stored or have begun."""
         if headers.delivery > self.delivery:
             self._begin(headers.delivery)
-        self.begun = max(self.begun, headers.items)
-        self.evaluator = headers.evaluator or self.evaluator
+        if self.is_newest(headers):
+            self.begun = max(self.begun, headers.items)
+            self.evaluator = headers.evaluator or self.evaluator
+
+    def is_newest(self, headers: ResultHeaders) -> bool:
+        """Whether a message is of the delivery that is counted."""
+        return self.heard and headers.delivery == self.delivery
 
     def _begin(self, delivery: int) -> None:
         if not self.paid_once:
             unheard = delivery - self.delivery - 1
-            self.lost_calls += self.size * unheard + (self.silent if self.delivery else 0)
+            self.lost_calls += self.size * unheard + (self._cut_off(counted=self.begun > 0) if self.heard else 0)
         else:
             self.costs = []
-        self.delivery = delivery
+        self.delivery, self.heard = delivery, True
         self.items = self.errors = self.tokens = self.untold = self.retries = self.unpriced = self.begun = 0
+        self.called = False
 
     @property
     def silent(self) -> int:
@@ -93,7 +105,20 @@ class Flight:
     def given_up(self, *, counted: bool) -> int:
         """Calls of all deliveries, at most, whose price was never told, if none begins any more. `counted`: each call
         was told of before it began."""
-        # Without a word of a call, answers show that its evaluator tells of none.
-        if counted and self.begun >= self.items:
-            return self.lost_calls + self.begun - self.items + self.unpriced
-        return self.lost_calls + self.silent
+        return self.lost_calls + self._cut_off(counted=counted)
+
+    def _cut_off(self, *, counted: bool) -> int:
+        # Without a word of a call, new answers show that its evaluator tells of none.
+        if counted and (self.begun >= self.items or not self.called):
+            return max(0, self.begun - self.items) + self.unpriced
+        return self.silent
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A unit that was taken back: what is accounted for. `sequence` is a position in RESULTS, `times` how often it was
+    taken back, `deliveries` the number of its last delivery by then."""
+
+    sequence: int = 0
+    times: int = 0
+    deliveries: int = 0

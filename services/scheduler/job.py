@@ -76,6 +76,8 @@ class Job:
     """How often the planning unit was lost under this process, since the job was admitted."""
     plan_answered: int = 0
     """Attempt whose plan this process has."""
+    closing: bool = False
+    """It is about to end early: no unit goes out any more."""
 
     @property
     def id(self) -> str:
@@ -128,7 +130,7 @@ class Job:
         else:
             self.message.receipt.CopyFrom(plan.receipt)
         self.message.item_set = item_set(task.item_set for task in plan.tasks)
-        self.ledger = Ledger(list(plan.tasks), paid_once=self.message.spec.provider_batch)
+        self.ledger = Ledger(list(plan.tasks), self.message.spec)
         self.ledger.sequence = sequence
         self.batches.clear()
         self.ledger.carry(self.message.progress)
@@ -172,6 +174,7 @@ class Job:
         self.message.ClearField("attempt_started_at")
         self.absent_s = 0.0
         self.ledger = None
+        self.closing = False
         self.waiting_since = now
 
     def _finish(self, now: float) -> None:
@@ -181,7 +184,7 @@ class Job:
         for name in ("eta_s", "eta_low_s", "eta_high_s"):
             progress.ClearField(name)
         if self.ledger is not None and self.message.spec.budget_usd:
-            # The answers to what is under way come too late to be counted.
+            # Of units that could not be closed: the answers to what is under way come too late to be counted.
             progress.lost_usd = progress.reserved_usd
             progress.lost_calls += self.ledger.open_calls
         progress.units_released = progress.queue_position = 0

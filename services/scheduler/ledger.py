@@ -7,21 +7,25 @@ planned items. Counting the same message twice is prevented by the stream positi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import fsum
 from typing import TYPE_CHECKING
 
-from services import numbers
+from services.scheduler.bill import Bill
 from services.scheduler.budget import Spending
 from services.scheduler.eta import time_left
-from services.scheduler.flight import Flight
+from services.scheduler.flight import Charge, Flight
 from services.scheduler.plan import Layout
 from services.scheduler.rates import Rates, Sample
+from services.scheduler.reuse import calls_nobody
 from touchstone.v1 import job_pb2, job_record_pb2
 
 if TYPE_CHECKING:
     from services.bus import ResultHeaders
 
 
+_PLAIN = job_pb2.JobSpec()
+_NO_CHARGE = Charge()
 _COST_DIGITS = 12
 """Of US dollars: beyond them sums of the same prices differ by the order in which they were added."""
 
@@ -29,9 +33,13 @@ _COST_DIGITS = 12
 class Ledger:
     """Done and released units of one attempt, with rates and costs."""
 
-    def __init__(self, tasks: list[job_pb2.TaskPlan], *, paid_once: bool = False) -> None:
-        """`paid_once`: a unit costs the same however often it is delivered, as in a provider's batch."""
-        self._paid_once = paid_once
+    def __init__(self, tasks: list[job_pb2.TaskPlan], spec: job_pb2.JobSpec = _PLAIN) -> None:
+        """`spec` says whether the calls cost anything, and whether each is told of before it begins."""
+        self._paid_once = spec.provider_batch
+        """A unit costs the same however often it is delivered."""
+        self._free = calls_nobody(spec)
+        self.tells = spec.budget_usd > 0 and not (self._paid_once or self._free)
+        """Whether evaluators tell of each call before it begins."""
         self.layout = Layout(tasks)
         self._names = [task.task for task in tasks]
         self._most = [task.most_cost_usd for task in tasks]
@@ -40,15 +48,12 @@ class Ledger:
         self._done_items = [0] * len(tasks)
         self._failed_items = [0] * len(tasks)
         self._tokens = self._untold = self._retries = 0
-        self._costs: list[float] = []
-        """US dollars of earlier attempts and of done units: added up at once, so that no digits are lost."""
-        self._lost = 0.0
-        self._lost_calls = 0
+        self._bill = Bill()
         self._partial: dict[int, tuple[int, ...]] = {}
         self._flights: dict[int, Flight] = {}
         self.released: set[int] = set()
-        self._taken_back: dict[int, tuple[int, int]] = {}
-        """By unit: the position up to which its messages are accounted for, and how often it was taken back."""
+        self._charges: dict[int, Charge] = {}
+        """By unit that was taken back."""
         self.kept_items = 0
         """Items that an earlier attempt has done."""
         self._next = 0
@@ -70,14 +75,13 @@ class Ledger:
         record.output_tokens, record.output_untold = self._tokens, self._untold
         record.retries = self._retries
         record.kept_items = self.kept_items
-        record.ClearField("cost_usd")
-        if self._costs:
-            record.cost_usd = fsum(self._costs)
-        record.lost_usd, record.lost_calls = self._lost, self._lost_calls
+        self._bill.save(record)
         for sample in self._rates.samples:
             record.samples.add(at=sample.at, items=sample.items, tokens=sample.tokens, retries=sample.retries)
-        for unit, (sequence, times) in self._taken_back.items():
-            record.charged_units.add(unit=unit, results_sequence=sequence, times=times)
+        for unit, charge in self._charges.items():
+            record.charged_units.add(
+                unit=unit, results_sequence=charge.sequence, times=charge.times, deliveries=charge.deliveries
+            )
 
     def _safe_sequence(self) -> int:
         # Replaying from here must bring back every message of the unfinished units.
@@ -85,7 +89,7 @@ class Ledger:
 
     @classmethod
     def load(cls, record: job_record_pb2.JobRecord) -> Ledger:
-        ledger = cls(list(record.job.plan), paid_once=record.job.spec.provider_batch)
+        ledger = cls(list(record.job.plan), record.job.spec)
         for unit in range(ledger.layout.units):
             if unit // 8 < len(record.done_units) and record.done_units[unit // 8] >> (unit % 8) & 1:
                 ledger._set_done(unit)
@@ -95,9 +99,8 @@ class Ledger:
         ledger._partial = {p.unit: tuple(p.positions) for p in record.partial_units}
         ledger.kept_items = record.kept_items
         ledger.sequence = record.results_sequence
-        ledger._costs = _known(record.cost_usd if record.HasField("cost_usd") else None)
-        ledger._lost, ledger._lost_calls = fsum(_known(record.lost_usd)), record.lost_calls
-        ledger._taken_back = {c.unit: (c.results_sequence, c.times) for c in record.charged_units}
+        ledger._bill.load(record)
+        ledger._charges = {c.unit: Charge(c.results_sequence, c.times, c.deliveries) for c in record.charged_units}
         ledger._rates = Rates(Sample(s.at, s.items, s.tokens, s.retries) for s in record.samples)
         return ledger
 
@@ -111,13 +114,12 @@ class Ledger:
 
     def carry(self, before: job_pb2.Progress) -> None:
         """Takes over what earlier attempts have cost."""
-        self._costs = _known(before.cost_usd if before.HasField("cost_usd") else None)
-        self._lost, self._lost_calls = fsum(_known(before.reserved_usd)), before.lost_calls
+        self._bill.carry(before)
 
     def rewind(self, end: int) -> None:
         """As Job.rewind: messages after `end` are news."""
         self.sequence = min(self.sequence, end)
-        self._taken_back = {unit: (min(at, end), times) for unit, (at, times) in self._taken_back.items()}
+        self._charges = {u: replace(charge, sequence=min(charge.sequence, end)) for u, charge in self._charges.items()}
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -125,6 +127,12 @@ class Ledger:
         """Counts one message; True when it finished its unit. Messages seen before and unknown units change nothing."""
         if not self._is_news(unit, sequence):
             return False
+        if self._is_late(unit, headers) and unit not in self._flights and not headers.done:
+            # It may not be out, and what its calls cost at most is counted.
+            self._bill.pay([] if headers.cost is None else [headers.cost / 1e6])
+            self._charges[unit] = replace(self._charges[unit], sequence=sequence)
+            return False
+        is_out = unit in self._flights or unit in self.released
         flight = self._flights.setdefault(unit, self._flight(unit, sequence - 1))
         self.released.add(unit)
         flight.count(headers)
@@ -135,14 +143,18 @@ class Ledger:
         self._tokens += flight.tokens
         self._untold += flight.untold
         self._retries += flight.retries
-        self._costs += flight.costs
-        self._lose(unit, flight.lost_calls + flight.unpriced)
+        self._bill.pay(flight.costs)
+        if flight.is_newest(headers):
+            self._lose(unit, flight.lost_calls + flight.unpriced)
+        elif is_out:
+            # Another evaluator has the unit, too, and what its calls cost comes too late to be counted.
+            self._lose(unit, flight.given_up(counted=self.tells))
         self._set_done(unit)
         return True
 
     def begun(self, unit: int, headers: ResultHeaders, sequence: int) -> None:
         """Notes how many of a unit's calls have begun."""
-        if self._is_news(unit, sequence):
+        if self._is_news(unit, sequence) and not self._is_late(unit, headers):
             self._flights.setdefault(unit, self._flight(unit, sequence - 1)).note(headers)
             self.released.add(unit)
 
@@ -150,7 +162,7 @@ class Ledger:
         """Notes that a unit has left WORK undone; True when it is to be released again."""
         if not self._is_news(unit, sequence):
             return False
-        self.charge(unit, counted=headers.counted)
+        self.charge(unit, counted=headers.counted, delivery=headers.delivery)
         self.free(unit)
         return True
 
@@ -158,7 +170,11 @@ class Ledger:
         if sequence <= self.sequence or not self.has(unit):
             return False
         self.sequence = sequence
-        return not self.is_done(unit) and sequence > self._taken_back.get(unit, (0, 0))[0]
+        return not self.is_done(unit) and sequence > self._charge(unit).sequence
+
+    def _is_late(self, unit: int, headers: ResultHeaders) -> bool:
+        """Whether the evaluator has lost the unit by now, and what became of its calls is accounted for."""
+        return unit in self._charges and headers.delivery <= self.deliveries(unit)
 
     def _set_done(self, unit: int) -> None:
         self._done[unit // 8] |= 1 << (unit % 8)
@@ -167,7 +183,7 @@ class Ledger:
         self._done_items[place.task] += place.size
         self._flights.pop(unit, None)
         self.released.discard(unit)
-        self._taken_back.pop(unit, None)
+        self._charges.pop(unit, None)
 
     def task_done(self, unit: int) -> str:
         """The task whose last unit this was, with its figures, in words; empty while others of it are missing."""
@@ -214,15 +230,26 @@ class Ledger:
 
     def taken_back(self, unit: int) -> int:
         """How often the unit was taken back, so that an evaluator may have stored some of its answers."""
-        return self._taken_back.get(unit, (0, 0))[1]
+        return self._charge(unit).times
 
-    def charge(self, unit: int, *, counted: bool = False) -> None:
+    def deliveries(self, unit: int) -> int:
+        """Number of the last delivery whose calls are accounted for: the next one has a higher number."""
+        return self._charge(unit).deliveries
+
+    def _charge(self, unit: int) -> Charge:
+        return self._charges.get(unit, _NO_CHARGE)
+
+    def charge(self, unit: int, *, counted: bool = False, delivery: int = 0) -> None:
         """The unit is not with an evaluator after all. What its calls may have cost counts for ever: those that were
-        told of where each is `counted` before it begins, else those of all its items. `free` lets it go out again."""
+        told of where each is `counted` before it begins, else those of all its items. `delivery` is its newest one as
+        far as that is told. `free` lets it go out again."""
         flight = self._flights.pop(unit, None) or self._flight(unit, 0)
-        self._costs += flight.costs
+        self._bill.pay(flight.costs)
         self._lose(unit, flight.given_up(counted=counted))
-        self._taken_back[unit] = self.sequence, self.taken_back(unit) + 1
+        before = self._charge(unit)
+        # A provider's batch is read again and again by numbers of its own.
+        deliveries = 0 if self._paid_once else max(flight.delivery, delivery, before.deliveries + 1)
+        self._charges[unit] = Charge(self.sequence, before.times + 1, deliveries)
 
     def close_if_stored(self, unit: int, stored: Mapping[str, set[int]]) -> bool:
         """Marks a charged unit done when every answer it was to bring is stored. `stored` has positions by task."""
@@ -235,14 +262,18 @@ class Ledger:
 
     def _lose(self, unit: int, calls: int) -> None:
         """Counts calls whose price nobody will tell."""
-        if not self._paid_once:
-            self._lost_calls += calls
-            self._lost += self._most_cost(unit) * calls
+        if not (self._paid_once or self._free):
+            self._bill.lose(calls, self._most_cost(unit))
 
     def free(self, unit: int) -> None:
         """A charged unit may be released again."""
         self.released.discard(unit)
         self._next = min(self._next, unit)
+
+    @property
+    def out(self) -> list[int]:
+        """Units that some evaluator may have: a return that is read again after a restart frees one that is out."""
+        return sorted(self.released | self._charges.keys())
 
     @property
     def in_flight_items(self) -> int:
@@ -256,7 +287,8 @@ class Ledger:
     # -- costs -------------------------------------------------------------------------------------------------
 
     def _flight(self, unit: int, first: int) -> Flight:
-        return Flight(self.unit_items(unit), self._most_cost(unit), first, self._paid_once)
+        once = self._paid_once or self._free
+        return Flight(self.unit_items(unit), self._most_cost(unit), first, once, self.deliveries(unit))
 
     def _most_cost(self, unit: int) -> float:
         return self._most[self.layout.slice(unit).task]
@@ -268,7 +300,7 @@ class Ledger:
     @property
     def cost_usd(self) -> float | None:
         """US dollars of what was answered; None where no price is known."""
-        known = [*self._costs, *(cost for flight in self._flights.values() for cost in flight.costs)]
+        known = [*self._bill.costs, *(cost for flight in self._flights.values() for cost in flight.costs)]
         return fsum(known) if known else None
 
     @property
@@ -282,7 +314,7 @@ class Ledger:
         fresh = sum(self.unit_cost(unit) for unit in self.released if unit not in flights)
         return Spending(
             spent=self.cost_usd or 0.0,
-            lost=self._lost + sum(flight.lost for flight in flights.values()),
+            lost=self._bill.lost + sum(flight.lost for flight in flights.values()),
             reserved=fresh + sum(flight.open for flight in flights.values()),
         )
 
@@ -329,7 +361,7 @@ class Ledger:
             progress.cost_usd = round(cost, _COST_DIGITS)
         progress.reserved_usd = spending.lost + spending.reserved
         progress.lost_usd = spending.lost
-        progress.lost_calls = self._lost_calls + sum(flight.lost_calls for flight in self._flights.values())
+        progress.lost_calls = self._bill.lost_calls + sum(flight.lost_calls for flight in self._flights.values())
         running = {self.layout.slice(unit).task for unit in self.released}
         flying = [0] * len(self._names)
         failing = list(self._failed_items)
@@ -364,9 +396,3 @@ class Ledger:
         left = time_left(self._rates, now, self.items_done, self.layout.items, progress.items_per_second, self.at_once)
         if left is not None:
             progress.eta_s, progress.eta_low_s, progress.eta_high_s = left.value, left.low, left.high
-
-
-def _known(usd: float | None) -> list[float]:
-    """The sum; none where it cannot be, as earlier versions stored them."""
-    known = numbers.job_usd(usd)
-    return [] if known is None else [known]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import nats.errors
@@ -16,7 +16,7 @@ from services import bus
 from services.bus import heed_cancel
 from services.scheduler.lease import Lease
 from services.scheduler.nats_trouble import ends_leadership
-from services.scheduler.ports import LeadershipLostError
+from services.scheduler.ports import LeadershipLostError, Told
 from touchstone.v1 import unit_pb2
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,37 @@ class WorkStream:
             sequence, data = msg.seq or 0, msg.data or b""
             await self._aside.take(bus.Found(bus.WORK, sequence, subject, data, msg.headers or {}), error)
             await self._bus.js.delete_msg(bus.WORK, sequence)
+
+    async def close(self, job_id: str, attempt: int, units: Sequence[int], after: int) -> Sequence[Told]:
+        if not self._lease.held:
+            raise LeadershipLostError("the lease ran out before units were closed")
+        with ends_leadership("units could not be closed"):
+            try:
+                closing = (self._bus.publish_returned(job_id, attempt, unit, 0, counted=True) for unit in units)
+                last = max(await asyncio.gather(*closing), default=0)
+            except bus.StreamFullError:
+                return []
+            return await self._told(job_id, after, last)
+
+    async def _told(self, job_id: str, after: int, last: int) -> list[Told]:
+        config = api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=after + 1,
+            ack_policy=api.AckPolicy.NONE,
+            filter_subject=bus.job_results_subjects(job_id),
+            headers_only=True,
+            inactive_threshold=10,
+            mem_storage=True,
+        )
+        told: list[Told] = []
+        async for msg in self._bus.pulled(bus.RESULTS, config):
+            # What cannot be read is set aside by whoever follows RESULTS.
+            with suppress(ValueError):
+                sequence = msg.metadata.sequence.stream
+                if sequence <= last:
+                    _, unit = bus.parse_results_subject(msg.subject)
+                    told.append(Told(unit, bus.ResultHeaders.decode(msg.headers), sequence))
+        return told
 
     async def results_position(self) -> int:
         with ends_leadership("RESULTS could not be read"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.bus import ResultHeaders
 from services.errors import UnavailableError
 from services.scheduler.job import Job
 from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2, results_service_pb2, schedule_pb2, unit_pb2
@@ -17,6 +18,15 @@ class Change:
 
     job: Job
     event: job_pb2.JobEvent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A message on RESULTS about a unit, without its body."""
+
+    unit: int
+    headers: ResultHeaders
+    sequence: int
 
 
 class Store(Protocol):
@@ -68,6 +78,14 @@ class Work(Protocol):
 
     async def released(self) -> set[tuple[str, int]]:
         """(job id, unit) of everything that is offered or with an evaluator."""
+        ...
+
+    async def close(self, job_id: str, attempt: int, units: Sequence[int], after: int) -> Sequence[Told]:
+        """Ends the units for whoever has them, with a message on RESULTS after which no call of theirs can begin.
+
+        Gives all that RESULTS tells of the job after that position, up to the last of these messages. Nothing where
+        RESULTS has no room for them. Raises LeadershipLostError.
+        """
         ...
 
     async def results_position(self) -> int:

@@ -39,7 +39,7 @@ class Replay:
         elif headers.kind == bus.KIND_BEGUN:
             scheduler.on_begun(job_id, unit, headers, at)
         elif headers.kind == bus.KIND_RETURNED:
-            await scheduler.on_returned(job_id, unit, headers, at)
+            scheduler.on_returned(job_id, unit, headers, at)
         elif headers.kind == bus.KIND_PLAN and scheduler.awaits(job_id, headers.attempt):
             await scheduler.on_plan(job_id, headers.attempt, unit_pb2.Plan.FromString(await self._body(at)), at)
         elif headers.kind == bus.KIND_FAULT and scheduler.awaits(job_id, headers.attempt):

@@ -27,8 +27,6 @@ _ON_THE_WAY_S = 0.5
 """From an item's release until its result is counted here, beside waiting for a slot and the call itself."""
 _MOST_AHEAD = 6
 """Times the calls at once."""
-_MOST_RETURNS = 6
-"""As many deliveries condemn a unit whose job has no budget."""
 _MOST_SCORING = 20
 """Jobs in their last step at which no other is started: the results service cannot keep up."""
 
@@ -90,7 +88,7 @@ class Scheduler:
             self._upkeep.heard_of(job)
             job.ledger.begun(unit, headers, sequence)
 
-    async def on_returned(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
+    def on_returned(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
         """An evaluator leaves it to the scheduler whether a unit of a job with a budget is run once more."""
         self._upkeep.position = sequence
         job = self._running(job_id, headers.attempt)
@@ -99,14 +97,6 @@ class Scheduler:
         # The evaluator's line is in the job's log.
         log.info("job %s: unit %d came back", job.id, unit)
         self._board.wake.set()
-        if (times := job.ledger.taken_back(unit)) >= _MOST_RETURNS:
-            async with self._board.lock:
-                if job.state == RUNNING:
-                    reason = (
-                        f"Unit {unit} was begun {times} times and never finished: it may be what ends its evaluators. "
-                        "Look at their logs, then retry."
-                    )
-                    await self._board.fail(job, reason)
 
     def on_batch(self, record: BatchRecord) -> None:
         """Notes what an evaluator tells of a provider's batch."""
@@ -201,6 +191,8 @@ class Scheduler:
     async def _release(self) -> None:
         by_endpoint: dict[str, list[Job]] = {}
         for job in self._board.in_state(RUNNING):
+            if job.closing:
+                continue
             by_endpoint.setdefault(route(job.message.spec), []).append(job)
         for endpoint, jobs in by_endpoint.items():
             now = self._board.now()
@@ -219,7 +211,7 @@ class Scheduler:
 
     async def _release_unit(self, job: Job, unit: int) -> None:
         ledger = job.ledger
-        if ledger is None:
+        if ledger is None or job.closing:
             return
         place = ledger.layout.slice(unit)
         task = job.message.plan[place.task]
@@ -237,6 +229,7 @@ class Scheduler:
             owner=job.message.owner,
             begun=ledger.taken_back(unit) > 0,
             counted_until=ledger.sequence if job.message.spec.budget_usd else 0,
+            earlier_deliveries=ledger.deliveries(unit),
         )
         _shorten(message.spec)
         ledger.released.add(unit)

@@ -147,7 +147,7 @@ class Upkeep:
                     await self._board.fail(job, _LOST_TOO_OFTEN.format("The unit that reads the data", _MOST_LOST + 1))
 
     async def _take_back(self, job: Job, offered: set[tuple[str, int]]) -> None:
-        """Stored before they are released again: no message tells a successor what their calls may have cost."""
+        """Units of which no message tells a successor what they may have cost are stored before they go out again."""
         stored = await self._stored(job)
         if stored is None:
             return
@@ -155,9 +155,14 @@ class Upkeep:
             if job.state != RUNNING or job.ledger is None:
                 return
             lost = [unit for unit in sorted(job.ledger.released) if (job.id, unit) not in offered]
+            times = {unit: job.ledger.taken_back(unit) for unit in lost}
+            await self._board.close_units(job, lost)
+            lost = [unit for unit in lost if not job.ledger.is_done(unit)]
+            untold = [unit for unit in lost if job.ledger.taken_back(unit) == times[unit]]
+            for unit in untold:
+                job.ledger.charge(unit)
             again = []
             for unit in lost:
-                job.ledger.charge(unit)
                 if job.ledger.close_if_stored(unit, stored):
                     log.warning(
                         "job %s: unit %d was lost, all its answers are stored", job.id, unit, extra=of_job(job.id)
@@ -169,7 +174,7 @@ class Upkeep:
                 await self._board.fail(job, _LOST_TOO_OFTEN.format(f"Unit {over[0]:,}", _MOST_LOST + 1))
                 return
             await self._board.save([Change(job)])
-            for unit in again:
+            for unit in untold:
                 job.ledger.free(unit)
 
     async def _stored(self, job: Job) -> dict[str, set[int]] | None:

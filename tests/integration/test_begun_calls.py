@@ -13,10 +13,12 @@ from nats.aio.msg import Msg
 from services.bus import (
     KIND_BEGUN,
     KIND_ITEMS,
+    KIND_RETURNED,
     RESULTS,
     Bus,
     OvertakenError,
     ResultHeaders,
+    SettingAside,
     Turn,
     connect,
     results_subject,
@@ -24,6 +26,8 @@ from services.bus import (
 )
 from services.evaluator.units.begun import Begun
 from services.evaluator.units.hand import Held, Stop
+from services.scheduler.lease import Lease
+from services.scheduler.nats_work import WorkStream
 from tests.nats_server import NatsServer
 from touchstone.v1 import item_result_pb2, unit_pb2
 
@@ -127,6 +131,25 @@ async def test_a_unit_that_is_released_again_goes_on_after_what_is_known_of_it(b
     again = await opened(bus, held(counted_until=returned))
     assert await again.note()
     assert not await first.note()
+
+
+async def test_whoever_closes_units_hears_of_each_call_that_began_and_none_begins_after(bus: Bus) -> None:
+    """As the scheduler does before a job with a budget ends early."""
+    one, other = held(), held(unit=4)
+    begun, idle = await opened(bus, one), await opened(bus, other)
+    assert await begun.note()
+    read = (await bus.last_result(JOB, 3))[0]
+    assert all(await asyncio.gather(begun.note(), begun.note()))
+    await answers(bus, begun)
+    work = WorkStream(bus, cast(Lease, SimpleNamespace(held=True)), SettingAside(bus, "scheduler"))
+    heard = await work.close(JOB, 1, [3, 4], read)
+    assert {(told.unit, told.headers.kind) for told in heard[-2:]} == {(3, KIND_RETURNED), (4, KIND_RETURNED)}
+    assert [told.headers.items for told in heard if told.headers.kind == KIND_BEGUN][-1] == 3
+    assert [told.headers.items for told in heard if told.headers.kind == KIND_ITEMS] == [1]
+    assert all(told.sequence > read for told in heard)
+    assert [await begun.note(), await idle.note()] == [False, False]
+    assert one.stopped.result() is other.stopped.result() is Stop.OVERTAKEN
+    assert await work.close(JOB, 1, [], read + 100) == []
 
 
 @pytest.mark.parametrize("remembered_s", [120, 0.1])

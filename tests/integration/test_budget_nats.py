@@ -166,6 +166,28 @@ async def test_of_a_killed_evaluator_count_the_calls_under_way_and_one_flush(har
     assert told <= len(stub.records)
 
 
+@pytest.mark.stack
+async def test_of_a_cancelled_job_count_the_calls_under_way(harness: Harness, tmp_path: Path) -> None:
+    behaviour = Behaviour(answer=lambda prompt: "one two three four", latency_s=1.5)
+    async with OpenAIServer(behaviour) as stub, harness.scheduler():
+        evaluators = Evaluators(harness, stub, tmp_path)
+        try:
+            await evaluators.start("e1", ack_wait_s=30)
+            job_id = await create(harness, 2.0, 300)
+            await answered(lambda: watch(harness, job_id), lambda job: job.progress.units_released >= 3, 60)
+            await until(lambda: len(stub.records) >= 4, 30)
+            request = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
+            ended = (await harness.stub().CancelJob(request, timeout=30)).job
+            await asyncio.sleep(2)
+        finally:
+            await evaluators.kill("e1")
+    charged = len(stub.records)
+    told = round(ended.progress.cost_usd / CALL_USD)
+    print(f"{charged} calls had begun, {told} were answered; {ended.progress.lost_calls} count as lost")
+    assert told + ended.progress.lost_calls == charged, "no more were out, and none began after the end"
+    assert ended.progress.lost_usd == pytest.approx(ended.progress.lost_calls * CALL_USD)
+
+
 async def test_a_budget_that_is_large_enough_is_no_hindrance(harness: Harness, tmp_path: Path) -> None:
     behaviour = Behaviour(answer=lambda prompt: "one two three", latency_s=0.01)
     async with OpenAIServer(behaviour) as stub, harness.scheduler():

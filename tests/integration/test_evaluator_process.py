@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.bus import DLQ, KIND_FAULT, KIND_ITEMS, connect
-from services.evaluator.units.hand import ALONE_FROM_DELIVERY
+from services.evaluator.units.hand import ALONE_FROM_DELIVERY, DEAD_FROM_CRASHES
 from services.evaluator.units.suspects import Suspects
 from services.rpc import WRONG_SETTINGS
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, start_process, stub_endpoint, until
@@ -126,6 +126,27 @@ async def test_a_unit_that_kills_its_evaluators_is_dead_lettered_and_its_job_fai
         assert stub.records == []
         assert (await rig.bus.js.stream_info(DLQ)).state.messages == 1
         assert len(await rig.stored(KIND_FAULT)) == 1
+
+
+async def test_a_unit_with_a_counted_bill_that_kills_its_evaluators_fails_its_job_too(nats: NatsServer) -> None:
+    """The scheduler releases it afresh each time, and says how often it was delivered before."""
+    async with open_rig(nats) as rig, OpenAIServer() as stub:
+        job_id = await rig.job()
+        suspect = rig.unit(job_id, 0, 0, 4)
+        suspect.spec.budget_usd, suspect.counted_until = 1.0, 1
+        for crashes in range(DEAD_FROM_CRASHES):
+            process = await connect(nats.url, "test")
+            suspects = Suspects(process)
+            assert await suspects.crashes((job_id, 1, 0)) == crashes
+            await suspects.begin((job_id, 1, 0))
+            await process.close()
+        suspect.earlier_deliveries = 2 * ALONE_FROM_DELIVERY
+        await rig.release(suspect)
+        async with running(nats, [stub_endpoint(stub.url)]):
+            fault = await rig.fault()
+            await rig.until_acknowledged()
+        assert "crashed its evaluator three times while it ran alone" in fault.reason
+        assert stub.records == []
 
 
 @pytest.mark.stack

@@ -118,9 +118,8 @@ class History:
             answered.add((batch.task, item.item, item.repeat))
 
     def _count(self, job_id: str, state: State) -> None:
-        """A job that is through never tells more items than there are answers. While it runs, a unit that an evaluator
-        gave back at its stop counts with both evaluators' answers."""
-        if state not in (FINALIZING, COMPLETED):
+        """A job never tells more items than there are answers, whoever has given its units back meanwhile."""
+        if state not in (RUNNING, FINALIZING, COMPLETED):
             return
         done = self.job(job_id).progress.items_done
         if done > len(self.answered[job_id]):

@@ -49,8 +49,10 @@ class Begun:
             # Calls that began to wait meanwhile are noted together.
             if self._noted < mine and not self._overtaken:
                 count = self._begun
-                unit, evaluator = self._held.unit, self._evaluator
-                if await self._in_turn(lambda turn: self._bus.publish_begun(unit, evaluator, count, turn)):
+                unit, number = self._held.unit, self._held.number
+                if await self._in_turn(
+                    lambda turn: self._bus.publish_begun(unit, self._evaluator, count, turn, delivery=number)
+                ):
                     self._noted = count
             return self._noted >= mine
 

@@ -25,7 +25,7 @@ from nats.aio.msg import Msg
 from services.bus import STORED_ENDPOINT, Bus, Found, JobHeaders, SettingAside, batched_endpoint, of_job, unit_token
 from services.evaluator.units.gate import Gate
 from services.evaluator.units.notices import Firsts
-from services.evaluator.units.storing import TRANSIENT, until_stored
+from services.evaluator.units.storing import TRANSIENT, UNSTORED, until_stored
 from services.evaluator.units.suspects import Suspects
 from touchstone.v1 import job_pb2, unit_pb2
 
@@ -69,14 +69,17 @@ class FaultError(Exception):
 
 
 class Held:
-    """One unit in hand. `started` is set by whoever runs it when work that is worth finishing has begun."""
+    """One unit in hand. Whoever runs it sets `started` when work that is worth finishing has begun, and counts in
+    `begun` the items that are stored or whose call has begun."""
 
     def __init__(self, endpoint: str, unit: unit_pb2.Unit, msg: Msg) -> None:
         self.endpoint = endpoint
         self.unit = unit
         self.msg = msg
         self.delivery = msg.metadata.num_delivered
+        self.number = unit.earlier_deliveries + self.delivery
         self.started = False
+        self.begun = 0
         self.stopped: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
 
     @property
@@ -104,8 +107,8 @@ class Held:
 
     @property
     def alone(self) -> bool:
-        """It comes so often that it may be what ends its evaluators."""
-        return self.delivery >= ALONE_FROM_DELIVERY and not self.is_batch
+        """It comes so often that it may be what ends its evaluators. Of a job with a budget each message comes once."""
+        return (self.number if self.may_cost else self.delivery) >= ALONE_FROM_DELIVERY and not self.is_batch
 
     @property
     def is_batch(self) -> bool:
@@ -309,7 +312,7 @@ class Hand:
         # A batch would keep whoever must be alone waiting for hours, or be alone for so long.
         way: AbstractAsyncContextManager[None] = nullcontext() if held.is_batch else self._gate.shared()
         if held.alone:
-            log.warning("%s comes for the %d. time and runs alone", held.label, held.delivery, extra=held.logged)
+            log.warning("%s comes for the %d. time and runs alone", held.label, held.number, extra=held.logged)
             way = self._gate.alone()
         async with way, self._suspects.watch(held.key) if held.alone else nullcontext():
             if held.unit.task and self._firsts.is_first(held.job, held.unit.task):
@@ -341,17 +344,19 @@ class Hand:
             return
         again = unit_pb2.Unit()
         again.CopyFrom(held.unit)
-        again.begun |= held.started
+        again.begun |= held.started or held.delivery > 1
+        again.earlier_deliveries = held.number if held.started else held.number - 1
+        if held.begun:
+            with suppress(*UNSTORED):  # Where that is not told, all of its items count as calls.
+                await self._bus.publish_begun(held.unit, "", held.begun, delivery=held.number)
         await held.msg.ack_sync(timeout=2)
         await self._bus.release(held.endpoint, again.spec.priority, again)
 
     async def _return(self, held: Held) -> None:
         """Leaves a unit of a job with a budget to the scheduler, who offers it again when that may be paid."""
-        unit = held.unit
         log.info("%s is returned: calls of it may have been charged", held.label, extra=held.logged)
         await held.msg.ack_sync(timeout=2)
-        counted = bool(unit.counted_until)
-        await self._bus.publish_returned(unit.job_id, unit.attempt, unit.unit, held.delivery, counted=counted)
+        await self._bus.publish_returned(*held.key, held.number, counted=held.unit.counted_until > 0)
 
     async def _bury(self, held: Held) -> None:
         reason = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Iterable
 
 from services.bus import Bus, Turn, heed_cancel
 from services.evaluator.units.begun import Begun
@@ -61,7 +61,7 @@ class Packer:
             )
 
             async def publish(turn: Turn | None = None) -> int:
-                number = delivery or held.delivery
+                number = delivery or held.number
                 return await bus.publish_items(batch, delivery=number, done=done, told=told, turn=turn)
 
             if begun is not None:
@@ -81,6 +81,14 @@ class Packer:
         self._missing -= 1
         if self._full or not self._missing:
             self._wake.set()
+
+    async def begin(self, known: Iterable[item_result_pb2.ItemResult], *, at_once: bool) -> None:
+        """Adds results that need no call. `at_once`: they are stored before any call is noted, so that what is noted
+        and not stored are calls."""
+        for result in known:
+            self.add(result)
+        if at_once and self._missing:
+            await self.flush()
 
     async def room(self, most: int) -> None:
         """Waits while more than so many results wait. Lets others run in any case."""

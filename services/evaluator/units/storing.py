@@ -18,6 +18,9 @@ T = TypeVar("T")
 TRANSIENT = (nats.errors.Error, OSError, asyncio.TimeoutError)
 """What NATS raises while it is away, restarting or slow. Of these, `MaxPayloadError` is no passing trouble."""
 
+UNSTORED = (*TRANSIENT, StreamFullError)
+"""What publishing raises that may be left out where it does not succeed at once."""
+
 _FULL_S = 1.0
 _MOST_DELAY_S = 2.0
 

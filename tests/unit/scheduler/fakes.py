@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from services.bus import KIND_ITEMS, DamagedError, ResultHeaders
+from services.bus import KIND_ITEMS, KIND_RETURNED, DamagedError, ResultHeaders
 from services.errors import NotFoundError, UnavailableError
 from services.rpc import Identity
 from services.scheduler.board import Board
 from services.scheduler.desk import Desk
 from services.scheduler.fleet import Fleet
 from services.scheduler.job import LIVE, Job
-from services.scheduler.ports import Change, LeadershipLostError
+from services.scheduler.ports import Change, LeadershipLostError, Told
 from services.scheduler.reads import Reads
 from services.scheduler.scheduler import Scheduler
 from services.scheduler.settings import Limits
@@ -108,6 +108,8 @@ class FakeWork:
         self.offered: dict[tuple[str, int], unit_pb2.Unit] = {}
         self.log: list[tuple[str, int]] = []
         self.position = 0
+        self.unread: list[Told] = []
+        self.full = False
 
     async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
         key = (unit.job_id, unit.unit)
@@ -123,6 +125,18 @@ class FakeWork:
 
     async def released(self) -> set[tuple[str, int]]:
         return set(self.offered)
+
+    async def close(self, job_id: str, attempt: int, units: Sequence[int], after: int) -> Sequence[Told]:
+        """`unread` is what RESULTS has and the scheduler has not followed yet."""
+        await asyncio.sleep(0)
+        if self.full:
+            return []
+        for unit in units:
+            self.position += 1
+            headers = ResultHeaders(kind=KIND_RETURNED, attempt=attempt, delivery=0, counted=True)
+            self.unread.append(Told(unit, headers, self.position))
+        told, self.unread = self.unread, []
+        return [one for one in told if one.sequence > after]
 
     async def results_position(self) -> int:
         return self.position
@@ -283,7 +297,7 @@ class World:
     async def stop(self) -> None:
         if self.runner is not None:
             self.runner.cancel()
-            await asyncio.wait({self.runner})
+            await asyncio.gather(self.runner, return_exceptions=True)
 
     def running_timetable(self) -> asyncio.Task[None]:
         return asyncio.create_task(self.timetable.run())

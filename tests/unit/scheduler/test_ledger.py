@@ -134,8 +134,8 @@ def paid(items: int, cost: float, *, delivery: int = 1, done: bool = False, unpr
     )
 
 
-def begun(items: int) -> ResultHeaders:
-    return ResultHeaders(KIND_BEGUN, 1, 1, "a", items, evaluator="e1")
+def begun(items: int, *, delivery: int = 1) -> ResultHeaders:
+    return ResultHeaders(KIND_BEGUN, 1, delivery, "a", items, evaluator="e1")
 
 
 RETURNED = ResultHeaders(KIND_RETURNED, 1, 2)
@@ -162,16 +162,17 @@ def test_replay_after_a_checkpoint_gives_the_same_costs() -> None:
         (0, RETURNED),
         (2, paid(1, 0.25)),
         (0, paid(3, 0.5)),
-        (0, paid(7, 1.5, done=True)),
+        (0, paid(7, 1.5, delivery=3, done=True)),
         (3, RETURNED),
         (2, paid(5, 0.75, delivery=3, done=True)),
-        (3, paid(1, 0.125)),
+        (3, paid(1, 0.125, delivery=3)),
         (1, paid(8, 0.5, done=True)),
         (4, begun(3)),
         (4, paid(2, 0.25)),
         (4, begun(5)),
         (4, COUNTED),
-        (4, begun(1)),
+        (4, begun(2)),
+        (4, begun(1, delivery=3)),
     ]
 
     def figures(ledger: Ledger) -> tuple[float, ...]:
@@ -184,7 +185,7 @@ def test_replay_after_a_checkpoint_gives_the_same_costs() -> None:
     whole = Ledger(plans)
     for sequence, (unit, headers) in enumerate(messages, 1):
         show(whole, unit, headers, sequence)
-    # Unit 0: four unheard and one without a price; unit 3 was not heard of at all.
+    # Unit 0: four unheard and one without a price; what is told of them later is paid, too. Unit 3 was not heard of.
     # Unit 2: two deliveries of five items, of which one answered; then all of it. Unit 4: three begun and unheard.
     lost_calls = (4 + 1) + 10 + (5 + 4) + 3
     spent = (0.3 + 0.5) + (1.0 + 0.5 + 1.5) + (0.25 + 0.75) + 0.125 + 0.25

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.scheduler.fakes import FakeStore, FakeWork, World, evaluator, plan
+from services.bus import KIND_BEGUN, ResultHeaders
+from tests.unit.scheduler.fakes import ALICE, FakeStore, FakeWork, World, evaluator, plan, spec
 from touchstone.v1 import job_record_pb2, unit_pb2
 
 
@@ -42,6 +43,33 @@ async def test_the_charge_of_a_lost_unit_is_stored_before_the_unit_is_released_a
     (restored,) = world.store.jobs()
     assert restored.ledger is not None
     assert restored.ledger.spending().lost == pytest.approx(4 * 0.01)
+
+
+async def test_of_a_lost_unit_with_a_counted_bill_count_the_calls_that_had_begun() -> None:
+    world = World()
+    announced = evaluator()
+    announced.endpoints[0].models[0].input_price = announced.endpoints[0].models[0].output_price = 1.0
+    world.fleet.hear(announced, world.time)
+    await world.start()
+    wanted = spec()
+    wanted.budget_usd, wanted.sampling.max_tokens = 1.0, 100
+    job = (await world.desk.create(ALICE, "", wanted)).job_id
+    await world.settle()
+    priced = plan(40, 4, ["one"])
+    priced.tasks[0].most_cost_usd = 0.01
+    await world.planned(job, priced)
+    world.work.position += 1
+    world.scheduler.on_begun(job, 1, ResultHeaders(KIND_BEGUN, 1, 1, "one", 2), world.work.position)
+    del world.work.offered[job, 1]
+    for _ in range(2):
+        world.time += 16
+        world.fleet.hear(announced, world.time)
+        await world.look()
+    progress = world.desk.get(job).progress
+    assert (progress.lost_calls, progress.lost_usd) == (2, 0.02)
+    assert world.work.offered[job, 1].earlier_deliveries > 0
+    assert world.work.offered[job, 1].begun
+    await world.stop()
 
 
 async def test_a_lost_unit_whose_answers_are_all_stored_is_done_and_asked_no_more() -> None:

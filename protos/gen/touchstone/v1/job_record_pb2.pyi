@@ -56,14 +56,16 @@ class RateSample(_message.Message):
     def __init__(self, at: _Optional[float] = ..., items: _Optional[int] = ..., tokens: _Optional[int] = ..., retries: _Optional[int] = ...) -> None: ...
 
 class ChargedUnit(_message.Message):
-    __slots__ = ("unit", "results_sequence", "times")
+    __slots__ = ("unit", "results_sequence", "times", "deliveries")
     UNIT_FIELD_NUMBER: _ClassVar[int]
     RESULTS_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     TIMES_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     unit: int
     results_sequence: int
     times: int
-    def __init__(self, unit: _Optional[int] = ..., results_sequence: _Optional[int] = ..., times: _Optional[int] = ...) -> None: ...
+    deliveries: int
+    def __init__(self, unit: _Optional[int] = ..., results_sequence: _Optional[int] = ..., times: _Optional[int] = ..., deliveries: _Optional[int] = ...) -> None: ...
 
 class PartialUnit(_message.Message):
     __slots__ = ("unit", "positions")
