@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from touchstone.v1 import job_pb2
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+_THOUSANDS = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}|[0-9]{1,18})"
+_WHOLE = re.compile("-?" + _THOUSANDS)
+_AMOUNT = re.compile(rf"\$? ?({_THOUSANDS}(?:\.[0-9]{{0,18}})?|\.[0-9]{{1,18}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,23 @@ class Parameter:
 
     def parse(self, text: str) -> int | float | None:
         """A form field's number; None when it is none."""
+        if self.integer:
+            return whole(text)
         try:
-            return int(text.replace(",", "")) if self.integer else float(text)
+            return float(text)
         except ValueError:
             return None
+
+
+def whole(text: str) -> int | None:
+    """A form field's whole number, with or without commas between thousands; None for anything else."""
+    return int(text.replace(",", "")) if _WHOLE.fullmatch(text) else None
+
+
+def amount(text: str) -> float | None:
+    """A form field's US dollars as 1250.5, 1,250.50 or $5; None for anything else. 5,5 would else be read as 55."""
+    known = _AMOUNT.fullmatch(text)
+    return float(known[1].replace(",", "")) if known else None
 
 
 _CHAT = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "anthropic", "http")

@@ -173,7 +173,7 @@ async def test_what_is_wrong_stands_under_its_field_and_nothing_starts(gateway: 
         "Rows must be a whole number from 1.",
         "Temperature ends at 2.",
         "Most tokens an answer must be a whole number.",
-        "A budget is a number of US dollars above 0.",
+        "A budget is a number of US dollars above 0, such as 5.50.",
         "Tolerance must be a number.",
     ):
         assert sentence in answer.text

@@ -103,13 +103,14 @@ async def test_a_rerun_may_have_a_budget_of_its_own(gateway: Running) -> None:
         assert gateway.world.specs[-1].budget_usd == budget
 
 
-@pytest.mark.parametrize("text", ["nan", "-1", "0", "1e999", "much"])
+@pytest.mark.parametrize("text", ["nan", "-1", "0", "1e999", "much", "5,5", "1,25.50", "1_000", "5$", "１２"])
 async def test_a_page_refuses_a_budget_that_is_no_amount(gateway: Running, text: str) -> None:
     form = {"outcome": "unparsed", "budget_usd": text}
     job = finished(gateway)
     before = len(gateway.world.specs)
     answer = await gateway.client.post(f"/jobs/{job.job_id}/rerun", data=form)
-    assert (answer.status_code, "budget_usd must be above 0" in answer.text) == (400, True), answer.text
+    sentence = "budget_usd must be above 0 and at most 1,000,000,000. Write it as 5.50 or 1,250."
+    assert (answer.status_code, sentence in answer.text) == (400, True), answer.text
     assert len(gateway.world.specs) == before
 
 
@@ -117,6 +118,22 @@ async def test_a_page_starts_a_rerun_with_a_budget(gateway: Running) -> None:
     form = {"outcome": "unparsed", "budget_usd": "$1,250.50"}
     await gateway.client.post(f"/jobs/{finished(gateway).job_id}/rerun", data=form)
     assert gateway.world.specs[-1].budget_usd == 1250.5
+
+
+async def test_a_rerun_takes_the_limit_by_the_name_that_refusals_give_it(gateway: Running) -> None:
+    source = finished(gateway)
+    source.spec.model = "phi4-mini"
+    sent: dict[str, Any] = {"outcomes": ["unparsed"], "budget_usd": 1.0}
+    refused = await gateway.client.post(f"{BASE}/rerun/{source.job_id}", json=sent)
+    assert refused.json()["detail"] == "A budget needs a bound: set max_tokens."
+    source.spec.model = "mistral:7b"
+    both = await gateway.client.post(
+        f"{BASE}/rerun/{source.job_id}", json=sent | {"max_tokens": 512, "num_predict": 512}
+    )
+    assert (both.status_code, "not both" in both.json()["detail"]) == (422, True)
+    answer = await gateway.client.post(f"{BASE}/rerun/{source.job_id}", json=sent | {"max_tokens": 512})
+    assert answer.status_code == 200, answer.text
+    assert gateway.world.specs[-1].sampling.max_tokens == 512
 
 
 async def test_lost_calls_are_told_by_rest_and_on_the_page(gateway: Running) -> None:
@@ -165,7 +182,7 @@ async def test_a_rerun_names_outcomes_and_changes_limits_only(gateway: Running) 
         ({"outcomes": ["unparsed"], "num_predict": 0}, "num_predict must be from 1"),
         ({"outcomes": ["unparsed"], "budget_usd": 0}, "budget_usd must be above 0"),
         ({"outcomes": ["unparsed"], "budget_usd": "5"}, "budget_usd must be a number"),
-        ({"outcomes": ["unparsed"], "max_tokens": 9}, "max_tokens is not known. Allowed: outcomes, num_predict"),
+        ({"outcomes": ["unparsed"], "max_token": 9}, "max_token is not known. Allowed: outcomes, num_predict"),
         ({"outcomes": ["unparsed"], "temperature": 1}, "temperature is not known."),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.errors import ConflictError, NotFoundError
 from services.gateway import jobs
-from services.gateway.api.checks import Field, integer, list_of, one_of, record
+from services.gateway.api.checks import Field, FieldErrors, integer, list_of, one_of, record
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.figures import outcome_name
 from services.gateway.api.job import PRIORITIES
@@ -25,7 +25,7 @@ _RERUN = (
 )
 RERUN = {outcome_name(outcome): outcome for outcome in _RERUN}
 """Outcomes whose items can run again, by their names in the API."""
-_LIMITS = {"num_predict": "max_tokens", "num_ctx": "context_length"}
+_LIMITS = {"num_predict": "max_tokens", "max_tokens": "max_tokens", "num_ctx": "context_length"}
 """The API's names of what a re-run may raise, and their places in `Sampling`."""
 
 RESCORE_BODY = record(QUEUEING, name="RescoreRequest")
@@ -37,6 +37,7 @@ RERUN_BODY = record(
             about="How items ended that are asked for again; those without a final answer are in any case.",
         ),
         "num_predict": Field(integer(1, INT32_MAX), about="Instead of the job's, and no lower."),
+        "max_tokens": Field(integer(1, INT32_MAX), about="The same as num_predict."),
         "num_ctx": Field(integer(1, INT32_MAX), about="Instead of the job's, and no lower."),
         "budget_usd": Field(BUDGET, about="Of the new job, instead of the job's."),
         **QUEUEING,
@@ -55,6 +56,8 @@ async def rescore(call: Call) -> JSONResponse:
 async def rerun(call: Call) -> JSONResponse:
     """A new job that asks for the items of one again that ended so, with more room where it is given; the other
     answers are taken from there. 400 when no item ended so."""
+    if "num_predict" in call.body and "max_tokens" in call.body:
+        raise FieldErrors([("max_tokens", "Give num_predict or max_tokens, which are the same; not both.")])
     source = await _source(call)
     spec = copy_of(source, [RERUN[name] for name in dict.fromkeys(call.body["outcomes"])])
     for name, field in _LIMITS.items():

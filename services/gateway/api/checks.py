@@ -56,6 +56,7 @@ def integer(low: int, high: int) -> Check:
 
 def number(low: float, high: float, *, above: bool = False) -> Check:
     """`above`: larger than `low`, not equal to it."""
+    most = f"{high:,.15g}"
 
     def judge(value: object, path: str) -> Iterator[Problem]:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -63,7 +64,7 @@ def number(low: float, high: float, *, above: bool = False) -> Check:
         elif not low <= value <= high or (above and value == low):
             yield (
                 path,
-                f"{path} must be {'above' if above else 'from'} {low:g} {'and at most' if above else 'to'} {high:g}.",
+                f"{path} must be {'above' if above else 'from'} {low:,g} {'and at most' if above else 'to'} {most}.",
             )
 
     least = {"exclusiveMinimum": low} if above else {"minimum": low}

@@ -16,7 +16,7 @@ from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.pages.job import dataset_of, go_to
 from services.gateway.pages.run import queue_once
 from services.gateway.pages.shell import fragment
-from services.gateway.parameters import INT32_MAX
+from services.gateway.parameters import INT32_MAX, amount, whole
 from touchstone.v1 import job_pb2
 
 
@@ -50,24 +50,22 @@ async def rerun(request: Request) -> Response:
         raise InvalidRequestError("Tick at least one kind of items.", "outcome")
     spec = copy_of(await _source(request), outcomes)
     for name in ("max_tokens", "context_length"):
-        text = str(form.get(name, "")).strip().replace(",", "")
-        if text:
-            if not text.isdecimal() or not 0 < int(text) <= INT32_MAX:
-                raise InvalidRequestError(f"{name} must be a whole number above 0.", name)
-            setattr(spec.sampling, name, int(text))
-    if text := str(form.get("budget_usd", "")).strip().replace(",", "").removeprefix("$"):
+        if text := str(form.get(name, "")).strip():
+            value = whole(text)
+            if value is None or not 0 < value <= INT32_MAX:
+                raise InvalidRequestError(f"{name} must be a whole number above 0, such as 4,096.", name)
+            setattr(spec.sampling, name, value)
+    if text := str(form.get("budget_usd", "")).strip():
         spec.budget_usd = _budget(text)
     return await _start(request, spec)
 
 
 def _budget(text: str) -> float:
     """Raises InvalidRequestError."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    for _, sentence in BUDGET.judge(value, "budget_usd"):
-        raise InvalidRequestError(sentence, "budget_usd")
+    value = amount(text)
+    for _, sentence in BUDGET.judge(math.nan if value is None else value, "budget_usd"):
+        raise InvalidRequestError(f"{sentence} Write it as 5.50 or 1,250.", "budget_usd")
+    assert value is not None
     return value
 
 

@@ -14,7 +14,7 @@ from starlette.datastructures import FormData, QueryParams
 from services.gateway.api.figures import MODES
 from services.gateway.api.job import PRIORITIES
 from services.gateway.api.run import MOST_REPEATS, MOST_SHOTS
-from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling
+from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling, whole
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
 _OPEN_TASK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -105,13 +105,13 @@ class Form:
             )
 
     def _whole(self, name: str, label: str, most: int, why: str = "") -> int:
-        text = self.texts[name].replace(",", "")
-        if not text:
+        if not (text := self.texts[name]):
             return 0
-        if not text.isdecimal() or int(text) > most:
+        value = whole(text)
+        if value is None or not 0 <= value <= most:
             self.errors[name] = f"{label} may be 0 to {most}{': ' + why if why else ''}."
             return 0
-        return int(text)
+        return value
 
     def _custom(self) -> dict[str, Any]:
         try:

@@ -10,7 +10,7 @@ from starlette.datastructures import FormData, QueryParams
 
 from services.gateway.api.benchmarks.estimates import PILOT_LABEL
 from services.gateway.pages.datasets.scoring_form import ScoringForm
-from services.gateway.parameters import INT32_MAX, PARAMETERS, sampling
+from services.gateway.parameters import INT32_MAX, PARAMETERS, amount, sampling, whole
 from touchstone.v1 import dataset_pb2, job_pb2, suite_pb2
 
 PILOT_ROWS = 30
@@ -44,9 +44,9 @@ class RunForm:
         return cls(
             # An endpoint's name has no bar, a model's may have.
             models=list(dict.fromkeys((endpoint, model) for endpoint, _, model in chosen)),
-            limit=one("limit").replace(",", ""),
+            limit=one("limit"),
             scoring=ScoringForm.read(sent),
-            budget=one("budget").replace(",", "").removeprefix("$"),
+            budget=one("budget"),
             texts={name: one(name) for name in SETTINGS},
             pilot=bool(one("pilot")),
             request_id=one("request_id") or uuid.uuid4().hex,
@@ -93,19 +93,17 @@ class RunForm:
     def _limit(self) -> int:
         if not self.limit:
             return 0
-        if not (self.limit.isascii() and self.limit.isdecimal()) or not 0 < int(self.limit[:12]) <= INT32_MAX:
+        value = whole(self.limit)
+        if value is None or not 0 < value <= INT32_MAX:
             self.errors["limit"] = "Rows must be a whole number from 1."
             return 0
-        return int(self.limit)
+        return value
 
     def _budget(self) -> float:
         if not self.budget:
             return 0
-        try:
-            value = float(self.budget)
-        except ValueError:
-            value = -1
-        if not 0 < value <= _MOST_BUDGET:
-            self.errors["budget"] = "A budget is a number of US dollars above 0."
+        value = amount(self.budget)
+        if value is None or not 0 < value <= _MOST_BUDGET:
+            self.errors["budget"] = "A budget is a number of US dollars above 0, such as 5.50."
             return 0
         return value
