@@ -77,7 +77,8 @@ class Held:
         self.unit = unit
         self.msg = msg
         self.delivery = msg.metadata.num_delivered
-        self.number = unit.earlier_deliveries + self.delivery
+        self.earlier = unit.earlier_deliveries + self.delivery - 1
+        self.number = self.earlier + 1
         self.started = False
         self.begun = 0
         self.stopped: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
@@ -345,7 +346,7 @@ class Hand:
         again = unit_pb2.Unit()
         again.CopyFrom(held.unit)
         again.begun |= held.started or held.delivery > 1
-        again.earlier_deliveries = held.number if held.started else held.number - 1
+        again.earlier_deliveries = held.earlier + held.started
         if held.begun:
             with suppress(*UNSTORED):  # Where that is not told, all of its items count as calls.
                 await self._bus.publish_begun(held.unit, "", held.begun, delivery=held.number)
@@ -356,7 +357,7 @@ class Hand:
         """Leaves a unit of a job with a budget to the scheduler, who offers it again when that may be paid."""
         log.info("%s is returned: calls of it may have been charged", held.label, extra=held.logged)
         await held.msg.ack_sync(timeout=2)
-        await self._bus.publish_returned(*held.key, held.number, counted=held.unit.counted_until > 0)
+        await self._bus.publish_returned(*held.key, held.earlier + held.started, counted=held.unit.counted_until > 0)
 
     async def _bury(self, held: Held) -> None:
         reason = (

@@ -97,7 +97,7 @@ def begin(world: World, job: str, unit: int, items: int) -> None:
 
 async def give_back(world: World, job: str, unit: int, *, counted: bool = False) -> None:
     """An evaluator finds that the unit was begun before, and leaves it to the scheduler."""
-    delivery = number(world, job, unit) + 1
+    delivery = number(world, job, unit)
     world.work.offered.pop((job, unit), None)
     world.work.position += 1
     headers = ResultHeaders(KIND_RETURNED, 1, delivery, counted=counted)
@@ -359,7 +359,7 @@ async def test_restarts_of_evaluators_condemn_no_job_and_cost_what_had_begun(wor
     job = await running(world, 0.50)
     for restart in range(12):
         offered = world.work.offered[job, 0]
-        assert offered.earlier_deliveries == 2 * restart, "so that its evaluator knows how often it came"
+        assert offered.earlier_deliveries == restart, "so that its evaluator knows how often it was begun"
         begin(world, job, 0, 1)
         await give_back(world, job, 0, counted=True)
     progress = world.desk.get(job).progress
