@@ -6,14 +6,14 @@ from typing import Any
 
 from services.errors import ConflictError, NotFoundError
 from services.gateway import jobs
-from services.gateway.api.checks import Field, FieldErrors, integer, list_of, one_of, record
+from services.gateway.api.checks import Field, integer, list_of, one_of, record
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.figures import outcome_name
 from services.gateway.api.job import PRIORITIES
 from services.gateway.api.run import BUDGET, QUEUEING, queue, queueing
 from services.gateway.api.schema import COUNT, STRING, UUID, shape
 from services.gateway.parameters import INT32_MAX
-from services.gateway.responses import JSONResponse
+from services.gateway.responses import FieldErrors, JSONResponse
 from touchstone.v1 import item_result_pb2, job_pb2, scheduler_service_pb2
 
 _RERUN = (
