@@ -54,11 +54,14 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     try:
         await _unless_stopped(stop, disk.until_room(terminal.say))
         upkeep = asyncio.create_task(_keep_up(disk, state, terminal))
-        await _unless_stopped(stop, _start(supervisor, settings, state, environ))
+        await _unless_stopped(stop, supervisor.start([stack.nats_process(settings, state, environ)]))
+        url = stack.nats_url(settings, state)
+        streams = await losses.opened(url)
+        await _unless_stopped(stop, supervisor.start(stack.service_processes(settings, state, environ)))
         logs = _short(settings.state_dir / "logs")
         terminal.say(f"Touchstone runs: started in {duration(time.monotonic() - began)}, logs in {logs}")
-        await losses.say_losses(state, stack.nats_url(settings, state), terminal.say)
-        recording = asyncio.create_task(_record_streams(state, settings.nats_monitor_url))
+        await losses.say_losses(state, url, terminal.say, streams)
+        recording = asyncio.create_task(_record_streams(state, url, settings.nats_monitor_url, terminal))
         if mode != "serve" and not _tokens_needed(environ):
             async with Demo(settings.page_url, terminal) as demo:
                 await _unless_stopped(stop, demo.show(again=demo_only))
@@ -90,15 +93,11 @@ async def _keep_up(disk: StateDisk, state: StateDir, terminal: Terminal) -> None
             await asyncio.sleep(BOUND_LOGS_EVERY_S)
 
 
-async def _record_streams(state: StateDir, monitor_url: str) -> None:
+async def _record_streams(state: StateDir, url: str, monitor_url: str, terminal: Terminal) -> None:
+    await losses.say_unreadable(state, url, terminal.say)
     while True:
         await losses.keep_record(state, monitor_url)
         await asyncio.sleep(RECORD_STREAMS_EVERY_S)
-
-
-async def _start(supervisor: Supervisor, settings: Settings, state: StateDir, environ: Mapping[str, str]) -> None:
-    await supervisor.start([stack.nats_process(settings, state, environ)])
-    await supervisor.start(stack.service_processes(settings, state, environ))
 
 
 def _stop_on_signals(supervisor: Supervisor, terminal: Terminal) -> asyncio.Event:

@@ -100,6 +100,35 @@ async def test_what_a_server_has_cut_off_is_said_until_a_restore_brings_it_back(
     made.service.end()
 
 
+async def test_an_emptied_block_and_a_message_that_cannot_be_read_are_said(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    await said_all(stub, connection)
+    for user in ("ann", "bob"):
+        await connection.kv_put(bus.TOKENS, user, b"early" * 20)
+    folder = await made.backup(connection)
+    await connection.close()
+    await said_once(made)
+    await made.stop()
+    emptied = (bus.KEPT, bus.RESULTS)
+    for stream in emptied:
+        block_of(made, stream).write_bytes(b"")
+    flip(block_of(made, f"KV_{bus.TOKENS}"), 130)
+    await asyncio.to_thread(check, made.state, made.said.append)
+    assert all(any(f"The stream {stream} " in fault for fault in made.said) for stream in emptied), made.said
+    made.said.clear()
+    made.nats.begin()
+    await answered(health.nats_ready(f"{made.nats.monitor_url}/healthz", made.nats.port, made.state))
+    state = StateDir(made.state)
+    await losses.say_losses(state, made.nats.url, made.said.append, await losses.opened(made.nats.url))
+    await losses.say_unreadable(state, made.nats.url, made.said.append)
+    state.close()
+    for stream in (*emptied, f"KV_{bus.TOKENS}"):
+        assert any(f"The stream {stream} " in fault for fault in made.said), made.said
+    made.nats.kill()
+    await made.restore(folder)
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
+
+
 async def test_a_stream_with_a_bound_above_the_free_room_is_restored(tmp_path: Path) -> None:
     async with offline_nats(tmp_path / "nats") as connection:
         await connection.ensure(10**15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from deploy.local.keeping.repair import repair
 from deploy.local.settings import LaunchError
 from services import bus
 
-BEFORE = Reach("2026-11-22T10:00:00Z", last=40, messages=10)
+BEFORE = Reach("2026-11-22T10:00:00Z", last=40, messages=10, missing=1)
 REMADE = Reach("2026-11-23T10:00:00Z", last=50, messages=2, emptied=True)
 
 
@@ -22,6 +23,8 @@ REMADE = Reach("2026-11-23T10:00:00Z", last=50, messages=2, emptied=True)
         (BEFORE, ""),
         (replace(BEFORE, last=60, messages=0), ""),
         (replace(BEFORE, last=39), "has lost its end: its last position is 39, and was 40."),
+        (replace(BEFORE, messages=7, missing=4), "has lost 3 of 40 messages."),
+        (replace(BEFORE, missing=4), ""),
         (replace(BEFORE, last=60, lost=1234), "has lost 1,234 bytes in a damaged block."),
         (REMADE, "was lost."),
         (replace(REMADE, last=3, emptied=False), "was lost."),
@@ -38,6 +41,27 @@ def test_a_stream_that_is_not_what_it_was_is_named(now: Reach | None, said: str)
 def test_streams_that_were_empty_or_not_there_have_lost_nothing() -> None:
     assert losses({}, {bus.KEPT: REMADE}) == []
     assert losses({bus.KEPT: replace(BEFORE, messages=0)}, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("stream", "settled", "age", "said"),
+    [
+        (f"KV_{bus.TOKENS}", True, timedelta(days=100), "(users' tokens) has lost all of its 10 messages."),
+        (f"KV_{bus.TOKENS}", False, timedelta(0), ""),
+        (f"KV_{bus.DELIVERIES}", True, timedelta(hours=5), "(calls of webhooks) has lost all of its 10 messages."),
+        (f"KV_{bus.DELIVERIES}", True, timedelta(days=15), ""),
+    ],
+)
+def test_a_stream_that_is_empty_is_named_unless_its_messages_may_have_gone_by_themselves(
+    stream: str, settled: bool, age: timedelta, said: str
+) -> None:
+    before = replace(BEFORE, settled=settled)
+    now = replace(BEFORE, messages=0, newest=(datetime.now(UTC) - age).isoformat())
+    assert losses({stream: before}, {stream: now}) == ([(stream, f"The stream {stream} {said}")] if said else [])
+
+
+def test_a_record_of_an_earlier_version_says_nothing_of_missing_messages() -> None:
+    assert losses({bus.KEPT: replace(BEFORE, missing=None)}, {bus.KEPT: replace(BEFORE, messages=1, missing=10)}) == []
 
 
 def test_a_repair_of_a_folder_that_holds_no_installation_makes_none(tmp_path: Path) -> None:

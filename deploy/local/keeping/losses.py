@@ -7,17 +7,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import nats.errors
 
+from deploy.local.keeping.streams import GAPLESS, stream_faults
 from deploy.local.state import StateDir
 from services import bus
-from services.bus.contract import info_of_stream, object_stream
+from services.bus.contract import info_of_stream, object_stream, stream_configs
 from services.errors import TouchstoneError
 
 Say = Callable[[str], None]
@@ -39,38 +40,77 @@ _HOLDS = {
     bus.DLQ: "messages that were set aside",
     bus.LOGS: "logs of jobs",
 }
+_AGEING = frozenset(config.name for config in stream_configs(1) if config.max_age)
+"""Streams whose messages all go by themselves one day."""
+_DAY = timedelta(days=1)
+"""Less than a message of those stays."""
+_SETTLED = timedelta(minutes=3)
+"""Longer than the note stays that a key was deleted: an older first message goes only when a later one replaces it."""
+_QUICKLY_READ = 16_000_000
+"""Bytes of a stream that is read through after each start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How far a stream goes. `created` tells it from a later one of the same name. `emptied` says that all of its
-    messages are younger than that. `lost` is in bytes, and counts since the server's start."""
+    messages are younger than that. `lost` is in bytes, and counts since the server's start. `missing` counts messages
+    that nobody has removed and that are not there; None in records of earlier versions. `settled` says that its first
+    message goes by age alone, if at all. `newest` is the time of the last message."""
 
     created: str
     last: int
     messages: int
     emptied: bool = False
     lost: int = 0
+    missing: int | None = None
+    settled: bool = False
+    newest: str = ""
 
 
-def _reach(told: Mapping[str, Any]) -> Reach:
+def _reach(stream: str, told: Mapping[str, Any], floor: int | None = None) -> Reach:
     state = told["state"]
     began, first = datetime.fromisoformat(told["created"]), datetime.fromisoformat(state["first_ts"])
-    lost = (state.get("lost") or {}).get("bytes", 0)
-    return Reach(told["created"], state["last_seq"], state["messages"], first >= began, lost)
+    return Reach(
+        told["created"],
+        state["last_seq"],
+        state["messages"],
+        first >= began,
+        (state.get("lost") or {}).get("bytes", 0),
+        _missing(stream, state, floor),
+        bool(state["messages"]) and datetime.now(UTC) - first > _SETTLED,
+        state["last_ts"],
+    )
+
+
+def _missing(stream: str, state: Mapping[str, Any], floor: int | None) -> int:
+    """`floor`: the last position of RESULTS that may have been removed, where it is known."""
+    first, last, there = state["first_seq"], state["last_seq"], state["messages"]
+    if stream in GAPLESS:
+        return int(last - there)
+    if stream == bus.RESULTS:
+        return int(max(last - first + 1 if there else 0, 0 if floor is None else last - floor, there) - there)
+    return 0
 
 
 async def reaches(connection: bus.Bus) -> dict[str, Reach]:
     """By name, of those streams of a backup that are there. Raises NATS's errors."""
     found = {}
+    floor = await _floor(connection)
     for stream in bus.BACKED_UP:
         # Without the details, the server tells nothing of damaged blocks.
         told = json.loads(
             (await connection.client.request(info_of_stream(stream), b'{"deleted_details": true}', timeout=30)).data
         )
         if "error" not in told:
-            found[stream] = _reach(told)
+            found[stream] = _reach(stream, told, floor)
     return found
+
+
+async def _floor(connection: bus.Bus) -> int | None:
+    with suppress(nats.js.errors.Error, ValueError):
+        entry = await connection.kv_get(bus.JOBS, bus.FLOOR_KEY)
+        return int(entry.data or b"0") if entry is not None else None
+    return None
 
 
 def losses(before: Mapping[str, Reach], now: Mapping[str, Reach]) -> list[tuple[str, str]]:
@@ -87,14 +127,41 @@ def losses(before: Mapping[str, Reach], now: Mapping[str, Reach]) -> list[tuple[
             fault = "was lost"
         elif new.last < old.last:
             fault = f"has lost its end: its last position is {new.last:,}, and was {old.last:,}"
+        elif gone := _gone(old, new):
+            fault = f"has lost {gone:,} of {new.last:,} messages"
+        elif old.settled and not new.messages and not _aged(stream, new):
+            fault = f"has lost all of its {old.messages:,} messages"
         if fault:
             found.append((stream, f"The stream {stream} ({_HOLDS[stream]}) {fault}."))
     return found
 
 
-async def say_losses(state: StateDir, url: str, say: Say) -> None:
-    """Compares the streams with the record, then says and notes what was lost. Says nothing when NATS does not
-    answer."""
+def _gone(old: Reach, new: Reach) -> int:
+    """How many messages went without being removed."""
+    if old.missing is None or new.missing is None or new.messages - old.messages >= new.last - old.last:
+        return 0
+    return max(new.missing - old.missing, 0)
+
+
+def _aged(stream: str, now: Reach) -> bool:
+    """Whether the messages of an empty stream may be gone because of their age."""
+    return stream in _AGEING and datetime.now(UTC) - datetime.fromisoformat(now.newest) > _DAY
+
+
+async def opened(url: str) -> dict[str, Reach]:
+    """The streams as the server found them, while nobody writes yet; empty when NATS does not answer."""
+    with suppress(nats.errors.Error, TouchstoneError, OSError):
+        connection = await bus.connect(url, "launcher", timeout_s=30)
+        try:
+            return await reaches(connection)
+        finally:
+            await connection.close()
+    return {}
+
+
+async def say_losses(state: StateDir, url: str, say: Say, first: Mapping[str, Reach] | None = None) -> None:
+    """Compares the streams with the record, then says and notes what was lost. `first` is how they were `opened`. Says
+    nothing when NATS does not answer."""
     before = read(state.path)
     with suppress(nats.errors.Error, TouchstoneError, OSError):
         connection = await bus.connect(url, "launcher", timeout_s=30)
@@ -102,15 +169,41 @@ async def say_losses(state: StateDir, url: str, say: Say) -> None:
             now = await reaches(connection)
         finally:
             await connection.close()
-        if found := losses(before, now):
+        as_found = {
+            stream: reach
+            for stream, reach in (first or {}).items()
+            if stream in now and now[stream].created == reach.created
+        }
+        if found := losses(before, {**now, **as_found}):
             _note(state.path, [fault for _, fault in found])
-            for _, fault in found:
-                say(fault)
-            say(
-                "Touchstone goes on without what was lost. To have it back, stop Touchstone, then run "
-                f"`touchstone restore BACKUP --state-dir {state.path}`."
-            )
+            _say_all([fault for _, fault in found], state, say)
         write(state, now)
+
+
+async def say_unreadable(state: StateDir, url: str, say: Say) -> None:
+    """Reads the smaller streams through, and says which messages cannot be read; `check` reads all of them."""
+    with suppress(nats.errors.Error, TouchstoneError, OSError):
+        connection = await bus.connect(url, "launcher", timeout_s=30)
+        try:
+            faults = await stream_faults(connection, most_bytes=_QUICKLY_READ)
+        finally:
+            await connection.close()
+        noted_already = "\n".join(noted(state.path))
+        if found := [
+            f"The stream {stream} ({_HOLDS[stream]}) {fault}."
+            for stream, fault in faults
+            if f"The stream {stream} " not in noted_already
+        ]:
+            _say_all(found, state, say)
+
+
+def _say_all(faults: list[str], state: StateDir, say: Say) -> None:
+    for fault in faults:
+        say(fault)
+    say(
+        "Touchstone goes on without what was lost. To have it back, stop Touchstone, then run "
+        f"`touchstone restore BACKUP --state-dir {state.path}`."
+    )
 
 
 async def keep_record(state: StateDir, monitor_url: str) -> None:
@@ -120,8 +213,11 @@ async def keep_record(state: StateDir, monitor_url: str) -> None:
     now = dict(before)
     for stream, reach in (await _monitored(monitor_url)).items():
         old = before.get(stream)
-        if old is None or old.created != reach.created or old.last <= reach.last:
+        if old is None or old.created != reach.created:
             now[stream] = reach
+        elif old.last <= reach.last:
+            # What is missing was said.
+            now[stream] = replace(reach, missing=max(old.missing or 0, reach.missing or 0))
     if now != before:
         write(state, now)
 
@@ -132,7 +228,7 @@ async def _monitored(monitor_url: str) -> dict[str, Reach]:
         async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
             told = (await client.get(f"{monitor_url}/jsz", params={"streams": "true"})).json()
         streams = (each for account in told["account_details"] for each in account["stream_detail"])
-        return {each["name"]: _reach(each) for each in streams if each["name"] in bus.BACKED_UP}
+        return {each["name"]: _reach(each["name"], each) for each in streams if each["name"] in bus.BACKED_UP}
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,16 @@ from services.errors import TouchstoneError
 
 _AT_ONCE = 256
 _SILENT_S = 5.0
-_GAPLESS = (bus.AUDIT, bus.KEPT)
+GAPLESS = (bus.AUDIT, bus.KEPT)
 """Streams from which nothing is ever removed."""
 
 
-async def stream_faults(connection: bus.Bus) -> list[tuple[str, str]]:
-    """(stream, what is wrong with it) of every stream that a backup holds."""
+async def stream_faults(connection: bus.Bus, *, most_bytes: float = inf) -> list[tuple[str, str]]:
+    """(stream, what is wrong with it) of every stream that a backup holds, but those with more bytes."""
     found = []
     for stream in bus.BACKED_UP:
         try:
-            fault = await _fault(connection, stream)
+            fault = await _fault(connection, stream, most_bytes)
         except nats.js.errors.NotFoundError:
             fault = "is missing"
         except (nats.errors.Error, nats.js.errors.Error, TouchstoneError, OSError) as error:
@@ -38,13 +39,15 @@ async def stream_faults(connection: bus.Bus) -> list[tuple[str, str]]:
     return found
 
 
-async def _fault(connection: bus.Bus, stream: str) -> str:
+async def _fault(connection: bus.Bus, stream: str, most_bytes: float) -> str:
     state = await _state(connection, stream)
+    if state["bytes"] > most_bytes:
+        return ""
     if lost := state.get("lost"):
         return f"has lost {lost.get('bytes', 0):,} bytes in a damaged block"
-    first, last, there = state["first_seq"], state["last_seq"], state["messages"]
-    if stream in _GAPLESS and there and (first != 1 or last - first + 1 != there):
-        return f"has {there:,} messages at positions {first:,} to {last:,}: some are gone"
+    last, there = state["last_seq"], state["messages"]
+    if stream in GAPLESS and there < last:
+        return f"has {there:,} of {last:,} messages: the others are gone"
     read = 0
     async for _ in messages(connection, stream, headers_only=True):
         read += 1
