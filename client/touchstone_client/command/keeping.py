@@ -85,6 +85,8 @@ def _done(work: Callable[[], None]) -> int:
         words = "this is done where Touchstone's services are installed; they are not here."
         print(f"touchstone: {words}", file=sys.stderr)
         return REFUSED
+    # For all that is written into the state directory, as the launcher does.
+    before = os.umask(0o077)
     try:
         work()
     except UnavailableError as error:
@@ -93,4 +95,6 @@ def _done(work: Callable[[], None]) -> int:
     except (TouchstoneError, LaunchError) as error:
         print(f"touchstone: {error}", file=sys.stderr)
         return REFUSED
+    finally:
+        os.umask(before)
     return DONE

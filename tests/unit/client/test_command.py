@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,18 @@ def test_a_mirror_needs_a_directory(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_an_unknown_suite_is_not_pulled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "pull", "gleu", "--dir", str(tmp_path)]) == 2
     assert "gleu" in capsys.readouterr().err
+
+
+def test_what_an_operators_command_writes_is_closed_to_others(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert main(["check", "--state-dir", str(tmp_path)]) == 1
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    written = list(tmp_path.rglob("*"))
+    assert written
+    assert [path for path in written if path.stat().st_mode & 0o077] == []
 
 
 def test_settings_hide_the_token() -> None:
