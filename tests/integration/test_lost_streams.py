@@ -169,6 +169,7 @@ async def test_a_stream_that_cannot_be_opened_ends_the_start_and_is_mended(
     made.said.clear()
     assert await asyncio.to_thread(check, made.state, made.said.append) >= 1
     assert f"The stream {stream} " in made.said[0]
+    assert file.startswith("obs") or "or `touchstone repair` without a backup." in made.said[0]
     await asyncio.to_thread(repair, made.state, made.said.append)
     assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
     made.start()

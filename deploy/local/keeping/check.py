@@ -12,7 +12,7 @@ import duckdb
 from deploy.local.keeping import losses
 from deploy.local.keeping.exchange import DATABASE
 from deploy.local.keeping.offline_nats import copied_nats
-from deploy.local.keeping.streams import has_streams, stream_faults
+from deploy.local.keeping.streams import has_stream, has_streams, stream_faults
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services import bus
@@ -28,6 +28,7 @@ _OF_STREAMS = (
     "Stop Touchstone, then run `touchstone restore BACKUP`. Without a backup, just start it: jobs that were lost end "
     "as failed."
 )
+_OF_DESCRIPTIONS = "Stop Touchstone, then run `touchstone restore BACKUP`, or `touchstone repair` without a backup."
 _OF_LOSSES = (
     f"Stop Touchstone, then run `touchstone restore BACKUP`. Without a backup, delete the file {losses.NOTE} of the "
     "state directory: what was lost does not come back."
@@ -78,8 +79,10 @@ async def _stopped(store: Path) -> AsyncIterator[str]:
     async with copied_nats(store, store.with_name(f"{store.name}-{_COPY}")) as connection:
         said = set()
         async for fault in _streams(connection):
-            said.add(fault.removeprefix("The stream ").split(" ")[0])
-            yield fault
+            stream = fault.removeprefix("The stream ").split(" ")[0]
+            said.add(stream)
+            described = f"The stream {stream} is missing." not in fault or not has_stream(store, stream)
+            yield fault if described else f"The stream {stream} is damaged, and NATS cannot open it. {_OF_DESCRIPTIONS}"
         for stream, loss in losses.losses(losses.read(store.parent), await losses.reaches(connection)):
             if stream not in said:
                 yield f"{loss} {_OF_STREAMS}"

@@ -116,3 +116,8 @@ async def bring_over(source: bus.Bus, target: bus.Bus, stream: str, after: int, 
 
 def has_streams(store: Path) -> bool:
     return any((store / "jetstream").glob("*/streams/*"))
+
+
+def has_stream(store: Path, stream: str) -> bool:
+    """Whether messages of the stream lie there, also where the server does not see them."""
+    return any((store / "jetstream").glob(f"*/streams/{stream}/msgs/*.blk"))
