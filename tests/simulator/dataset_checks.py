@@ -51,6 +51,11 @@ class Store:
             if name.startswith("manifest/")
         }
 
+    def is_unmarked(self, dataset_id: str) -> bool:
+        """Whether a dataset is there, and no deletion has marked it."""
+        manifest = self.manifests.get(dataset_id)
+        return manifest is not None and not manifest.deleting
+
     def strays(self) -> int:
         """Objects' pieces that no object names."""
         named = {_PIECES + info["nuid"] for info in self._infos()}

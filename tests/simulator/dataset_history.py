@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.simulator.history import ENDED, FAILED, History, Place
+from tests.simulator.history import ENDED, FAILED, PENDING, History, Place
 from touchstone.v1 import dataset_pb2
 
 GONE = "deleted"
@@ -30,7 +31,7 @@ class Datasets:
     deleted: set[str] = field(default_factory=set)
     """Those whose deletion was acknowledged."""
     protected: dict[Attempt, str] = field(default_factory=dict)
-    """Attempts that were live when nobody had asked for the deletion of their dataset, which this is."""
+    """Attempts that began before their dataset, which this is, was marked for a deletion, or asked to be deleted."""
 
     def over(self, dataset_id: str) -> set[Attempt]:
         """Live attempts of jobs over a dataset."""
@@ -76,9 +77,12 @@ class Datasets:
         if self.open[dataset_id] == 1:
             self.history.broken.append(f"dataset {dataset_id} is not found, and nobody had deleted it")
 
-    def moved(self, job_id: str, place: Place) -> None:
-        """Called for every stored state of a job."""
+    def moved(self, job_id: str, place: Place, is_unmarked: Callable[[str], bool]) -> None:
+        """Called for every stored state of a job. `is_unmarked` tells whether a dataset's manifest is there, and not
+        marked."""
         state, attempt = place
+        if state == PENDING and is_unmarked(over := self.history.job(job_id).spec.dataset.dataset_id):
+            self.protected[job_id, attempt] = over
         if state != FAILED:
             if state in ENDED:
                 self.protected.pop((job_id, attempt), None)

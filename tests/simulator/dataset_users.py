@@ -64,8 +64,10 @@ class DatasetUsers:
 
     async def _upload(self, request_id: str, rows: range) -> None:
         for _ in range(self._chance.randint(1, 3)):
-            # Some ask again although they were answered.
-            if await self._sent(request_id, rows) and self._chance.random() < 0.8:
+            # Some ask again although they were answered, and some before they are.
+            times = 2 if self._chance.random() < 0.15 else 1
+            made = await asyncio.gather(*(self._sent(request_id, rows) for _ in range(times)))
+            if any(made) and self._chance.random() < 0.8:
                 return
             await asyncio.sleep(self._chance.uniform(0.05, 1.0))
 
@@ -114,7 +116,12 @@ class DatasetUsers:
     async def at_once(self) -> None:
         """Several that touch the same dataset."""
         dataset_id = self._some()
-        works = [self._delete(dataset_id), self._users.create_of(self.spec(dataset_id)), self.upload_again()]
+
+        async def upload_soon() -> None:
+            await asyncio.sleep(self._chance.choice([0.0, 0.02, 0.1]))
+            await (self.upload_again() if self._chance.random() < 0.5 else self.upload())
+
+        works = [self._delete(dataset_id), self._users.create_of(self.spec(dataset_id)), upload_soon()]
         await asyncio.gather(*self._chance.sample(works, 3))
 
     async def _delete(self, dataset_id: str) -> bool:

@@ -23,7 +23,7 @@ from touchstone.v1 import dataset_pb2
 
 ROWS_A_SHARD = 2
 """In place of a thousand, so that small datasets have several shards, and share some."""
-_READING_S = 0.002
+_READING_S = 0.02
 
 
 @dataclass

@@ -9,9 +9,11 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from tests.simulator.planted import planted
-from tests.simulator.simulation import report, simulate
+from tests.simulator.planted_datasets import DATASET_BUGS
+from tests.simulator.simulation import has_datasets, report, simulate
 
 HASH_SEED = "0"
 
@@ -31,7 +33,10 @@ def main() -> int:
         os.execve(sys.executable, arguments, os.environ | {"PYTHONHASHSEED": HASH_SEED})
     if options.seed is not None:
         return _one(options.seed, options.bug)
-    return _many(range(options.first, options.first + options.seeds), options.processes, options.bug)
+    seeds = range(options.first, options.first + options.seeds)
+    if options.bug in DATASET_BUGS:
+        return _many([seed for seed in seeds if has_datasets(seed)], options.processes, options.bug)
+    return _many(seeds, options.processes, options.bug)
 
 
 def _one(seed: int, bug: str) -> int:
@@ -50,7 +55,7 @@ def _work(task: tuple[int, str]) -> tuple[int, str, dict[str, int], float]:
     return seed, report(outcome) if outcome.broken else "", outcome.states, time.process_time() - began
 
 
-def _many(seeds: range, processes: int, bug: str) -> int:
+def _many(seeds: Sequence[int], processes: int, bug: str) -> int:
     began = time.monotonic()
     failed: list[int] = []
     states: Counter[str] = Counter()

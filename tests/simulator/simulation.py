@@ -79,8 +79,7 @@ class Simulation:
         self.promises = Promises(self.history, self.nats, self.receivers)
         self.history.failures_are_injected = self.weather.fails > 0
         self.plans = chance.random() < 0.2
-        # Drawn apart, so that worlds without are what they were before there were any with.
-        self.datasets = Datasets(self.history) if Random(seed + _APART).random() < _WITH_DATASETS else None
+        self.datasets = Datasets(self.history) if has_datasets(seed) else None
         self._set_clock()
 
     def _wall(self) -> float:
@@ -115,7 +114,7 @@ class Simulation:
             job_id = message.subject.removeprefix("$KV.JOBS.job.")
             state, attempt = self.history.places[job_id][-1]
             if self.datasets is not None:
-                self.datasets.moved(job_id, (state, attempt))
+                self.datasets.moved(job_id, (state, attempt), self._store().is_unmarked)
             self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
 
     async def run(self) -> Outcome:
@@ -297,6 +296,11 @@ def _undisturbed() -> Iterator[None]:
     finally:
         gc.enable()
         logging.disable(logging.NOTSET)
+
+
+def has_datasets(seed: int) -> bool:
+    """Drawn apart, so that worlds without are what they were before there were any with."""
+    return Random(seed + _APART).random() < _WITH_DATASETS
 
 
 def simulate(seed: int, *, verbose: bool = False) -> Outcome:
