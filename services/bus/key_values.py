@@ -108,9 +108,14 @@ class KeyValues:
 
     async def kv_delete(self, bucket: str, key: str, expected: dict[str, str] | None = None) -> None:
         """`expected` are headers that the server checks first."""
-        # The marker itself goes after a minute, or deleted keys would pile up.
-        headers = {"KV-Operation": "PURGE"} | REPLACE | (expected or {})
-        await self.js.publish(kv_subject(bucket, key), headers=headers, msg_ttl=_MARKER_S)
+        subject, marker = kv_subject(bucket, key), {"KV-Operation": "PURGE"} | REPLACE
+        ack = await self.js.publish(subject, headers=marker | (expected or {}))
+        # That marker stays for ever: a server that is killed before it has removed the value would show the value again
+        # as soon as the marker is gone. Now it has removed it, and a marker that goes takes the place of the first, or
+        # deleted keys would pile up. Where this one is lost, the first stays.
+        passing = expecting(ack.seq) | {"Nats-TTL": str(_MARKER_S)}
+        with suppress(nats.errors.Error, OSError):
+            await self.client.publish(subject, headers=marker | passing)
 
     async def kv_all(
         self, bucket: str, pattern: str = ">", *, headers_only: bool = False
