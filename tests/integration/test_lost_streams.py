@@ -129,6 +129,22 @@ async def test_an_emptied_block_and_a_message_that_cannot_be_read_are_said(made:
     assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
 
 
+async def test_a_restore_of_one_stream_brings_back_no_token_that_was_revoked(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    for user in ("ann", "bob"):
+        await connection.kv_put(bus.TOKENS, user, b"token")
+    folder = await made.backup(connection)
+    await said_all(stub, connection)
+    # As a minute after the token was revoked.
+    await connection.js.purge_stream(f"KV_{bus.TOKENS}", subject=f"$KV.{bus.TOKENS}.ann")
+    await connection.close()
+    await made.stop()
+    flip(block_of(made, bus.KEPT), 2)
+    await made.restore(folder)
+    async with offline_nats(made.state / "nats") as restored:
+        assert [key async for key, _ in restored.kv_all(bus.TOKENS)] == ["bob"]
+
+
 async def test_a_stream_with_a_bound_above_the_free_room_is_restored(tmp_path: Path) -> None:
     async with offline_nats(tmp_path / "nats") as connection:
         await connection.ensure(10**15)

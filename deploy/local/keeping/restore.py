@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,6 +30,8 @@ from services.results.backups.rebuilding import keep
 Say = Callable[[str], None]
 
 _COPY = "nats.copy"
+_BUCKET = "KV_"
+"""Of the names of buckets' streams."""
 _SLACK = timedelta(milliseconds=1)
 """A message's time has fewer digits than a stream's."""
 
@@ -57,24 +59,28 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     again = (state.path / exchange.NOTE).exists()
     fresh = exchange.begin(state, f"touchstone restore {backup} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
-    whole, cut = source == state.path / "nats", False
+    whole, cut, damaged = source == state.path / "nats", False, set[str]()
     async with AsyncExitStack() as stack:
         surviving: bus.Bus | None = None
         if source is not None:
             surviving = await stack.enter_async_context(copied_nats(source, state.path / _COPY))
-            faults = [f"The stream {stream} {fault}." for stream, fault in await stream_faults(surviving)]
+            found = await stream_faults(surviving)
+            faults = [f"The stream {stream} {fault}." for stream, fault in found]
             # What only lacks its description can be read again then.
             with suppress(TouchstoneError, nats.errors.Error, nats.js.errors.Error):
                 await surviving.ensure(_most_bytes(holds))
             now = await losses.reaches(surviving)
-            lost = [fault for _, fault in losses.losses(losses.read(state.path), now)] + losses.noted(state.path)
+            found += losses.losses(losses.read(state.path), now)
+            lost = [fault for _, fault in found[len(faults) :]] + losses.noted(state.path)
             for fault in (*faults, *lost):
                 say(fault)
+            damaged = {stream for stream, _ in found}
+            damaged |= {stream for stream in bus.BACKED_UP if any(f"The stream {stream} " in fault for fault in lost)}
             whole, cut = whole and not faults and not lost, bool(lost)
         if whole:
             say("The streams can be read, and stay: what came after the backup is taken from them at the next start.")
         else:
-            await _restore_streams(backup, holds, fresh, surviving, cut, say)
+            await _restore_streams(backup, holds, fresh, surviving, cut, damaged, say)
     database = fresh / exchange.DATABASE.name
     # One that was cut short may have put both in place already, the database with what came after the backup.
     if (whole and not again) or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
@@ -101,7 +107,13 @@ def _most_bytes(holds: manifest.Manifest) -> int:
 
 
 async def _restore_streams(
-    backup: Path, holds: manifest.Manifest, fresh: Path, surviving: bus.Bus | None, cut: bool, say: Say
+    backup: Path,
+    holds: manifest.Manifest,
+    fresh: Path,
+    surviving: bus.Bus | None,
+    cut: bool,
+    damaged: Collection[str],
+    say: Say,
 ) -> None:
     """All streams of the backup, each with what the surviving ones have after it. `cut`: they may have lost their
     ends, and have gone on since."""
@@ -114,9 +126,22 @@ async def _restore_streams(
             since = datetime.fromisoformat(state["last_ts"]) + _SLACK if cut else None
             try:
                 later = await bring_over(surviving, target, stream, state["last_seq"], since)
+                if stream not in damaged:
+                    await _delete_again(surviving, target, stream)
             except (TouchstoneError, OSError, nats.errors.Error, nats.js.errors.Error) as error:
                 say(f"What {stream} had after the backup cannot be read: {error or type(error).__name__}.")
                 continue
             if later:
                 say(f"{stream} had {later:,} messages after the backup, which were kept.")
     say("The streams were restored.")
+
+
+async def _delete_again(source: bus.Bus, target: bus.Bus, stream: str) -> None:
+    """Deletes keys that were deleted after the backup. NATS keeps the note that one was for a minute only."""
+    if not stream.startswith(_BUCKET):
+        return
+    bucket = stream.removeprefix(_BUCKET)
+    there = {key async for key, _ in source.kv_all(bucket, headers_only=True)}
+    for key in [key async for key, _ in target.kv_all(bucket, headers_only=True)]:
+        if key not in there:
+            await target.kv_delete(bucket, key)
