@@ -67,9 +67,9 @@ class Collector:
         self._given_up.add(dataset_id)
         self.collect()
 
-    def gives_up(self, dataset_id: str) -> bool:
-        """Whether a dataset that is listed will go, as its upload came to nothing."""
-        return dataset_id in self._given_up
+    def given_up(self) -> frozenset[str]:
+        """Datasets that may be listed and will go, as their uploads came to nothing."""
+        return frozenset(self._given_up)
 
     def collect(self) -> None:
         """Has `run` look for shards that nobody has."""

@@ -97,8 +97,10 @@ class Uploads:
 
     async def made_by(self, request: Request) -> dataset_pb2.Dataset | None:
         """The dataset that a request has made before. Raises ConflictError where its id has made another one."""
+        # What is being given up now may be gone before the answer is here.
+        given_up = self._collector.given_up()
         made = await self._database.read(partial(requests.find, request=request, now=_now()))
-        return None if made is None or self._collector.gives_up(made.dataset_id) else made
+        return None if made is None or made.dataset_id in given_up | self._collector.given_up() else made
 
     async def _in_time(self, stored: Awaitable[dataset_pb2.DatasetManifest]) -> dataset_pb2.DatasetManifest:
         """A client that sends a byte now and then would keep its place for ever."""
