@@ -361,15 +361,21 @@ def test_a_mark_has_its_reason(told: Fakes, capsys: Captured) -> None:
     assert capsys.readouterr().out == f"{JOB} is invalidated.\n"
 
 
+# A shell that runs the tests in the background has told their processes to ignore it. Not by `preexec_fn`: that forks
+# this process, and gRPC's threads of it may write to the child's output before the child begins.
+_INTERRUPTIBLE = (
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "runpy.run_module('touchstone_client', run_name='__main__', alter_sys=True)"
+)
+
+
 def started(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "touchstone_client", *arguments],
+        [sys.executable, "-c", _INTERRUPTIBLE, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell that runs the tests in the background has told their processes to ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
