@@ -60,10 +60,22 @@ def violations(world: World) -> Iterator[str]:
         _kept,
         _exported,
         _tidy,
+        _gone,
         _failed,
     ):
         yield from check(world)
     yield from world.owed
+
+
+def _gone(world: World) -> Iterator[str]:
+    """A value that was deleted or replaced is not seen again, also when what replaced it expires."""
+    for stream in world.nats.streams.values():
+        yield from (f"{subject} has a value again that was replaced" for subject in stream.revived)
+        for subject, sequences in stream.by_subject.items():
+            newest, *older = (stream.messages[sequence] for sequence in reversed(sequences))
+            values = (each for each in older if each.expires is None and "KV-Operation" not in each.headers)
+            if stream.name.startswith("KV_") and newest.expires is not None and any(values):
+                yield f"{subject} will have a value again that was replaced"
 
 
 def _created(world: World) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ from tests.simulator.jetstream import FakeServer
 from tests.simulator.loop import SimLoop
 from tests.simulator.processes import SCHEDULERS, Installation
 
+_PATIENCE_S = 3.0
 _REFUSED = {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}
 
 
@@ -76,6 +78,7 @@ class Faults:
             (10, self._crash_soon),
             (3, self._kill_now),
             (3, self._server),
+            (1, self._server_in_rollup),
             (2, self._cut),
             (2, self._freeze),
             (2, self._stop),
@@ -127,6 +130,20 @@ class Faults:
         await asyncio.sleep(away)
         self._nats.start()
         self._note("NATS is back")
+
+    async def _server_in_rollup(self) -> None:
+        """NATS crashes after it has stored a message and before it has removed what the message replaces."""
+        self._note("NATS will crash while it replaces a message")
+        self._nats.dies_in_rollup = self._nats.up
+        self._nats.died.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._nats.died.wait()
+        self._nats.dies_in_rollup = False
+        if not self._nats.up:
+            await asyncio.sleep(self._chance.choice([0.1, 1.0]))
+            self._nats.start()
+            self._note("NATS is back")
 
     async def _cut(self) -> None:
         await self._cut_off(self._any(), self._chance.choice([0.5, 3.0, 12.0]))
@@ -196,6 +213,7 @@ class Faults:
     def calm(self) -> None:
         """The end of all faults: everything runs or will soon."""
         self._weather.calm()
+        self._nats.dies_in_rollup = False
         self._nats.network.cut_off.clear()
         if not self._nats.up:
             self._nats.start()

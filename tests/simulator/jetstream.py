@@ -6,6 +6,7 @@ held against a real server by `test_jetstream_contract.py`.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Callable
@@ -43,6 +44,10 @@ class FakeServer:
         """Whether a message to a client is lost on its way, as a slow consumer loses it."""
         self.on_stored: Callable[[Stream, Stored], None] = lambda stream, stored: None
         self.on_delivered: Callable[[str, str, bytes], None] = lambda subject, reply, data: None
+        self.dies_in_rollup = False
+        """Whether the next message that replaces others is its last deed before a crash."""
+        self.died = asyncio.Event()
+        """Set by that crash."""
         self._choose = choose
         self._subscriptions = Subscriptions()
         self._left: dict[tuple[Connection, int], int] = {}
@@ -57,7 +62,7 @@ class FakeServer:
 
     def crash(self) -> None:
         """SIGKILL: what was acknowledged is kept, and nothing else."""
-        self.up = False
+        self.up = self.dies_in_rollup = False
         self.network.break_all()
         self._batches.clear()
         for key, consumer in list(self.consumers.items()):
@@ -165,7 +170,8 @@ class FakeServer:
             if batch is not None:
                 self._batched(stream, batch, message, reply)
                 return
-            sequence, repeated = stream.store(message)
+            amid = self.dies_in_rollup and "Nats-Rollup" in message.headers and stream.last_of(message.subject) > 0
+            sequence, repeated = stream.store(message, rolls_up=not amid)
         except RefusedError as error:
             self._answer(reply, {"error": error.answer, "stream": stream.name, "seq": 0})
             return
@@ -174,6 +180,10 @@ class FakeServer:
             told["duplicate"] = True
         else:
             self._is_stored(stream, stream.messages[sequence])
+        if amid:
+            self.crash()
+            self.died.set()
+            return
         self._answer(reply, told)
         self._deliver_of(stream)
 

@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from services import bus
+from services.bus.key_values import KeyValues
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.units import hand
 from services.results import duckdb_store
@@ -222,6 +223,16 @@ def _retry_the_same_attempt() -> AbstractContextManager[Any]:
     return patch.object(Job, "retry", retry)
 
 
+def _one_marker() -> AbstractContextManager[Any]:
+    """A deletion leaves only a marker that expires, which may outlive the server but not the value."""
+
+    async def delete(self: KeyValues, bucket: str, key: str, expected: dict[str, str] | None = None) -> None:
+        headers = {"KV-Operation": "PURGE"} | bus.REPLACE | (expected or {})
+        await self.js.publish(bus.kv_subject(bucket, key), headers=headers, msg_ttl=3)
+
+    return patch.object(KeyValues, "kv_delete", delete)
+
+
 BUGS: dict[str, Plant] = {
     "store-the-mark-first": _store_the_mark_first,
     "forget-the-fence": _forget_the_fence,
@@ -232,6 +243,7 @@ BUGS: dict[str, Plant] = {
     "forget-schedules": _forget_schedules,
     "cut-exports": _cut_exports,
     "start-twice": _start_twice,
+    "one-marker": _one_marker,
     "drop-the-outbox": _drop_the_outbox,
     "die-at-start": _die_at_start,
     "admit-too-many": _admit_too_many,

@@ -21,7 +21,7 @@ import nats.js.api
 from nats.nuid import NUID
 
 from services import bus, rpc
-from services.bus import room
+from services.bus import key_values, room
 from services.bus.contract import stream_configs
 from services.errors import UnavailableError
 from services.evaluator import worker
@@ -76,6 +76,7 @@ _LOOKS: list[tuple[Any, str, float]] = [
     (upkeep, "_TICK_S", 1.5),
     (nats_work, "_LOOK_S", 0.5),
     (upkeep, "_LOST_AFTER_S", 6.0),
+    (key_values, "_MARKER_S", 3),
 ]
 """Seconds that services wait between two looks at something, in place of their own."""
 

@@ -72,6 +72,8 @@ class Stream:
     size: int = 0
     seen: dict[str, tuple[float, int]] = field(default_factory=dict)
     """By message id, when it came and its sequence."""
+    revived: list[str] = field(default_factory=list)
+    """Subjects of values that were to be seen again after what had replaced them was gone."""
 
     def __post_init__(self) -> None:
         self.created = self.clock()
@@ -99,13 +101,14 @@ class Stream:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def store(self, message: Pending) -> tuple[int, bool]:
-        """The sequence, and whether it was a repetition. Raises RefusedError."""
+    def store(self, message: Pending, *, rolls_up: bool = True) -> tuple[int, bool]:
+        """The sequence, and whether it was a repetition. Without `rolls_up` what the message replaces stays, as after a
+        kill in between. Raises RefusedError."""
         known = self._repeated(message)
         if known is not None:
             return known, True
         self.check(message, {})
-        return self.append(message).sequence, False
+        return self.append(message, rolls_up=rolls_up).sequence, False
 
     def store_all(self, messages: list[Pending]) -> int:
         """All or none; the last sequence. Raises RefusedError."""
@@ -147,7 +150,7 @@ class Stream:
             if config.get("max_bytes", -1) > 0 and self.size + size > config["max_bytes"]:
                 raise RefusedError(503, 10077, "maximum bytes exceeded")
 
-    def append(self, message: Pending) -> Stored:
+    def append(self, message: Pending, *, rolls_up: bool = True) -> Stored:
         """Stores what was checked."""
         headers = message.headers
         self.last += 1
@@ -165,7 +168,7 @@ class Stream:
         if "Nats-Msg-Id" in headers:
             self.seen[headers["Nats-Msg-Id"]] = now, self.last
         most = self.config.get("max_msgs_per_subject", -1)
-        if headers.get("Nats-Rollup") == "sub":
+        if headers.get("Nats-Rollup") == "sub" and rolls_up:
             most = 1
         if most > 0:
             for old in of_subject[:-most]:
@@ -202,9 +205,16 @@ class Stream:
         for stored in [m for m in self.mortal.values() if m.expires is not None and m.expires <= now]:
             newest = self.last_of(stored.subject) == stored.sequence
             self.remove(stored.sequence)
+            if newest and self.shows_value(stored.subject):
+                self.revived.append(stored.subject)
             if newest and not any(name in stored.headers for name in ("Nats-Marker-Reason", "KV-Operation")):
                 ended.append(stored.subject)
         return ended
+
+    def shows_value(self, subject: str) -> bool:
+        """Whether the newest message of a key is a value that stays."""
+        newest = self.messages.get(self.last_of(subject))
+        return newest is not None and newest.expires is None and "KV-Operation" not in newest.headers
 
     def mark_expired(self, subject: str) -> Stored | None:
         """Says that a key has expired, where the stream is asked to."""
