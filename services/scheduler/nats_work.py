@@ -86,7 +86,7 @@ class WorkStream:
         )
         told: list[Told] = []
         async for msg in self._bus.pulled(bus.RESULTS, config):
-            # What cannot be read is set aside by whoever follows RESULTS.
+            # The replay of RESULTS sets aside what cannot be read.
             with suppress(ValueError):
                 sequence = msg.metadata.sequence.stream
                 if sequence <= last:

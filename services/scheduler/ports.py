@@ -81,7 +81,7 @@ class Work(Protocol):
         ...
 
     async def close(self, job_id: str, attempt: int, units: Sequence[int], after: int) -> Sequence[Told]:
-        """Ends the units for whoever has them, with a message on RESULTS after which no call of theirs can begin.
+        """Takes the units from their evaluators, with a message on RESULTS after which none of their calls can begin.
 
         Gives all that RESULTS tells of the job after that position, up to the last of these messages. Nothing where
         RESULTS has no room for them. Raises LeadershipLostError.

@@ -69,7 +69,7 @@ class FaultError(Exception):
 
 
 class Held:
-    """One unit in hand. Whoever runs it sets `started` when work that is worth finishing has begun, and counts in
+    """One unit in hand. The runner sets `started` when work that is worth finishing has begun, and counts in
     `begun` the items that are stored or whose call has begun."""
 
     def __init__(self, endpoint: str, unit: unit_pb2.Unit, msg: Msg) -> None:
