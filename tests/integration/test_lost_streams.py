@@ -148,6 +148,7 @@ async def test_a_restore_of_one_stream_brings_back_no_token_that_was_revoked(mad
 async def test_a_stream_with_a_bound_above_the_free_room_is_restored(tmp_path: Path) -> None:
     async with offline_nats(tmp_path / "nats") as connection:
         await connection.ensure(10**15)
+        assert (await connection.js.stream_info(bus.RESULTS)).config.max_bytes == 10**15
 
 
 async def said_once(made: Installation) -> None:

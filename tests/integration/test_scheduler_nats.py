@@ -93,7 +93,8 @@ async def test_a_plan_answered_while_nobody_led_is_found(harness: Harness) -> No
         await harness.wait(job.job_id, job_pb2.Job.STATE_PLANNING)
     await harness.answer_plan(job.job_id)
     async with harness.scheduler():
-        await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)
+        found = await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)
+        assert found.progress.items_total == 200
 
 
 async def test_a_retrys_plan_that_was_answered_while_nobody_led_stops_no_start(harness: Harness) -> None:
@@ -153,8 +154,9 @@ async def test_a_scheduler_that_loses_the_lead_leads_again(harness: Harness) -> 
             # The write that finds out is this one, or a checkpoint before it.
             with suppress(grpc.aio.AioRpcError):
                 await harness.create()
-            await answered(leader, lambda name: name == b"s1")
-            await harness.wait(job.job_id, job_pb2.Job.STATE_PLANNING)
+            assert await answered(leader, lambda name: name == b"s1")
+            found = await harness.wait(job.job_id, job_pb2.Job.STATE_PLANNING)
+            assert found.attempt == 1
 
 
 async def test_a_leader_whose_lease_ran_out_releases_no_unit(harness: Harness) -> None:

@@ -163,6 +163,7 @@ async def test_jobs_that_end_while_nobody_leads_are_told_of_later(harness: Harne
     await harness.connection.js.publish("audit.x", ended.SerializeToString())
     async with harness.scheduler():
         await until(lambda: receiver.to("/ok"))
+    assert len(deliveries(receiver)) == 1
 
 
 async def test_private_addresses_are_refused_however_they_are_named(harness: Harness, receiver: Receiver) -> None:

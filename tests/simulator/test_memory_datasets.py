@@ -17,6 +17,7 @@ from services.results.visibility import Visibility
 from tests.simulator import memory_datasets, memory_store
 from touchstone.v1 import dataset_pb2, job_pb2
 
+_STATES = (job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_FAILED)
 _DATASETS = [f"ds_{number:032x}" for number in range(4)]
 _DIGESTS = [f"{number:064x}" for number in range(5)]
 _NOW = datetime(2027, 1, 10)
@@ -41,7 +42,7 @@ def _change(chance: Random, number: int) -> Callable[[Any, Any], Any]:
     if chance.random() < 0.3:
         return lambda m, c: m.mark_deleted(c, dataset_id, _NOW)
     if chance.random() < 0.3:
-        job = job_pb2.Job(job_id=f"job-{number}", owner="ann", attempt=1, state=chance.choice([2, 6]))  # type: ignore[arg-type]
+        job = job_pb2.Job(job_id=f"job-{number}", owner="ann", attempt=1, state=chance.choice(_STATES))
         job.spec.dataset.dataset_id = dataset_id
         event = job_pb2.JobEvent(event_id=f"{number:08d}", actor="ann", action="moved", job=job)
         event.occurred_at.FromSeconds(number + 1)

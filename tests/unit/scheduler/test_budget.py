@@ -323,7 +323,7 @@ async def test_what_is_under_way_when_a_job_is_cancelled_counts_as_lost(world: W
     assert world.store.events[-1].job.progress.lost_calls == 2, "the audit trail says the same"
 
 
-async def test_nothing_goes_out_while_a_job_ends(world: World) -> None:
+async def test_nothing_goes_out_while_a_job_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await running(world, 0.08)
     released = len(world.work.log)
     close = world.work.close
@@ -336,7 +336,7 @@ async def test_nothing_goes_out_while_a_job_ends(world: World) -> None:
         await world.settle()
         return told
 
-    world.work.close = slowly  # type: ignore[method-assign]
+    monkeypatch.setattr(world.work, "close", slowly)
     await world.desk.cancel(ALICE, job)
     assert world.state(job) == "cancelled"
     assert len(world.work.log) == released

@@ -119,3 +119,4 @@ async def test_results_is_asked_again_when_it_fails_at_a_job(world: World, monke
     monkeypatch.setattr(world.results, "job", fail_twice)
     monkeypatch.setattr(settling, "_PAUSE_S", 0.01)
     await settled(world, job, 8)
+    assert tries >= 3
