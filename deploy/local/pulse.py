@@ -16,6 +16,8 @@ BUSY_FACTOR = 4
 MOST_STEP_S = 5.0
 """A longer time between two checks counts as this much: the launcher itself may have been stopped."""
 DISK_PATIENCE_S = 2.0
+MOST_DISK_DOUBLINGS = 3
+"""Up to 16 s, so that what a full disk stopped goes on within half a minute of room."""
 STEADY_S = 120.0
 """After this long in good health, earlier restarts are forgotten."""
 MOST_DOUBLINGS = 6
@@ -47,7 +49,7 @@ class Pulse:
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._doublings = 0
+        self._doublings = self._disk_doublings = 0
         self.begin()
 
     def begin(self) -> None:
@@ -73,9 +75,13 @@ class Pulse:
         if state is State.WELL:
             self._well_s += step
             if self._well_s >= STEADY_S:
-                self._doublings = 0
+                self._doublings = self._disk_doublings = 0
+        if not room:
+            self._disk_doublings = 0  # The disk filled again: the restarts before were not in vain.
         verdict = self._verdict(room)
-        if verdict is not None:
+        if verdict is not None and state is State.NO_ROOM:
+            self._disk_doublings = min(self._disk_doublings + 1, MOST_DISK_DOUBLINGS)
+        elif verdict is not None:
             self._doublings = min(self._doublings + 1, MOST_DOUBLINGS)
         return verdict
 
@@ -96,6 +102,6 @@ class Pulse:
                 if self._since_s >= long_s * more:
                     return Verdict(f"has been unhealthy for {self._since_s:.0f} s", frozen=False)
             case State.NO_ROOM:
-                if room and self._since_s >= DISK_PATIENCE_S * more:
+                if room and self._since_s >= DISK_PATIENCE_S * 2**self._disk_doublings:
                     return Verdict("could not write to the disk, which has room again", frozen=False)
         return None

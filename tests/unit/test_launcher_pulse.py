@@ -87,6 +87,32 @@ def test_a_write_error_waits_for_room_and_then_for_two_seconds() -> None:
     assert ended[0] == 4, "room that is not there for the process must not restart it without end"
 
 
+def test_a_disk_that_fills_again_and_again_is_recovered_from_as_soon_each_time() -> None:
+    pulse = pulse_of_a_running_process()
+    seconds = []
+    for _ in range(6):
+        assert seconds_until_ended(pulse, State.NO_ROOM, room=False, most=20) is None
+        ended = seconds_until_ended(pulse, State.NO_ROOM, room=True)
+        assert ended is not None
+        seconds.append(ended[0])
+        pulse.begin()
+        assert seconds_until_ended(pulse, State.WELL, most=15) is None
+
+    assert seconds == [1] * 6
+
+
+def test_a_write_error_that_stays_is_met_at_least_every_half_minute() -> None:
+    pulse = pulse_of_a_running_process()
+    seconds = []
+    for _ in range(6):
+        ended = seconds_until_ended(pulse, State.NO_ROOM, room=True)
+        assert ended is not None
+        seconds.append(ended[0])
+        pulse.begin()
+
+    assert seconds == [2, 4, 8, 16, 16, 16]
+
+
 def test_each_restart_in_vain_doubles_the_patience_up_to_a_limit() -> None:
     pulse = pulse_of_a_running_process()
     seconds = []
