@@ -145,6 +145,24 @@ async def test_a_damaged_manifest_keeps_no_other_dataset_away(nats: NatsServer, 
         assert len(await keeper.rows(whole.dataset_id)) == 20
 
 
+async def test_datasets_come_back_with_a_store_that_was_lost_and_restored(nats: NatsServer, tmp_path: Path) -> None:
+    async with keeping(nats.url, tmp_path / "results.duckdb") as keeper:
+        dataset = await keeper.upload(lines(range(20)))
+        manifest = await keeper.store.get_manifest(dataset.dataset_id)
+        assert manifest is not None
+        shards = [(part.digest, await keeper.store.get_shard(part.digest)) for part in manifest.shards]
+        await keeper.connection.js.purge_stream(STREAM)
+    async with keeping(nats.url, tmp_path / "results.duckdb") as keeper:
+        assert await is_empty(keeper)
+        for digest, rows in shards:
+            await keeper.store.put_shard(digest, rows.SerializeToString())
+        await keeper.store.put_manifest(manifest)
+    async with keeping(nats.url, tmp_path / "results.duckdb") as keeper:
+        await keeper.cleared()
+        assert await keeper.listed() == {dataset.dataset_id}
+        assert len(await keeper.rows(dataset.dataset_id)) == 20
+
+
 async def test_a_damaged_dataset_can_be_deleted_and_uploaded_again(keeper: Keeper) -> None:
     damaged = await keeper.upload(lines(range(10)))
     await keeper.connection.js.purge_stream(STREAM, subject=contract.object_chunks_subject(contract.DATASETS, ">"))

@@ -35,31 +35,36 @@ _WHERE = """
 
 
 def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: datetime) -> None:
-    """Lists a dataset; one that is listed stays as it is. `now` is UTC without a zone."""
+    """Lists a dataset; one that is listed stays as it is, and one that counted as deleted comes back: its manifest was
+    lost and restored. `now` is UTC without a zone."""
     dataset = manifest.dataset
     where = {"id": dataset.dataset_id}
-    if first_row(connection, "SELECT 1 FROM datasets WHERE id = $id", where) is not None:
+    known = first_row(connection, "SELECT deleted_at FROM datasets WHERE id = $id", where)
+    if known is None:
+        connection.execute(
+            "INSERT INTO datasets VALUES ($id, $name, $file_path, $count, $uploaded_at, $now, $owner, $project_id, "
+            "$digest, $is_file, $dataset, NULL)",
+            where
+            | {
+                "name": dataset.name,
+                "file_path": f"manifest/{dataset.dataset_id}",
+                "count": dataset.rows,
+                "uploaded_at": dataset.uploaded_at.ToDatetime(),
+                "now": now,
+                "owner": dataset.owner,
+                "project_id": dataset.project_id,
+                "digest": dataset.digest,
+                "is_file": dataset.is_file,
+                "dataset": dataset.SerializeToString(),
+            },
+        )
+        requests.note(connection, manifest, now)
+    elif known[0] is None:
         return
-    connection.execute(
-        "INSERT INTO datasets VALUES ($id, $name, $file_path, $count, $uploaded_at, $now, $owner, $project_id, "
-        "$digest, $is_file, $dataset, NULL)",
-        where
-        | {
-            "name": dataset.name,
-            "file_path": f"manifest/{dataset.dataset_id}",
-            "count": dataset.rows,
-            "uploaded_at": dataset.uploaded_at.ToDatetime(),
-            "now": now,
-            "owner": dataset.owner,
-            "project_id": dataset.project_id,
-            "digest": dataset.digest,
-            "is_file": dataset.is_file,
-            "dataset": dataset.SerializeToString(),
-        },
-    )
+    else:
+        connection.execute("UPDATE datasets SET deleted_at = NULL WHERE id = $id", where)
     digests = list(dict.fromkeys(bytes.fromhex(shard.digest) for shard in manifest.shards))
     connection.execute("INSERT INTO dataset_shards SELECT $id, unnest($digests::BLOB[])", where | {"digests": digests})
-    requests.note(connection, manifest, now)
 
 
 def mark_deleted(connection: Connection, dataset_id: str, now: datetime) -> None:

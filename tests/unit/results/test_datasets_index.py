@@ -101,6 +101,15 @@ def test_a_dataset_is_listed_once(connection: Connection) -> None:
     assert index.listed(connection) == {dataset.dataset_id}
 
 
+def test_a_dataset_that_was_lost_and_restored_is_listed_again_and_has_its_shards(connection: Connection) -> None:
+    dataset = add(connection, 1, "a", "b")
+    index.mark_deleted(connection, dataset.dataset_id, NOW)
+    add(connection, 1, "a", "b")
+    assert index.get(connection, dataset.dataset_id) == dataset
+    assert index.listed(connection) == {dataset.dataset_id}
+    assert index.without_dataset(connection, [digest("a"), digest("b")]) == set()
+
+
 def test_a_shard_is_free_once_no_dataset_has_it(connection: Connection) -> None:
     first = add(connection, 1, "a", "b", "a")
     add(connection, 2, "b", "c")
