@@ -226,17 +226,18 @@ async def _purge(connection: bus.Bus, stored: int, room: bus.Room) -> None:
     # On a small disk the stream may never be half full.
     if room.level is bus.Level.ENOUGH and (most <= 0 or info.state.bytes <= most / 2):
         return
-    floor = await connection.kv_get(bus.JOBS, bus.FLOOR_KEY)
-    last = min(stored, _position(floor.data)) if floor is not None else 0
+    last = min(stored, await floor(connection))
     if last >= info.state.first_seq:
         await connection.js.purge_stream(bus.RESULTS, seq=last + 1)
         log.info("purged %s up to %d of %d", bus.RESULTS, last, info.state.last_seq)
 
 
-def _position(data: bytes | None) -> int:
-    """What the scheduler has written; 0 for what is no position, so that nothing is purged that it may need."""
+async def floor(connection: bus.Bus) -> int:
+    """The last position of RESULTS that the scheduler no longer needs; 0 for what is no position, so that nothing is
+    purged that it may need. Raises NATS's errors."""
+    entry = await connection.kv_get(bus.JOBS, bus.FLOOR_KEY)
     try:
-        return int(data or b"0")
+        return int(entry.data or b"0") if entry is not None else 0
     except ValueError:
         log.error("%s in %s is no position; nothing is purged", bus.FLOOR_KEY, bus.JOBS)
         return 0

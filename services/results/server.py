@@ -53,8 +53,15 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _require_answers(settings: Settings, database: Database, connection: bus.Bus) -> None:
-    """Raises DamagedFilesError for a database made anew in the place of one whose answers NATS no longer has."""
-    if (await database.read(lambda c: duckdb_store.read_mark(c, bus.RESULTS))).created:
+    """Raises DamagedFilesError for a database that lacks answers which NATS no longer has: one that has lost its log,
+    or that was made anew in the place of a lost one."""
+    mark = await database.read(lambda c: duckdb_store.read_mark(c, bus.RESULTS))
+    if mark.created:
+        info = await connection.js.stream_info(bus.RESULTS)
+        same = info.created is not None and mark.created == info.created.isoformat()
+        # Beyond the floor nothing is purged: there the stream itself has lost something, and reading goes on.
+        if same and mark.sequence + 1 < info.state.first_seq <= await ingest.floor(connection) + 1:
+            raise damaged(settings.database, "it has lost answers, and NATS no longer has all of them")
         return
     if await database.read(lambda c: first_row(c, "FROM items SELECT 1 LIMIT 1", {})):
         return

@@ -178,9 +178,9 @@ async def test_a_backup_that_is_not_whole_is_refused_and_changes_nothing(made: I
     assert not (made.state / NOTE).exists()
 
 
-async def only_in_files(made: Installation, stub: Stub) -> None:
+async def only_in_files(made: Installation, stub: Stub, *, started: bool = False) -> None:
     """Every fact stored, the jobs' answers in their Parquet files, and the stream of answers empty."""
-    connection = await begun(made)
+    connection = await bus.connect(made.nats.url, "test") if started else await begun(made)
     await said_all(stub, connection)
     files = made.service.database.parent / "jobs"
     await until(lambda: len(list(files.glob("*.parquet"))) >= 2)
@@ -222,6 +222,43 @@ async def test_a_lost_database_whose_answers_nats_has_given_up_is_repaired(made:
     await asyncio.to_thread(repair, made.state, made.said.append)
     made.start()
     await check_all_within(stub)
+
+
+@pytest.mark.stack
+async def test_a_restore_brings_back_answers_that_nats_gave_up_after_the_backup(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    await publish(connection, "early", range(1))
+    folder = await made.backup(connection)
+    await connection.close()
+    await only_in_files(made, stub, started=True)
+    await made.stop()
+    database = made.service.database
+    database.write_bytes(b"\0" * 12_288 + database.read_bytes()[12_288:])
+    await made.restore(folder)
+    made.start()
+    await check_all_within(stub)
+    await made.stop()
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 0, made.said
+
+
+async def test_a_start_stops_when_the_database_went_back_behind_what_nats_has(made: Installation, stub: Stub) -> None:
+    connection = await begun(made)
+    await said_all(stub, connection)
+    made.service.end()
+    before = {path: path.read_bytes() for path in made.service.database.parent.glob("touchstone.duckdb*")}
+    made.service.start()
+    last = await publish(connection, "late", range(3))
+    await made.service.answers()
+    await connection.kv_put(bus.JOBS, bus.FLOOR_KEY, str(last).encode())
+    await connection.js.purge_stream(bus.RESULTS, seq=last)
+    made.service.end()
+    for path, content in before.items():
+        path.write_bytes(content)
+    await connection.close()
+    made.service.start()
+    process = made.service.process
+    assert process is not None
+    assert await asyncio.to_thread(process.wait, 60) == DAMAGED_FILES
 
 
 async def test_a_check_names_streams_and_rows_of_datasets_that_cannot_be_read(made: Installation) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
@@ -25,7 +24,8 @@ from deploy.local.state import StateDir
 from services import bus
 from services.errors import TouchstoneError
 from services.results.backups import manifest
-from services.results.backups.rebuilding import keep
+from services.results.backups.rebuilding import complete, keep
+from services.results.duckdb_store import Mark
 
 Say = Callable[[str], None]
 
@@ -60,6 +60,7 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     fresh = exchange.begin(state, f"touchstone restore {backup} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
     whole, cut, damaged = source == state.path / "nats", False, set[str]()
+    given_up: Mark | None = None
     async with AsyncExitStack() as stack:
         surviving: bus.Bus | None = None
         if source is not None:
@@ -77,6 +78,8 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
             damaged = {stream for stream, _ in found}
             damaged |= {stream for stream in bus.BACKED_UP if any(f"The stream {stream} " in fault for fault in lost)}
             whole, cut = whole and not faults and not lost, bool(lost)
+            if whole:
+                given_up = await _given_up(surviving)
         if whole:
             say("The streams can be read, and stay: what came after the backup is taken from them at the next start.")
         else:
@@ -84,7 +87,10 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     database = fresh / exchange.DATABASE.name
     # One that was cut short may have put both in place already, the database with what came after the backup.
     if (whole and not again) or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
-        shutil.copyfile(backup / manifest.DATABASE, database)
+        present = state.path / exchange.DATABASE
+        await asyncio.to_thread(
+            complete, backup / manifest.DATABASE, database, present, present.parent / "jobs", given_up, say
+        )
     else:
         say("The database can be read, and stays: it has what came after the backup.")
     os.chmod(database, 0o600)
@@ -99,6 +105,13 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     if aside.exists():
         say(f"What was there before is in {aside}. Delete it when it is not needed any more.")
     say("Restored. Start Touchstone.")
+
+
+async def _given_up(surviving: bus.Bus) -> Mark:
+    """The last position that RESULTS no longer has. Raises NATS's errors."""
+    info = await surviving.js.stream_info(bus.RESULTS)
+    created = info.created.isoformat() if info.created is not None else ""
+    return Mark(bus.RESULTS, created, info.state.first_seq - 1)
 
 
 def _most_bytes(holds: manifest.Manifest) -> int:

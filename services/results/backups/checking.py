@@ -51,6 +51,12 @@ def _contradictions(connection: Connection) -> Iterator[str]:
     ).fetchall()
     for job_id, planned, stored, known in missing:
         yield f"job {job_id}: {stored:,} of {planned - known:,} answers are stored"
+    unknown = connection.execute(
+        "SELECT job_id, s.missing FROM jobs j JOIN seals s USING (job_id, attempt) "
+        "WHERE j.state = $completed AND s.missing > 0 AND NOT j.incomplete ORDER BY job_id",
+        {"completed": int(job_pb2.Job.STATE_COMPLETED)},
+    ).fetchall()
+    yield from (f"job {job_id} was complete, and {lost:,} of its answers are lost" for job_id, lost in unknown)
     if not missing:
         yield from _wrong_results(connection)
 

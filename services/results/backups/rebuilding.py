@@ -11,9 +11,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from services.errors import TouchstoneError
+from services.errors import TouchstoneError, UnavailableError
 from services.results.backups.checking import COMPUTED, database_faults
 from services.results.database import Connection
+from services.results.duckdb_store import Mark
 from services.results.schema import open_file
 
 Say = Callable[[str], None]
@@ -27,8 +28,10 @@ _WHOLE = (
 )
 _IN_PART = ("events", "jobs", "run_sources", "answer_texts", "marks", "annotations", "configuration_names", "items")
 """Tables with a primary key, of which every row counts for itself."""
+_IMPORTS = _WHOLE[-1]
 _RANGE = 2048
 """Rows that are read at once where a table cannot be read whole."""
+_KEY = ("job_id", "task", "item", '"repeat"')
 
 
 def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
@@ -51,14 +54,45 @@ def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
         target.close()
 
 
+def complete(backup: Path, fresh: Path, present: Path, jobs: Path, given_up: Mark | None, say: Say) -> None:
+    """Copies a backup's database to `fresh`, with the answers and imports of the present one that can be read and the
+    files of finished jobs: RESULTS has given up most of these. `given_up` is the last position that it no longer has;
+    the next start does not look for it. Raises UnavailableError and OSError when the disk refuses."""
+    shutil.copyfile(backup, fresh)
+    try:
+        target = open_file(fresh, jobs)
+    except UnavailableError as error:
+        say(f"Answers that came after the backup are not taken over. {error.message}")
+        shutil.copyfile(backup, fresh)
+        return
+    try:
+        source = _opened(present, fresh.parent, say)
+        if source is not None:
+            try:
+                _take_imports(source, target)
+                _take_part(source, target, "items", say)
+            finally:
+                source.close()
+        _take_files(target, jobs, say)
+        if given_up is not None:
+            target.execute(
+                "UPDATE positions SET sequence = greatest(sequence, $sequence) "
+                "WHERE stream = $stream AND created = $created",
+                {"stream": given_up.stream, "created": given_up.created, "sequence": given_up.sequence},
+            )
+        target.checkpoint()
+    finally:
+        target.close()
+
+
 def keep(whole: Path, fresh: Path) -> bool:
     """Copies a database for which all streams are to be read again to `fresh`. False, without a copy, where it is
     damaged or lacks answers, is not there, or was written by a newer version."""
-    if not whole.exists():
+    if not whole.is_file():
         return False
     shutil.copyfile(whole, fresh)
     log, copied = whole.with_suffix(".duckdb.wal"), fresh.with_suffix(".duckdb.wal")
-    if log.exists():
+    if log.is_file():
         shutil.copyfile(log, copied)
     try:
         connection = open_file(fresh)
@@ -80,11 +114,11 @@ def _opened(damaged: Path, folder: Path, say: Say) -> Connection | None:
     """A copy of the database, without its log where that is the damaged part."""
     log = damaged.with_suffix(".duckdb.wal")
     copy = folder / "damaged.duckdb"
-    for with_log in (True, False) if log.exists() else (False,):
+    for with_log in (True, False) if log.is_file() else (False,):
         for old in (copy, copy.with_suffix(".duckdb.wal")):
             old.unlink(missing_ok=True)
-        if not damaged.exists():
-            say(f"There is no {damaged}.")
+        if not damaged.is_file():
+            say(f"There is no file {damaged}.")
             return None
         shutil.copyfile(damaged, copy)
         if with_log:
@@ -109,13 +143,28 @@ def _take_whole(source: Connection, target: Connection, tables: tuple[str, ...],
             say(f"{table}: {rows.num_rows:,} rows")
 
 
+def _take_imports(source: Connection, target: Connection) -> None:
+    try:
+        found = {table: _table(source, f"FROM {table}") for table in _IMPORTS}
+    except duckdb.Error:
+        return  # Those of the backup stay.
+    for table, rows in found.items():
+        target.execute(f"DELETE FROM {table}")
+        _insert(target, table, rows)
+
+
 def _take_part(source: Connection, target: Connection, table: str, say: Say) -> None:
     taken, lost = 0, 0
     for rows in _readable(source, table):
         if isinstance(rows, int):
             lost += rows
         else:
-            _insert(target, table, rows, "ON CONFLICT DO NOTHING")
+            if table == "items":
+                target.register("taken", rows)
+                _add_items(target, "taken")
+                target.unregister("taken")
+            else:
+                _insert(target, table, rows, "ON CONFLICT DO NOTHING")
             taken += rows.num_rows
     if taken or lost:
         say(f"{table}: {taken:,} rows" + (f", up to {lost:,} cannot be read" if lost else ""))
@@ -162,11 +211,21 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
     for path in sorted(jobs.glob("*.parquet")):
         name = str(path.absolute()).replace("'", "''")
         try:
-            target.execute(f"INSERT INTO items BY NAME FROM read_parquet('{name}') ON CONFLICT DO NOTHING")
+            _add_items(target, f"read_parquet('{name}')")
         except duckdb.Error as error:
             say(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
     if more := _count(target) - before:
         say(f"items: {more:,} rows from the files of finished jobs")
+
+
+def _add_items(target: Connection, taken: str) -> None:
+    """As queries/store_items.sql stores them."""
+    same = " AND ".join(f"items.{name} = t.{name}" for name in _KEY)
+    target.execute(
+        f"DELETE FROM items USING {taken} t WHERE {same} AND items.outcome = 6 "
+        "AND (t.outcome <> 6 OR t.attempt > items.attempt)"
+    )
+    target.execute(f"INSERT INTO items BY NAME FROM {taken} ON CONFLICT DO NOTHING")
 
 
 def _count(target: Connection) -> int:

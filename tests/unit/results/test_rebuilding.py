@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 from services import bus
 from services.results import duckdb_store
 from services.results.backups.checking import database_faults
-from services.results.backups.rebuilding import rebuild
+from services.results.backups.rebuilding import complete, rebuild
 from services.results.database import Database
+from services.results.duckdb_store import Mark
 from services.results.job_files import JobFiles
 from services.results.schema import open_file
 from tests.unit.results.builders import START, answer, batch, event, job, plan, seal
@@ -96,6 +98,43 @@ async def test_a_missing_database_is_made_of_the_files_alone(tmp_path: Path) -> 
         assert connection.execute("SELECT count(*) FROM items").fetchall() == [(JOBS * ITEMS,)]
 
 
+@pytest.mark.parametrize("source", ["database", "files"])
+async def test_a_backup_is_completed_with_later_answers_that_are_still_there(tmp_path: Path, source: str) -> None:
+    path = await filled(tmp_path)
+    whole = items_of(path)
+    backup, fresh = tmp_path / "backup.duckdb", tmp_path / "fresh.duckdb"
+    shutil.copyfile(path, backup)
+    with duckdb.connect(str(backup)) as connection:
+        connection.execute("DELETE FROM items WHERE job_id IN ('j2', 'j3')")
+        connection.execute("UPDATE items SET outcome = 6, response = 'down' WHERE job_id = 'j1' AND item = 3")
+        duckdb_store.write_mark(connection, Mark("RESULTS", "then", 2))
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "INSERT INTO imports VALUES ('i1', 'ann', 'd', now(), ''::BLOB, true, 0, 0, '', false, NULL)"
+        )
+    if source == "database":
+        (tmp_path / "jobs").rename(tmp_path / "elsewhere")
+        (tmp_path / "jobs").mkdir()
+    else:
+        path.unlink()
+    complete(backup, fresh, path, tmp_path / "jobs", Mark("RESULTS", "then", 9), lambda words: None)
+    assert items_of(fresh) == whole
+    with duckdb.connect(str(fresh)) as connection:
+        assert duckdb_store.read_mark(connection, "RESULTS").sequence == 9
+        assert connection.execute("SELECT count(*) FROM imports").fetchall() == [(int(source == "database"),)]
+
+
+async def test_a_backup_of_a_newer_version_is_copied_as_it_is(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    backup, fresh, said = tmp_path / "backup.duckdb", tmp_path / "fresh.duckdb", list[str]()
+    shutil.copyfile(path, backup)
+    with duckdb.connect(str(backup)) as connection:
+        connection.execute("INSERT INTO migrations VALUES (9999, now())")
+    complete(backup, fresh, path, tmp_path / "jobs", None, said.append)
+    assert fresh.read_bytes() == backup.read_bytes()
+    assert "A newer Touchstone wrote" in said[0]
+
+
 async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path: Path) -> None:
     path = await filled(tmp_path)
     folder = tmp_path / "jobs"
@@ -129,6 +168,16 @@ async def test_a_check_names_what_contradicts(tmp_path: Path) -> None:
             "job j0 is completed and has no result; the next start computes it",
             "job j1: 299 of 300 answers are stored",
         ]
+
+
+async def test_a_check_names_a_complete_job_that_has_lost_answers(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("DELETE FROM items WHERE job_id = 'j1' AND item < 7")
+        connection.execute("UPDATE seals SET missing = 7 WHERE job_id = 'j1'")
+        assert next(iter(database_faults(connection))) == "job j1 was complete, and 7 of its answers are lost"
+        connection.execute("UPDATE jobs SET incomplete = true WHERE job_id = 'j1'")
+        assert "was complete" not in " ".join(database_faults(connection))
 
 
 async def test_a_disk_that_refuses_copies_does_not_end_the_service(tmp_path: Path) -> None:
