@@ -12,7 +12,7 @@ import duckdb
 
 from services.errors import UnavailableError
 from services.results.backfill import BACKFILLS
-from services.results.database import Connection, damage
+from services.results.database import Connection, damage, damaged
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,9 @@ def open_file(path: Path, *folders: Path) -> Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        for place in (path, path.with_suffix(f"{path.suffix}.wal")):
+            if place.exists() and not place.is_file():
+                raise damaged(path, f"{place} is not a file")
         connection = duckdb.connect(str(path), config={**_HARDENED, "memory_limit": MEMORY})
         _lock_in(connection, folders)
         _migrate(connection)

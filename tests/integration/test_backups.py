@@ -261,6 +261,28 @@ async def test_a_start_stops_when_the_database_went_back_behind_what_nats_has(ma
     assert await asyncio.to_thread(process.wait, 60) == DAMAGED_FILES
 
 
+@pytest.mark.parametrize("name", ["touchstone.duckdb", "touchstone.duckdb.wal"])
+async def test_a_folder_in_the_place_of_the_database_is_put_aside(made: Installation, stub: Stub, name: str) -> None:
+    connection = await begun(made)
+    await said_all(stub, connection)
+    await connection.close()
+    await made.stop()
+    place = made.service.database.with_name(name)
+    place.unlink(missing_ok=True)
+    (place / "inside").mkdir(parents=True)
+    made.start()
+    process = made.service.process
+    assert process is not None
+    assert await asyncio.to_thread(process.wait, 60) == DAMAGED_FILES
+    await made.stop()
+    assert await asyncio.to_thread(check, made.state, made.said.append) == 1
+    await asyncio.to_thread(repair, made.state, made.said.append)
+    (aside,) = made.state.glob("before-repair-*")
+    assert (aside / name / "inside").is_dir()
+    made.start()
+    await check_all_within(stub)
+
+
 async def test_a_check_names_streams_and_rows_of_datasets_that_cannot_be_read(made: Installation) -> None:
     connection = await begun(made)
     await publish(connection, "early", range(3))

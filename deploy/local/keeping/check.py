@@ -100,13 +100,16 @@ async def _running() -> AsyncIterator[str]:
 def _database(state_dir: Path) -> list[str]:
     """Of a copy: opening a database writes its log into it."""
     place = state_dir / DATABASE
-    if not place.exists():
+    log = place.with_suffix(".duckdb.wal")
+    if not place.is_file():
         return [f"There is no database {place}. {_OF_DATABASE}"]
+    if log.exists() and not log.is_file():
+        return [f"{log} is not a file. {_OF_DATABASE}"]
     copy = place.with_name(_COPY)
     copied = [copy, copy.with_name(f"{_COPY}.wal")]
     try:
         shutil.copyfile(place, copy)
-        if (log := place.with_suffix(".duckdb.wal")).exists():
+        if log.exists():
             shutil.copyfile(log, copied[1])
         with duckdb.connect(str(copy)) as connection:
             return [f"{place}: {fault}. {_OF_DATABASE}" for fault in database_faults(connection)]

@@ -49,7 +49,11 @@ def put_database(state_dir: Path, fresh: Path, aside: Path) -> None:
     for old in (place, log):
         if old.exists():
             aside.mkdir(mode=0o700, exist_ok=True)
-            os.link(old, free(aside / old.name))
+            kept = free(aside / old.name)
+            if old.is_file():
+                os.link(old, kept)
+            else:
+                old.replace(kept)
     sync_folder(state_dir)
     fresh.replace(place)
     log.unlink(missing_ok=True)
