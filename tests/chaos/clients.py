@@ -23,6 +23,8 @@ PATIENCE_S = 180.0
 """Within which each request gets a definite answer after the last kill."""
 ROWS = 40
 """Of each uploaded dataset."""
+MOST_STANDING = 12
+"""Schedules that stand at once, and webhooks: with more and more of them a long run would only grow."""
 _PASSING = (408, 429, 500, 502, 503, 504)
 _PAUSE_S = 0.15
 
@@ -294,6 +296,8 @@ class Client:
         return await self._delete(f"{API}/webhooks", self._memory.webhooks)
 
     async def _create(self, path: str, body: dict[str, Any], field_name: str, known: dict[str, bool]) -> bool:
+        if sum(not deleted for deleted in known.values()) >= MOST_STANDING:
+            await self._delete(path, known)
         answer = await self.call("POST", path, 200, 201, json=body)
         if answer.status in (200, 201):
             known[answer.body[field_name]] = False

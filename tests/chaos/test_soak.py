@@ -41,12 +41,7 @@ _READS = ("/results", "/history", "/leaderboard?suite=glue", "/overview", "/queu
 
 async def test_memory_of_every_process_stays_flat(tmp_path: Path) -> None:
     memory = Memory()
-    room = open_world(
-        tmp_path,
-        TOUCHSTONE_REQUESTS_PER_MINUTE="1000000",
-        TOUCHSTONE_SCHEDULES_PER_USER="100000",
-        TOUCHSTONE_WEBHOOKS_PER_USER="100000",
-    )
+    room = open_world(tmp_path, TOUCHSTONE_REQUESTS_PER_MINUTE="1000000")
     async with receiving() as receiver, room as world:
         known = {question.prompt: question.answer for question in world.questions}
         world.model.behaviour.answer = lambda prompt: known.get(prompt) or chat_lines.answer(prompt)
