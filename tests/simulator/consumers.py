@@ -98,6 +98,11 @@ class Consumer:
     def heartbeat(self) -> float:
         return float(self.config.get("idle_heartbeat", 0)) / 1e9
 
+    @cached_property
+    def threshold(self) -> float:
+        """Seconds after which it is deleted when nobody asks; 0 for one that stays."""
+        return 0.0 if self.config.get("durable_name") else float(self.config.get("inactive_threshold", 0)) / 1e9
+
     @property
     def is_kept(self) -> bool:
         """Whether it survives the server."""
@@ -203,6 +208,8 @@ class Consumer:
 
     def tick(self) -> None:
         """Ends requests whose time is over, delivers again what was not acknowledged, tells that it lives."""
+        if not (self.requests or self.out or self.heartbeat):
+            return
         now = self.stream.clock()
         for request in [r for r in self.requests if r.expires is not None and r.expires <= now]:
             self.requests.remove(request)
@@ -233,10 +240,8 @@ class Consumer:
 
     def is_abandoned(self) -> bool:
         """Whether nobody has asked for longer than its threshold."""
-        threshold = float(self.config.get("inactive_threshold", 0)) / 1e9
-        if self.config.get("durable_name") or not threshold:
-            return False
-        return not self.requests and self.stream.clock() - self.idle_since > threshold
+        threshold = self.threshold
+        return bool(threshold) and not self.requests and self.stream.clock() - self.idle_since > threshold
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 

@@ -329,7 +329,7 @@ class FakeServer:
             if known.config.get("deliver_policy") != config.get("deliver_policy"):
                 raise RefusedError(400, 10012, "deliver policy can not be updated")
             known.config = config
-            for cached in ("filters", "acknowledges", "ack_wait", "deliver_subject", "heartbeat"):
+            for cached in ("filters", "acknowledges", "ack_wait", "deliver_subject", "heartbeat", "threshold"):
                 known.__dict__.pop(cached, None)
         return {"ts": iso(self.clock()), "created": iso(self.clock())} | self.consumers[stream.name, name].info()
 

@@ -136,7 +136,7 @@ class Simulation:
             names += ["results"] * 2
         await self._busy(faults, users)
         faults.calm()
-        broken = await self._quiet(users) or (await self._quiet_datasets(uploaders, users) if uploaders else [])
+        broken = await self._quiet(users, uploaders)
         self.installation.restarting = False
         broken += violations(self._world(faults))
         if self.datasets is not None and not broken:
@@ -166,13 +166,13 @@ class Simulation:
         await asyncio.sleep(self.chance.uniform(0.0, 2.0))
 
         async def operate() -> None:
-            for _ in range(self.chance.randint(1, 6)):
+            for _ in range(self.chance.randint(1, 5)):
                 await users.one()
-                await asyncio.sleep(self.chance.choice([0.0, 0.1, 0.5, 2.0]))
+                await asyncio.sleep(self.chance.choice([0.0, 0.1, 0.5, 1.0]))
 
         async def disturb() -> None:
             for _ in range(self.chance.randint(0, 5)):
-                await asyncio.sleep(self.chance.uniform(0.0, 3.0))
+                await asyncio.sleep(self.chance.uniform(0.0, 2.0))
                 await faults.one()
 
         await users.begin()
@@ -188,41 +188,35 @@ class Simulation:
                 task.result()
             task.cancel()
 
-    async def _quiet(self, users: Users) -> list[str]:
-        """Has one more job run, and waits until everything has ended; what has not within the time."""
-        until = self.loop.time() + _END_S
-        if not self.installation.ended:
-            self.history.last_job = await users.last()
-            if not self.history.last_job:
-                return ["no job can be created any more"]
-        if not await self._rest(until):
-            return self._restless()
-        last = self.history.last_job
-        for _ in range(_EXPORTS):
-            if not last or self.history.live() or await users.export_of(last):
-                # A schedule may have come due meanwhile.
-                return [] if await self._rest(until) else self._restless()
-        return [f"job {last} cannot be exported"]
-
-    async def _quiet_datasets(self, uploaders: DatasetUsers, users: Users) -> list[str]:
-        """Uploads once more, runs a job over it, and deletes it; what goes wrong."""
+    async def _quiet(self, users: Users, uploaders: DatasetUsers | None) -> list[str]:
+        """Has one more job run, over a new dataset where there are datasets, and waits until everything has ended; what
+        goes wrong."""
         if self.installation.ended:
             return []
-        until = self.loop.time() + _END_S
-        dataset_id = await uploaders.last()
-        if not dataset_id:
-            return ["no dataset can be uploaded any more"]
-        self.history.last_job = await users.last(uploaders.spec(dataset_id))
-        if not self.history.last_job:
-            return ["no job over a dataset can be created any more"]
-        if not await self._rest(until):
-            return self._restless()
-        if not await uploaders.delete_last(dataset_id):
+        dataset_id, spec = "", None
+        if uploaders is not None:
+            dataset_id = await uploaders.last()
+            if not dataset_id:
+                return ["no dataset can be uploaded any more"]
+            spec = uploaders.spec(dataset_id)
+        last = self.history.last_job = await users.last(spec)
+        if not last:
+            return ["no job can be created any more"]
+        for _ in range(_EXPORTS):
+            # A schedule may have come due meanwhile.
+            if not await self._rest():
+                return self._restless()
+            if self.history.live() or await users.export_of(last):
+                break
+        else:
+            return [f"job {last} cannot be exported"]
+        if uploaders is not None and not await uploaders.delete_last(dataset_id):
             return [f"dataset {dataset_id} cannot be deleted"]
-        return [] if await self._rest(until) else self._restless()
+        return [] if await self._rest() else self._restless()
 
-    async def _rest(self, until: float) -> bool:
-        """Waits until everything has ended; whether it has by then."""
+    async def _rest(self) -> bool:
+        """Waits until everything has ended; whether it has within the time."""
+        until = self.loop.time() + _END_S
         while self._unfinished():
             if self.installation.ended or self.history.broken or self.loop.time() > until:
                 return False
@@ -308,7 +302,7 @@ def simulate(seed: int, *, verbose: bool = False) -> Outcome:
 
     with _undisturbed(), worlds.sim_loop(seed, most_steps=_MOST_STEPS) as (loop, chance):
         simulation = Simulation(seed, loop, chance, verbose)
-        with_logs, brief = chance.random() < 0.05, chance.random() < 0.9
+        with_logs, brief = chance.random() < 0.05, chance.random() < 0.95
         with (
             memory_store.installed(simulation.on_disk, with_datasets=simulation.datasets is not None),
             replaced(

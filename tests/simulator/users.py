@@ -114,7 +114,12 @@ class Users:
 
     async def last(self, spec: job_pb2.JobSpec | None = None) -> str:
         """A job after all faults, when everything should work again; empty when none can be created."""
-        request = pb.CreateJobRequest(request_id=f"request-{self.unknown()}", spec=spec or self._spec())
+        if spec is None:
+            # Small, as all that counts is that it comes to its end.
+            spec = self._spec()
+            spec.suite.limit = 1
+            del spec.suite.tasks[1:]
+        request = pb.CreateJobRequest(request_id=f"request-{self.unknown()}", spec=spec)
         for _ in range(_LAST_TRIES):
             answer = await self.ask("create the last job", self._scheduler.CreateJob, request)
             if answer is not None:
