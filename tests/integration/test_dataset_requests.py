@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from services.errors import ConflictError
-from tests.integration.kept_datasets import keeping, lines
+from services import bus
+from services.errors import ConflictError, UnavailableError
+from tests.integration.kept_datasets import Keeper, keeping, lines
 from tests.integration.test_datasets_crashes import die
 from tests.nats_server import NatsServer
+from touchstone.v1 import dataset_pb2
 
 ROWS = lines(range(50))
 
@@ -94,3 +96,46 @@ async def test_an_upload_that_came_to_nothing_is_no_answer(nats: NatsServer, tmp
         assert second.dataset_id != first.dataset_id
         await keeper.cleared()
         assert await keeper.listed() == {second.dataset_id}
+
+
+class LostAnswers(bus.Datasets):
+    """Stores the first manifests without knowing it, and can remove nothing."""
+
+    lost = 2
+
+    async def put_manifest(self, manifest: dataset_pb2.DatasetManifest) -> None:
+        await super().put_manifest(manifest)
+        if self.lost:
+            self.lost -= 1
+            raise UnavailableError("no answer")
+
+    async def delete(self, dataset_id: str) -> None:
+        raise UnavailableError("no answer")
+
+
+@pytest.mark.parametrize("index_is_lost", [False, True])
+async def test_failed_uploads_of_a_request_are_not_found_after_a_crash(
+    nats: NatsServer, tmp_path: Path, index_is_lost: bool
+) -> None:
+    database = tmp_path / "results.duckdb"
+    async with keeping(nats.url, database, LostAnswers) as keeper:
+        other = await _failing(keeper, "r2")
+        with pytest.raises(UnavailableError):
+            await keeper.upload(ROWS, "r1")
+        made = await keeper.upload(ROWS, "r1")
+        assert len(await keeper.store.list()) == 3
+    if index_is_lost:
+        database.unlink()
+    async with keeping(nats.url, database) as keeper:
+        await keeper.cleared()
+        # Nobody has repeated the other one: it may be what a client still asks for.
+        assert await keeper.listed() == await keeper.store.list() == {made.dataset_id, other}
+        assert await keeper.upload(ROWS, "r1") == made
+
+
+async def _failing(keeper: Keeper, request_id: str) -> str:
+    """The dataset of an upload whose answer is lost."""
+    with pytest.raises(UnavailableError):
+        await keeper.upload(ROWS, request_id)
+    (dataset_id,) = await keeper.store.list()
+    return dataset_id

@@ -56,8 +56,8 @@ def add(connection: Any, manifest: dataset_pb2.DatasetManifest, now: datetime) -
     for key, (_, _, made_at) in list(tables.requests.items()):
         if made_at <= now - requests.KEPT:
             del tables.requests[key]
-    if manifest.request_id:
-        made = manifest.asked, dataset.dataset_id, dataset.uploaded_at.ToDatetime()
+    made = manifest.asked, dataset.dataset_id, dataset.uploaded_at.ToDatetime()
+    if manifest.request_id and made[2] > now - requests.KEPT:
         tables.requests[dataset.owner, manifest.request_id] = made
 
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from services.bus import DamagedError, Datasets, heed_cancel
-from services.errors import TouchstoneError
+from services.errors import ConflictError, TouchstoneError
 from services.results.database import Connection, Database
-from services.results.datasets import index
+from services.results.datasets import index, requests
 from services.results.datasets.holding import Holding
+from services.results.datasets.requests import Request
+from touchstone.v1 import dataset_pb2
 
 log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
+_SOON = requests.KEPT - timedelta(hours=1)
+"""After this and an hour more, a request makes a dataset anew even if it was answered."""
 _AT_ONCE = 64
 """Shards removed before other writes have their turn."""
 
@@ -42,7 +46,7 @@ class Collector:
         stored = await self._store.list()
         listed = await self._database.read(index.listed)
         now = _now()
-        deleting = []
+        deleting, unlisted = [], []
         for dataset_id in sorted(stored):
             try:
                 manifest = await self._store.get_manifest(dataset_id)
@@ -52,15 +56,33 @@ class Collector:
             if manifest is None:
                 continue
             if dataset_id not in listed:
-                log.info("found dataset %s, which was not listed", dataset_id)
-                await self._database.write(partial(index.add, manifest=manifest, now=now))
+                unlisted.append(manifest)
             if manifest.deleting:
                 deleting.append(dataset_id)
+        # The newest first, as a request may have been tried several times.
+        for manifest in sorted(unlisted, key=_uploaded_at, reverse=True):
+            dataset_id = manifest.dataset.dataset_id
+            if await self._is_made_again(manifest, now):
+                log.info("the upload of dataset %s had failed, and was repeated: it goes", dataset_id)
+                self._given_up.add(dataset_id)
+                continue
+            log.info("found dataset %s, which was not listed", dataset_id)
+            await self._database.write(partial(index.add, manifest=manifest, now=now))
         for dataset_id in sorted(listed - stored):
             log.info("dataset %s is gone", dataset_id)
             await self._database.write(partial(index.mark_deleted, dataset_id=dataset_id, now=now))
         self._needed.set()
         return deleting
+
+    async def _is_made_again(self, manifest: dataset_pb2.DatasetManifest, now: datetime) -> bool:
+        """Whether the request that stored it made another dataset afterwards, which it does only if it had failed."""
+        request = Request(manifest.dataset.owner, manifest.request_id, manifest.asked)
+        try:
+            made = await self._database.read(partial(requests.find, request=request, now=now))
+        except ConflictError:
+            # Then the id was used for something else, perhaps a day later.
+            return False
+        return made is not None and abs(made.uploaded_at.ToDatetime() - _uploaded_at(manifest)) < _SOON
 
     def give_up(self, dataset_id: str) -> None:
         """Says that an upload came to nothing: what it has stored goes, the manifest too if that was stored."""
@@ -118,6 +140,10 @@ class Collector:
 
 def _without_dataset(connection: Connection, digests: Collection[str]) -> set[str]:
     return index.without_dataset(connection, digests)
+
+
+def _uploaded_at(manifest: dataset_pb2.DatasetManifest) -> datetime:
+    return manifest.dataset.uploaded_at.ToDatetime()
 
 
 def _now() -> datetime:

@@ -58,7 +58,8 @@ def find(connection: Connection, request: Request, now: datetime) -> dataset_pb2
 def note(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: datetime) -> None:
     """Of a dataset that is listed in this transaction. Requests that are too old to be known go."""
     connection.execute("DELETE FROM dataset_requests WHERE made_at <= $since", {"since": now - KEPT})
-    if manifest.request_id:
+    made_at = manifest.dataset.uploaded_at.ToDatetime()
+    if manifest.request_id and made_at > now - KEPT:
         connection.execute(
             "INSERT OR REPLACE INTO dataset_requests VALUES ($owner, $request_id, $asked, $dataset_id, $made_at)",
             {
@@ -66,6 +67,6 @@ def note(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: dat
                 "request_id": manifest.request_id,
                 "asked": manifest.asked,
                 "dataset_id": manifest.dataset.dataset_id,
-                "made_at": manifest.dataset.uploaded_at.ToDatetime(),
+                "made_at": made_at,
             },
         )
