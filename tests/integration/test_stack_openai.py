@@ -1,4 +1,7 @@
-"""OpenAI's own client against an installation: files and batches, as its documentation uses them."""
+"""OpenAI's own client against an installation: files and batches, as its documentation uses them.
+
+Clients are imported where they are used: each worker of pytest-xdist imports this file, and they take long.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
-from openai.types import Batch
 
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour, Fault
 from tests.stack import Endpoint, Stack, running, until
 from tests.stub_thread import stub_thread
+
+if TYPE_CHECKING:
+    import openai
+    from openai.types import Batch
 
 pytestmark = pytest.mark.stack
 
@@ -70,6 +75,8 @@ def stack(
 
 @pytest.fixture
 def client(stack: Stack) -> Iterator[openai.OpenAI]:
+    import openai
+
     with openai.OpenAI(base_url=f"{stack.url}/v1", api_key="none-is-needed", max_retries=0) as made:
         yield made
 
@@ -91,6 +98,8 @@ def uploaded(client: openai.OpenAI, lines: list[dict[str, Any]], name: str = "ba
 
 
 def test_models_are_listed_by_the_names_that_lines_take(client: openai.OpenAI, stack: Stack) -> None:
+    import openai
+
     listed = list(client.models.list())
     assert [(one.id, one.object, one.owned_by) for one in listed] == [
         ("other@local", "model", "local"),
@@ -108,6 +117,8 @@ def test_models_are_listed_by_the_names_that_lines_take(client: openai.OpenAI, s
 
 
 def test_a_batch_runs_as_the_clients_documentation_says(client: openai.OpenAI, tmp_path: Path) -> None:
+    import openai
+
     source = tmp_path / "my batch.jsonl"
     source.write_bytes(jsonl([line(f"row-{n}", f"hello {n}") for n in range(150)]))
     file = client.files.create(file=source.open("rb"), purpose="batch")
@@ -207,6 +218,8 @@ def test_lists_page_by_the_last_id(client: openai.OpenAI, stack: Stack) -> None:
 
 
 def test_a_file_goes_only_once_nothing_runs_over_it(client: openai.OpenAI, provider: OpenAIServer) -> None:
+    import openai
+
     provider.behaviour.latency_s, before = 0.2, provider.behaviour.latency_s
     try:
         file = uploaded(client, [line(f"d-{n}", f"kept {n}") for n in range(200)])
@@ -235,6 +248,8 @@ def test_an_uploaded_file_is_given_back_as_lines_that_make_the_same_file(client:
 
 
 def test_wrong_lines_are_named(client: openai.OpenAI) -> None:
+    import openai
+
     lines = [line("a", "fine"), line("a", "the id again"), line("c", "fine", n=3)]
     with pytest.raises(openai.BadRequestError) as refused:
         uploaded(client, lines)
@@ -243,12 +258,16 @@ def test_wrong_lines_are_named(client: openai.OpenAI) -> None:
 
 
 def test_a_model_that_nobody_serves_is_not_found(client: openai.OpenAI) -> None:
+    import openai
+
     file = uploaded(client, [line("a", "hello", model="nobody-has-it")])
     with pytest.raises(openai.NotFoundError):
         client.batches.create(input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h")
 
 
 def test_lines_of_two_models_are_refused_with_what_to_do(client: openai.OpenAI) -> None:
+    import openai
+
     file = uploaded(client, [line("a", "hello"), line("b", "hello", model="other")])
     with pytest.raises(openai.BadRequestError, match="name one model"):
         client.batches.create(input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h")

@@ -1,4 +1,7 @@
-"""OpenAI's own client reads our stubs: they say what the protocol means, not what our reader happens to take."""
+"""OpenAI's own client reads our stubs: they say what the protocol means, not what our reader happens to take.
+
+The client is imported where it is used: each worker of pytest-xdist imports this file, and it takes long.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
 from tests.servers.vllm_server import VLLMServer
 
-openai = pytest.importorskip("openai", reason="comes with the development requirements")
-
 
 def client(stub: OpenAIServer) -> Any:
+    import openai
+
     return openai.AsyncOpenAI(base_url=stub.url, api_key="k", max_retries=0)
 
 
@@ -51,6 +54,8 @@ async def test_completions_with_echo() -> None:
 
 
 async def test_models_and_errors() -> None:
+    import openai
+
     stub = OpenAIServer(Behaviour(models=("a", "b"), api_key="right"))
     async with stub:
         async with client(stub) as sdk:

@@ -1,11 +1,13 @@
-"""Batches' sizes and settings, and the stub of OpenAI's batch API read by OpenAI's own client."""
+"""Batches' sizes and settings, and the stub of OpenAI's batch API read by OpenAI's own client.
+
+Clients are imported where they are used: each worker of pytest-xdist imports this file, and they take long.
+"""
 
 from __future__ import annotations
 
 import io
 import json
 
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +103,8 @@ def test_ids_that_are_not_ours_are_no_positions(wire: object) -> None:
 
 
 async def test_openais_client_reads_the_stub() -> None:
+    import openai
+
     async with stub() as server:
         client = openai.AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0)
         line = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": BODY}
@@ -125,6 +129,8 @@ async def test_openais_client_reads_the_stub() -> None:
 
 
 async def test_what_we_send_is_what_openais_client_sends_and_finds() -> None:
+    import openai
+
     async with stub() as server:
         endpoint = Endpoint("openai", "openai", server.url)
         ours = OpenAIBatches(endpoint, OpenAIProvider(endpoint))

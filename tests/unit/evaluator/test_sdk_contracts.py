@@ -1,11 +1,12 @@
-"""The stub servers speak the wire that the providers' own clients speak, and our requests are those of the clients."""
+"""The stub servers speak the wire that the providers' own clients speak, and our requests are those of the clients.
+
+Clients are imported where they are used: each worker of pytest-xdist imports this file, and they take long.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import anthropic
-import ollama
 import pytest
 
 from services.evaluator.catalogue import Catalogue
@@ -35,6 +36,8 @@ async def our_body(server: StubServer, kind: str, model: str, sampling: job_pb2.
 
 
 async def test_ollamas_client_reads_the_stub() -> None:
+    import ollama
+
     stub = OllamaServer(behaviour("a:1b", "b:2b"))
     stub.thinking = "let me"
     async with stub:
@@ -58,6 +61,8 @@ async def test_ollamas_client_reads_the_stub() -> None:
 
 
 async def test_our_request_to_ollama_is_its_clients_and_two_fields_more() -> None:
+    import ollama
+
     options = {
         "temperature": 0.5,
         "top_p": 0.9,
@@ -79,6 +84,8 @@ async def test_our_request_to_ollama_is_its_clients_and_two_fields_more() -> Non
 
 
 async def test_anthropics_client_reads_the_stub() -> None:
+    import anthropic
+
     stub = AnthropicServer(behaviour("claude-a", "claude-b", "claude-c"))
     stub.thinking = "let me"
     async with stub:
@@ -96,23 +103,28 @@ async def test_anthropics_client_reads_the_stub() -> None:
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (Fault("401"), anthropic.AuthenticationError),
-        (Fault("404", message="model: x"), anthropic.NotFoundError),
-        (Fault("429", retry_after="7"), anthropic.RateLimitError),
-        (Fault("529"), anthropic.APIStatusError),
+        (Fault("401"), "AuthenticationError"),
+        (Fault("404", message="model: x"), "NotFoundError"),
+        (Fault("429", retry_after="7"), "RateLimitError"),
+        (Fault("529"), "APIStatusError"),
     ],
 )
-async def test_anthropics_client_knows_the_stubs_errors(fault: Fault, error: type[anthropic.APIStatusError]) -> None:
+async def test_anthropics_client_knows_the_stubs_errors(fault: Fault, error: str) -> None:
+    import anthropic
+
     stub = AnthropicServer(behaviour("claude-a"))
     stub.behaviour.always = fault
     async with stub:
         client = anthropic.AsyncAnthropic(base_url=stub.url.removesuffix("/v1"), api_key="k", max_retries=0)
-        with pytest.raises(error) as caught:
+        with pytest.raises(anthropic.APIStatusError) as caught:
             await client.messages.create(model="claude-a", max_tokens=64, messages=MESSAGES)
+    assert isinstance(caught.value, getattr(anthropic, error))
     assert caught.value.status_code == int(fault.kind)
 
 
 async def test_our_request_to_anthropic_is_its_clients() -> None:
+    import anthropic
+
     stub = AnthropicServer(behaviour("claude-opus-5-5"))
     async with stub:
         client = anthropic.AsyncAnthropic(base_url=stub.url.removesuffix("/v1"), api_key="k", max_retries=0)
