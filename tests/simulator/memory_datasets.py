@@ -49,10 +49,13 @@ def _tables(connection: Any) -> Tables:
 
 def add(connection: Any, manifest: dataset_pb2.DatasetManifest, now: datetime) -> None:
     tables, dataset = _tables(connection), manifest.dataset
+    if dataset.dataset_id in tables.listed:
+        return
+    tables.shards[dataset.dataset_id] = frozenset(shard.digest for shard in manifest.shards)
     if dataset.dataset_id in tables.datasets:
+        tables.datasets[dataset.dataset_id] = tables.datasets[dataset.dataset_id][0], False
         return
     tables.datasets[dataset.dataset_id] = dataset_pb2.Dataset.FromString(dataset.SerializeToString()), False
-    tables.shards[dataset.dataset_id] = frozenset(shard.digest for shard in manifest.shards)
     for key, (_, _, made_at) in list(tables.requests.items()):
         if made_at <= now - requests.KEPT:
             del tables.requests[key]
