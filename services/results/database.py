@@ -111,6 +111,11 @@ class Database:
         finally:
             self.version += 1
 
+    async def checkpoint(self) -> None:
+        """Moves what was committed so far from the log into the file: for what is nowhere else, so that a log that is
+        lost takes nothing of it along. Raises as `write`."""
+        await self._run(self._writer, self._connection.checkpoint)
+
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """Runs `ask` on a cursor of its own, on one snapshot of everything committed so far."""
         return await self._run(self._readers, partial(self._snapshot, ask))

@@ -41,6 +41,8 @@ async def take(
     await database.write(lambda c: store.begin(c, import_id, owner, run, now))
     try:
         answers = await _take_all(database, import_id, first, requests)
+        # No stream holds an import.
+        await database.checkpoint()
     except BaseException:
         # Also when the caller is gone, which cancels this.
         await asyncio.shield(database.write(lambda c: store.discard(c, import_id)))

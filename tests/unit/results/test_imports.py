@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -77,6 +79,16 @@ async def stored(database: Database) -> tuple[int, int]:
         return imports, given
 
     return await database.read(count)
+
+
+async def test_an_import_is_kept_without_the_log(database: Database, tmp_path: Path) -> None:
+    made = await sent(database, answers(1, 2))
+    without_log = tmp_path / "copied.duckdb"
+    shutil.copyfile(tmp_path / "results.duckdb", without_log)
+    with closing(open_file(without_log)) as connection:
+        known = store.known(connection, "ann", "d")
+    assert known is not None
+    assert (known.import_id, known.answers) == (made.import_id, 2)
 
 
 async def test_what_is_sent_in_several_messages_is_found_by_item_and_repeat(database: Database) -> None:
