@@ -75,7 +75,7 @@ async def test_what_a_server_has_cut_off_is_said_until_a_restore_brings_it_back(
     await made.service.answers()
     await said_once(made)
     assert made.said[0].startswith(f"The stream KV_{bus.TOKENS} (users' tokens) has lost "), made.said
-    assert made.said[0].endswith(" bytes in a damaged block.")
+    assert " bytes in a damaged block" in made.said[0]
     assert made.said[1].endswith(f"run `touchstone restore BACKUP --state-dir {made.state}`.")
     connection = await bus.connect(made.nats.url, "test")
     await connection.kv_put(bus.TOKENS, "eve", b"late")

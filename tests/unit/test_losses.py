@@ -26,6 +26,10 @@ REMADE = Reach("2026-11-23T10:00:00Z", last=50, messages=2, emptied=True)
         (replace(BEFORE, messages=7, missing=4), "has lost 3 of 40 messages."),
         (replace(BEFORE, missing=4), ""),
         (replace(BEFORE, last=60, lost=1234), "has lost 1,234 bytes in a damaged block."),
+        (
+            replace(BEFORE, last=3, lost=1234),
+            "has lost its end and 1,234 bytes in a damaged block: its last position is 3, and was 40.",
+        ),
         (REMADE, "was lost."),
         (replace(REMADE, last=3, emptied=False), "was lost."),
         # Its description was damaged, and it was made again around its messages.
@@ -41,6 +45,11 @@ def test_a_stream_that_is_not_what_it_was_is_named(now: Reach | None, said: str)
 def test_streams_that_were_empty_or_not_there_have_lost_nothing() -> None:
     assert losses({}, {bus.KEPT: REMADE}) == []
     assert losses({bus.KEPT: replace(BEFORE, messages=0)}, {}) == []
+
+
+def test_a_damaged_block_is_named_without_a_record_too() -> None:
+    (told,) = losses({}, {bus.KEPT: replace(BEFORE, lost=7)})
+    assert told[1].endswith("has lost 7 bytes in a damaged block.")
 
 
 @pytest.mark.parametrize(

@@ -119,14 +119,17 @@ def losses(before: Mapping[str, Reach], now: Mapping[str, Reach]) -> list[tuple[
     for stream in bus.BACKED_UP:
         old, new = before.get(stream), now.get(stream)
         fault = ""
-        if new is not None and new.lost:
-            fault = f"has lost {new.lost:,} bytes in a damaged block"
-        elif old is None or not old.messages:
-            continue
+        damaged = f"{new.lost:,} bytes in a damaged block" if new is not None and new.lost else ""
+        if old is None or not old.messages:
+            fault = f"has lost {damaged}" if damaged else ""
         elif new is None or (old.created != new.created and (new.emptied or new.last < old.last)):
             fault = "was lost"
         elif new.last < old.last:
-            fault = f"has lost its end: its last position is {new.last:,}, and was {old.last:,}"
+            # NATS counts the bytes of the block at which it stopped, and not what came after it.
+            end = f"its end and {damaged}" if damaged else "its end"
+            fault = f"has lost {end}: its last position is {new.last:,}, and was {old.last:,}"
+        elif damaged:
+            fault = f"has lost {damaged}"
         elif gone := _gone(old, new):
             fault = f"has lost {gone:,} of {new.last:,} messages"
         elif old.settled and not new.messages and not _aged(stream, new):
