@@ -21,9 +21,10 @@ from tests.simulator.subscriptions import Listener, Subscriptions
 
 _API = "$JS.API."
 _ACK = "$JS.ACK."
-_NOT_FOUND = RefusedError(404, 10059, "stream not found")
-_NO_CONSUMER = RefusedError(404, 10014, "consumer not found")
-_NO_MESSAGE = RefusedError(404, 10037, "no message found")
+# Arguments and not errors: an error that is raised again keeps all frames of all earlier times.
+_NOT_FOUND = 404, 10059, "stream not found"
+_NO_CONSUMER = 404, 10014, "consumer not found"
+_NO_MESSAGE = 404, 10037, "no message found"
 _BATCH_S = 10.0
 
 Refuse = Callable[[str], dict[str, Any] | None]
@@ -288,13 +289,13 @@ class FakeServer:
 
     def _stream(self, name: str) -> Stream:
         if name not in self.streams:
-            raise _NOT_FOUND
+            raise RefusedError(*_NOT_FOUND)
         return self.streams[name]
 
     def _consumer(self, stream: str, name: str) -> Consumer:
         self._stream(stream)
         if (stream, name) not in self.consumers:
-            raise _NO_CONSUMER
+            raise RefusedError(*_NO_CONSUMER)
         return self.consumers[stream, name]
 
     def _info(self, stream: Stream, subjects_filter: str | None) -> dict[str, Any]:
@@ -354,7 +355,7 @@ class FakeServer:
     def _get(stream: Stream, asked: dict[str, Any]) -> dict[str, Any]:
         found = _lookup(stream, asked)
         if found is None:
-            raise _NO_MESSAGE
+            raise RefusedError(*_NO_MESSAGE)
         told: dict[str, Any] = {"subject": found.subject, "seq": found.sequence, "time": iso(found.at)}
         if found.raw:
             told["hdrs"] = base64.b64encode(found.raw).decode()

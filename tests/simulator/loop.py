@@ -25,6 +25,8 @@ START = 1_800_000_000.0
 
 
 _STEP_S = 1e-6
+_MOST_WAITS = 20
+"""Of one task in its end."""
 
 
 class SimulationError(Exception):
@@ -305,21 +307,31 @@ class SimLoop(asyncio.BaseEventLoop):
         self._timers.clear()
         self._processes.clear()
         self._nobody.alive = False
-        tasks, self.tasks = self.tasks, []
-        for task in tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            if not task.done():
-                _close(task)
-            elif not task.cancelled():
-                task.exception()
+        # What `finally` blocks begin would otherwise wait on asyncio's default loop for ever.
+        asyncio._set_running_loop(self)
+        try:
+            while self.tasks:
+                tasks, self.tasks = self.tasks, []
+                for task in tasks:
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    if not task.done():
+                        _close(task)
+                    elif not task.cancelled():
+                        task.exception()
+        finally:
+            asyncio._set_running_loop(None)
 
 
 def _close(task: asyncio.Task[Any]) -> None:
     work = task.get_coro()
-    if isinstance(work, Generator | Coroutine):
+    if not isinstance(work, Generator | Coroutine):
+        return
+    # Each `finally` block may wait for something, and is left there the next time.
+    for _ in range(_MOST_WAITS):
         # Whatever a dead process does in its end.
         with contextlib.suppress(BaseException):
             work.close()
+            return
 
 
 def _settle(answer: asyncio.Future[Any], result: Any) -> None:

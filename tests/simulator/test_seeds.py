@@ -13,11 +13,15 @@ from tests.simulator.runner import HASH_SEED
 
 _SEEDS = 12
 _REPEATED = """
+import gc
+from tests.simulator.jetstream import FakeServer
 from tests.simulator.simulation import simulate
 runs = [simulate(seed, verbose=False) for seed in (7, 8646, 12, 12, 8646, 7)]
 assert [run.trace for run in runs] == [run.trace for run in runs[::-1]]
 assert [run.steps for run in runs] == [run.steps for run in runs[::-1]]
 assert runs[0].trace != runs[1].trace
+gc.collect()
+assert not any(type(each) is FakeServer for each in gc.get_objects())
 """
 
 
@@ -38,7 +42,7 @@ def test_every_invariant_holds() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_seed_repeats_itself_whatever_ran_before() -> None:
+def test_a_seed_repeats_itself_whatever_ran_before_and_leaves_nothing_behind() -> None:
     done = _python("-c", _REPEATED)
     assert done.returncode == 0, done.stderr
 
