@@ -16,6 +16,7 @@ import pyarrow as pa
 from benchmarks import history_rows
 from benchmarks.history_rows import RUNNING_S, SUITES
 from services.results import run_scores
+from services.results.job_result import RULES
 from services.results.schema import open_file
 
 DAYS = 90
@@ -106,11 +107,13 @@ def _statements(jobs: int, items: int, now: datetime) -> Iterator[str]:
         ORDER BY n
     """
     yield f"""
-        INSERT INTO seals
+        INSERT INTO seals BY NAME
         SELECT
-            job_id, 1, created_at + to_seconds({RUNNING_S - 1}), CASE WHEN incomplete THEN 3 ELSE 0 END, 0,
-            NOT incomplete, suite, 1, item_set, subset, configuration,
-            result || '\\x0A\\x24'::BLOB || job_id::BLOB, CASE WHEN incomplete THEN '3 items have no answer' ELSE '' END
+            job_id, 1 AS attempt, created_at + to_seconds({RUNNING_S - 1}) AS sealed_at,
+            CASE WHEN incomplete THEN 3 ELSE 0 END AS missing, 0 AS infrastructure_errors,
+            NOT incomplete AS complete, suite, 1 AS mode, item_set, subset, configuration,
+            result || '\\x0A\\x24'::BLOB || job_id::BLOB AS result,
+            CASE WHEN incomplete THEN '3 items have no answer' ELSE '' END AS not_ranked_reason, {RULES} AS rules
         FROM made
         JOIN configurations ON number = configuration_number
         ORDER BY n
@@ -119,7 +122,7 @@ def _statements(jobs: int, items: int, now: datetime) -> Iterator[str]:
         INSERT INTO metrics
         SELECT
             job_id, task, metric, place, tasks, n_items, value, 0.01 + value / 100, value - 0.02, value + 0.02,
-            value, value, CASE WHEN task = '' THEN 'stratified' ELSE 'wilson' END, ''
+            value, value, CASE WHEN task = '' THEN 'stratified' ELSE 'wilson' END, '', NULL
         FROM (
             SELECT n, place, job_id, task, metric, tasks, n_items,
                    0.4 + 0.5 * quality + 0.02 * (hash(n, task, metric)::DOUBLE / 18446744073709551616) AS value

@@ -11,6 +11,7 @@ TouchstoneError
 ├── UnsupportedError       known, but not available in this installation
 ├── DeadlineError          took longer than the caller allowed
 └── UnavailableError       a service or server does not answer; what was asked may or may not be done
+    ├── AwayError          it is silent
     ├── BusyError          the service has too much to do; nothing was done
     ├── DamagedFilesError  stored files cannot be read: starting again changes nothing
     └── NoRoomError        a disk is full; `retry_after_s` tells when to try again
@@ -89,6 +90,10 @@ class UnavailableError(TouchstoneError):
     def __init__(self, message: str, retry_after_s: int = 2) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class AwayError(UnavailableError):
+    """A service or a store is silent: it may be down, or start."""
 
 
 class BusyError(UnavailableError):

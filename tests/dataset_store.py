@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+from services import further
 from services.bus import Datasets
 from services.errors import NotFoundError, UnavailableError
 from touchstone.v1.dataset_pb2 import ChatMessage, Dataset, DatasetManifest, DatasetRow, Shard, ShardRows
@@ -34,7 +35,7 @@ def row(
         if name == "stop":
             made.stop.extend(value)
         elif name == "extra":
-            made.sampling.extra.update(value)
+            further.write(made.sampling, value)
         else:
             setattr(made.sampling, name, value)
     return made

@@ -50,6 +50,10 @@ class GlueRuns:
             self._bodies[provider] = self.stack.completed(self._job_ids[provider], 600)
         return self._bodies[provider]
 
+    def job_id(self, provider: str) -> str:
+        self.body(provider)
+        return self._job_ids[provider]
+
     def measured(self, provider: str) -> dict[str, dict[str, dict[str, Any]]]:
         """Task → metric → figures, as REST tells them."""
         found: dict[str, dict[str, dict[str, Any]]] = self.body(provider)["performance_data"]["glue"]

@@ -102,8 +102,9 @@ def _gsm8k(row: Row) -> Truth:
 
 
 def _option(row: Row) -> Truth:
-    letters = re.findall(r"^\([A-Z]\)", row["input"], re.MULTILINE)
-    return Truth(row["target"], letters[(letters.index(row["target"]) + 1) % len(letters)])
+    letters = re.findall(r"^\(([A-Z])\)", row["input"], re.MULTILINE)
+    right = row["target"].strip("()")
+    return Truth(right, letters[(letters.index(right) + 1) % len(letters)])
 
 
 def _number(row: Row) -> Truth:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from google.protobuf import struct_pb2
+from google.protobuf import json_format
 
 from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2, scoring_pb2, suite_pb2
 from touchstone_client.errors import InvalidError
@@ -80,6 +81,12 @@ DATASET_FORMATS = {
     "csv": dataset_pb2.Dataset.FORMAT_CSV,
 }
 """What a file's rows may be; told by its content unless said."""
+LAST_ASSISTANT = {
+    "reference": job_pb2.LAST_ASSISTANT_REFERENCE,
+    "prefill": job_pb2.LAST_ASSISTANT_PREFILL,
+    "refuse": job_pb2.LAST_ASSISTANT_REFUSE,
+}
+"""What becomes of a row's last message where it is the assistant's."""
 PILOT = "pilot"
 """The label of a job that was run to estimate another: that one's limit, 0 for all."""
 DATASET_TASK = "rows"
@@ -233,10 +240,16 @@ def sampling_parameters(custom: Mapping[str, Any] | None = None, **parameters: f
         if value is not None:
             setattr(message, name, value)
     if custom:
-        extra = struct_pb2.Struct()
-        extra.update(custom)
-        message.extra.CopyFrom(extra)
+        message.extra_json = json.dumps(custom, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return message
+
+
+def further_fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
+    """What was given as `custom`, in its order; of jobs of versions up to 0.1, which did not keep it, in any."""
+    if sampling.extra_json:
+        found: dict[str, Any] = json.loads(sampling.extra_json)
+        return found
+    return json_format.MessageToDict(sampling.extra)
 
 
 def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None) -> job_pb2.JobSpec:

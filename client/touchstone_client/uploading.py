@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any, Protocol, TypedDict
 
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, scoring_pb2
-from touchstone_client.specs import DATASET_FORMATS
+from touchstone_client.specs import DATASET_FORMATS, LAST_ASSISTANT
 
 PIECE = 512 * 1024
 """Bytes of a message: half of what the service takes."""
@@ -27,7 +27,7 @@ Source = str | Path | bytes | Readable | Iterable[bytes]
 
 class DatasetOptions(TypedDict, total=False):
     """What an upload is to become; fields as in the proto's DatasetOptions. `format` is a word of
-    `specs.DATASET_FORMATS`, `name` the file's own unless given."""
+    `specs.DATASET_FORMATS`, `last_assistant` one of `specs.LAST_ASSISTANT`, `name` the file's own unless given."""
 
     name: str
     format: str
@@ -35,6 +35,7 @@ class DatasetOptions(TypedDict, total=False):
     scoring: scoring_pb2.Scoring
     project_id: int
     custom_id_field: str
+    last_assistant: str
 
 
 @contextmanager
@@ -60,7 +61,7 @@ def messages(
 
 def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOptions:
     """`name` is taken where the options have none."""
-    format = options.get("format", "")
+    format, last = options.get("format", ""), options.get("last_assistant", "")
     return dataset_pb2.DatasetOptions(
         name=options.get("name") or name or _UNNAMED,
         format=DATASET_FORMATS[format] if format else None,
@@ -68,6 +69,7 @@ def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOp
         scoring=options.get("scoring"),
         project_id=options.get("project_id", 0),
         custom_id_field=options.get("custom_id_field", ""),
+        last_assistant=LAST_ASSISTANT[last] if last else None,
     )
 
 

@@ -25,6 +25,13 @@ def main() -> int:
         sys.stdout.flush()
         print(f"touchstone: {error}", file=sys.stderr)
         return error.code
+    except OSError as error:
+        sys.stdout.flush()
+        what = (
+            f"{error.filename}: {error.strerror}. Move it away if it should not be there." if error.filename else error
+        )
+        print(f"touchstone: {what}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

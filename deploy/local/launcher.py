@@ -17,7 +17,7 @@ from deploy.local.keeping.exchange import require_whole
 from deploy.local.ports import is_free
 from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchError, Settings
 from deploy.local.state import StateDir
-from deploy.local.supervisor import Supervisor
+from deploy.local.supervisor import Process, Supervisor
 from deploy.local.terminal import Terminal, duration
 from services import environment
 
@@ -52,7 +52,9 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     upkeep: asyncio.Task[None] | None = None
     recording: asyncio.Task[None] | None = None
     try:
-        await _unless_stopped(stop, disk.until_room(terminal.say))
+        if not disk.has_room():
+            gateway = stack.gateway_process(settings, state, environ)
+            await _unless_stopped(stop, _until_room(disk, supervisor, gateway, terminal))
         upkeep = asyncio.create_task(_keep_up(disk, state, terminal))
         await _unless_stopped(stop, supervisor.start([stack.nats_process(settings, state, environ)]))
         url = stack.nats_url(settings, state)
@@ -83,6 +85,22 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
         terminal.say("Stopped.")
         state.close()
     return 0
+
+
+async def _until_room(disk: StateDisk, supervisor: Supervisor, gateway: Process, terminal: Terminal) -> None:
+    """Returns once processes can write. The gateway needs no disk: until then every page says what is waited for.
+
+    Raises LaunchError when the gateway cannot start.
+    """
+    supervisor.begin([gateway])
+    room, watching = asyncio.create_task(disk.until_room(terminal.say)), asyncio.create_task(supervisor.watch())
+    try:
+        done, _ = await asyncio.wait((room, watching), return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        room.cancel()
+        watching.cancel()
 
 
 async def _keep_up(disk: StateDisk, state: StateDir, terminal: Terminal) -> None:

@@ -88,15 +88,21 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
         return served(name, "evaluator", keys | common | own, address, stage=3, grace_s=grace_s)
 
     results, scheduler = common["TOUCHSTONE_RESULTS"], common["TOUCHSTONE_SCHEDULER"]
-    ready = health.http(f"{settings.page_url}/readyz")
-    # Not /readyz: that waits for services which may be the ones that do not answer.
-    alive = health.http_life(f"{settings.page_url}/healthz")
     return [
         served("results", "results", common, results, stage=1, grace_s=5),
         served("scheduler", "scheduler", common, scheduler, stage=2, grace_s=4),
         *(evaluator(number, port) for number, port in enumerate(settings.evaluator_ports, 1)),
-        Process("gateway", _module("gateway"), common, ready, stage=4, grace_s=6, look=alive),
+        gateway_process(settings, state, environ),
     ]
+
+
+def gateway_process(settings: Settings, state: StateDir, environ: Mapping[str, str]) -> Process:
+    """It needs no disk, and answers before the others are there."""
+    common = environment(settings, environ) | addresses(settings, state)
+    ready = health.http(f"{settings.page_url}/readyz")
+    # Not /readyz: that waits for services which may be the ones that do not answer.
+    alive = health.http_life(f"{settings.page_url}/healthz")
+    return Process("gateway", _module("gateway"), common, ready, stage=4, grace_s=6, look=alive)
 
 
 def nats_url(settings: Settings, state: StateDir) -> str:

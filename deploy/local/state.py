@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import signal
 import stat
@@ -22,6 +23,8 @@ _OWN = (
     "backups", "children.json", "engines", "lock", "logs", "lost-in-streams", "nats", "nats-token", "nats-url",
     "nats.conf", "results", "service-token", "streams.json",
 )  # fmt: skip
+_SECRET = re.compile(r"[!-~]{16,}")
+"""Printable and long enough."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,12 @@ class StateDir:
         self.path = path
         try:
             (path / "logs").mkdir(parents=True, exist_ok=True)
-            self._lock = (path / "lock").open("a+")
+            self._lock = (path / "lock").open("a+", errors="replace")
         except OSError as error:
-            raise LaunchError(f"Cannot write to {path}: {error.strerror}. Set TOUCHSTONE_STATE_DIR.") from error
+            raise LaunchError(
+                f"Cannot write to {error.filename or path}: {error.strerror}. Move it away if it should not be there, "
+                "or set TOUCHSTONE_STATE_DIR."
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -80,9 +86,12 @@ class StateDir:
             self._lock.write(str(os.getpid()))
             self._lock.flush()
         self._children: dict[str, ProcessInfo] = {}
+        self._secrets: dict[str, str] = {}
 
     def close(self) -> None:
-        self._lock.close()
+        # It also writes the pid that a full disk did not take before.
+        with suppress(OSError):
+            self._lock.close()
 
     def log(self, name: str) -> Path:
         """The log of a process."""
@@ -126,9 +135,15 @@ class StateDir:
         return self._secret("nats-token")
 
     def _secret(self, name: str) -> str:
-        if not (self.path / name).exists():
-            self.write_private(name, secrets.token_urlsafe(32))
-        return (self.path / name).read_text().strip()
+        # One that is damaged is made again: nobody could use it.
+        with suppress(OSError, ValueError):
+            if _SECRET.fullmatch(found := (self.path / name).read_text().strip()):
+                return found
+        secret = self._secrets.setdefault(name, secrets.token_urlsafe(32))
+        # Without room for it, it holds for this launcher alone until there is.
+        with suppress(OSError):
+            self.write_private(name, secret)
+        return secret
 
     def write_private(self, name: str, text: str) -> Path:
         """A file that its owner only may read, written whole or not at all."""
@@ -172,10 +187,11 @@ class StateDir:
         try:
             saved = json.loads(self._record.read_text())
             recorded = {int(pid): int(started) for pid, started in saved["children"].values()}
-        except (OSError, ValueError, KeyError):
+            same_boot = saved["boot"] == _boot_id()
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return 0
         left: list[ProcessInfo] = []
-        if saved["boot"] == _boot_id():
+        if same_boot:
             left = [info for info in _all_processes() if self._is_ours(info, recorded)]
         for info in left:
             try:

@@ -82,19 +82,24 @@ class Supervisor:
         running = self._running.get(name)
         return running.pid if running else None
 
-    async def start(self, processes: Sequence[Process]) -> None:
-        """Starts these at once and returns when all are ready.
-
-        Raises LaunchError with the end of its log when one ends five times within 20 s, or is not ready in 90 s; and at
-        once, with its last sentence, when one says that its settings are wrong.
-        """
-        waits: list[asyncio.Task[None]] = []
+    def begin(self, processes: Sequence[Process]) -> None:
+        """Starts these at once, but for those that were begun, and keeps them running."""
         for process in processes:
+            if process.name in self._processes:
+                continue
             self._processes[process.name] = process
             self._keepers[process.name] = asyncio.create_task(self._keep(process))
             if process.look is not None:
                 self._watchers[process.name] = asyncio.create_task(self._watch(process, process.look))
-            waits.append(asyncio.create_task(self._wait_ready(process)))
+
+    async def start(self, processes: Sequence[Process]) -> None:
+        """Begins these and returns when all are ready.
+
+        Raises LaunchError with the end of its log when one ends five times within 20 s, or is not ready in 90 s; and at
+        once, with its last sentence, when one says that its settings are wrong.
+        """
+        self.begin(processes)
+        waits = [asyncio.create_task(self._wait_ready(process)) for process in processes]
         try:
             await asyncio.gather(*waits)
         finally:

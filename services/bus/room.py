@@ -26,7 +26,7 @@ from nats.aio.msg import Msg
 from services import environment
 from services.bus.contract import ROOM
 from services.bus.operations import Bus
-from services.errors import NoRoomError
+from services.errors import AwayError, NoRoomError, UnavailableError
 
 T = TypeVar("T")
 
@@ -81,6 +81,16 @@ class Space:
         return (
             f"The disk is {what}: {self.left}. Running jobs {jobs}; new jobs and uploads need {self._amount(1.0)}. "
             "Delete datasets or free disk space: Touchstone then goes on by itself."
+        )
+
+    @property
+    def wait(self) -> str:
+        """For users, of a full disk that keeps services from starting."""
+        if self.read_only:
+            return "The disk is read-only. Make it writable: Touchstone then goes on by itself."
+        return (
+            f"The disk is full: {self.left}. Free disk space: Touchstone goes on by itself when there is room for "
+            f"{self.full}."
         )
 
     @property
@@ -173,6 +183,16 @@ class Room:
         if self.level is not Level.ENOUGH:
             raise NoRoomError(self.sentence, RETRY_AFTER_S)
 
+    def is_full(self) -> bool:
+        """Whether the disk of the folder is full now."""
+        space = self._space()
+        return space is not None and space.level is Level.FULL
+
+    def reason(self, silence: AwayError) -> UnavailableError:
+        """Why others are silent: the disk of the folder, where it is full; else there is only that they are."""
+        space = self._space()
+        return NoRoomError(space.wait, RETRY_AFTER_S) if space and space.level is Level.FULL else silence
+
     async def guard(self, pieces: AsyncIterator[T]) -> AsyncIterator[T]:
         """The pieces of an upload, as long as there is room. Raises NoRoomError before the first one that has none."""
         self.require()
@@ -214,11 +234,15 @@ class Room:
             self._told = (time.monotonic() + _TOLD_S, Level(level), str(sentence))
 
     def _of_disk(self) -> tuple[Level, str]:
+        space = self._space()
+        return (space.level, space.sentence) if space else (Level.ENOUGH, "")
+
+    def _space(self) -> Space | None:
+        """None without a folder, or where its disk cannot be asked."""
         if self._folder is not None:
             with suppress(OSError):
-                space = measure(self._folder, self._low)
-                return space.level, space.sentence
-        return Level.ENOUGH, ""
+                return measure(self._folder, self._low)
+        return None
 
     async def _trouble_of_nats(self, client: httpx.AsyncClient) -> str:
         """Why NATS cannot store anything, for users; empty where it can or does not say."""

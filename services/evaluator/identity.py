@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from typing import Any
 
+from services import further
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.capabilities import Resolved, resolve
-from services.evaluator.providers.recorded import recorded
 from services.evaluator.tasks.base import Item
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.endpoint_pb2 import Capabilities, Model
@@ -54,11 +55,15 @@ def setup(endpoint: Endpoint, model: str) -> str:
     """
     if endpoint.engine is not None:
         served = endpoint.engine.model(model)
-        return recorded({"command": [*endpoint.engine.command, *(served.args if served is not None else ())]})
+        return _canonical({"command": [*endpoint.engine.command, *(served.args if served is not None else ())]})
     if endpoint.http is not None:
         asked = endpoint.http
-        return recorded({"asked": [asked.method, asked.path, asked.request, asked.answer.text]})
+        return _canonical({"asked": [asked.method, asked.path, asked.request, asked.answer.text]})
     return ""
+
+
+def _canonical(value: dict[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def setup_hash(endpoint: Endpoint, model: str) -> str:
@@ -72,8 +77,9 @@ class Identity:
 
     SHA-256 over endpoint, its kind and `setup`, model, its digest, mode, parameters, prompt (log-likelihood: context
     and continuations), stop sequences and repeat. Whether the answer was streamed does not count. Texts go in with
-    their lengths, so that no two different requests read the same. About 2 µs for a prompt of a thousand characters.
-    Raises a fatal ProviderError for a parameter that the model refuses.
+    their lengths, so that no two different requests read the same. The order of names in further fields counts, and
+    where there is one, no answer of a version that did not keep it is taken. About 2 µs for a prompt of a thousand
+    characters. Raises a fatal ProviderError for a parameter that the model refuses.
     """
 
     def __init__(
@@ -103,5 +109,7 @@ class Identity:
         spec = self._spec
         asked = asked_with(spec, self._kind, self._capabilities, repeat, sampling)
         mode = suite_pb2.Mode.Name(spec.mode or suite_pb2.MODE_GENERATE)
-        parts = (spec.endpoint, self._kind, self._setup, spec.model, self._digest, mode, asked.json, str(repeat))
+        parts = [spec.endpoint, self._kind, self._setup, spec.model, self._digest, mode, asked.json, str(repeat)]
+        if asked.extra and further.is_ordered(spec.sampling if sampling is None else sampling):
+            parts.append("in order")
         return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()), asked.stop

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from services import rpc
-from services.errors import PermissionDeniedError, UnauthenticatedError
+from services.errors import AwayError, PermissionDeniedError, UnauthenticatedError
 from services.gateway.sessions import Session, Sessions, within
 from touchstone.v1 import token_pb2
 
@@ -41,7 +41,7 @@ class TokenCache:
         self._known: dict[str, tuple[float, token_pb2.Token | None]] = {}
 
     async def __call__(self, digest: str) -> token_pb2.Token | None:
-        """Raises UnavailableError when the token store does not answer."""
+        """Raises AwayError when the token store does not answer."""
         now = self._clock()
         held = self._known.get(digest)
         if held and now - held[0] < self._ttl_s:
@@ -69,6 +69,16 @@ class LocalAccess:
             )
         require_same_site(connection)
         return Caller(rpc.LOCAL)
+
+
+class ClosedAccess:
+    """Token mode until NATS was reached: nobody can be let in yet."""
+
+    sessions: Sessions | None = None
+
+    async def __call__(self, connection: HTTPConnection) -> Caller:
+        """Raises AwayError."""
+        raise AwayError("The token store (NATS) does not answer. Try again in a moment.")
 
 
 class TokenAccess:

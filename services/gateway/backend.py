@@ -10,7 +10,8 @@ import grpc
 from google.protobuf.message import Message
 
 from services import rpc
-from services.errors import NoRoomError, TouchstoneError, UnavailableError
+from services.bus.room import Room
+from services.errors import AwayError, NoRoomError, TouchstoneError, UnavailableError
 from services.gateway.lines import Line, SilentError, answered
 from touchstone.v1 import job_pb2, scheduler_service_pb2
 from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
@@ -38,13 +39,20 @@ class Backend:
     """Stubs of both services. Every call states who asks and ends by its deadline."""
 
     def __init__(
-        self, scheduler: grpc.aio.Channel, results: grpc.aio.Channel, service_token: str, timeout_s: float
+        self,
+        scheduler: grpc.aio.Channel,
+        results: grpc.aio.Channel,
+        service_token: str,
+        timeout_s: float,
+        room: Room,
     ) -> None:
+        """`room` is that of the disk on which the services write, as far as it is known here."""
         self._lines = {"scheduler": Line(scheduler, timeout_s), "results": Line(results, timeout_s)}
         self.scheduler = SchedulerServiceStub(scheduler)
         self.results = ResultsServiceStub(results)
         self.datasets = DatasetServiceStub(results)
         self._service_token = service_token
+        self.room = room
 
     async def ask(
         self,
@@ -54,14 +62,16 @@ class Backend:
         *,
         timeout_s: float | None = None,
     ) -> R:
-        """One unary call. Raises the domain error; UnavailableError when the service is silent, or takes longer
-        than `timeout_s`, usually ANSWER_S, though it can be heard."""
+        """One unary call. Raises the domain error; AwayError when the service is silent, NoRoomError when that is for
+        want of room, UnavailableError when it takes longer than `timeout_s`, usually ANSWER_S, though it can be
+        heard."""
         metadata = rpc.metadata(self._service_token, caller)
         service = _service_of(request)
         try:
-            return await self._lines[service].answer(method(request, timeout=timeout_s or ANSWER_S, metadata=metadata))
+            call = method(request, timeout=timeout_s or ANSWER_S, metadata=metadata)
+            return await self._lines[service].answer(call, hurry=self.room.is_full())
         except SilentError:
-            raise await self._reason(UnavailableError(_SILENCE[service]), service) from None
+            raise await self._reason(AwayError(_SILENCE[service]), service) from None
         except grpc.aio.AioRpcError as error:
             raise await self._reason(_translated(error, service), service) from error
 
@@ -103,19 +113,24 @@ class Backend:
                 yield response.job
 
     async def _reason(self, found: TouchstoneError, service: str) -> TouchstoneError:
-        """The error as users hear it. Without disk space the results service may be away: then the scheduler says
-        so."""
-        if service == "results" and found.message == _SILENCE[service]:
+        """The error as users hear it. Without disk space the results service may be away: then the scheduler says so;
+        and where that is away as well, the disk itself."""
+        if not isinstance(found, AwayError):
+            return found
+        if service == "results":
             request = scheduler_service_pb2.GetQueueRequest()
             metadata = rpc.metadata(self._service_token, rpc.Identity("gateway", rpc.LOCAL.role))
             try:
-                answer = await self.scheduler.GetQueue(request, timeout=_NOTICE_TIMEOUT_S, metadata=metadata)
+                call = self.scheduler.GetQueue(request, timeout=_NOTICE_TIMEOUT_S, metadata=metadata)
+                answer = await self._lines["scheduler"].answer(call, hurry=self.room.is_full())
+            except SilentError:
+                return self.room.reason(found)
             except grpc.aio.AioRpcError as other:
                 said = rpc.from_rpc_error(other)
-                return said if isinstance(said, NoRoomError) else found
+                return said if isinstance(said, NoRoomError) else self.room.reason(found)
             if answer.queue.notice:
                 return NoRoomError(answer.queue.notice, _NOTICE_RETRY_S)
-        return found
+        return self.room.reason(found)
 
     async def health(self) -> dict[str, bool]:
         """Whether each service says that it is serving."""
@@ -135,7 +150,7 @@ def _translated(error: grpc.aio.AioRpcError, service: str) -> TouchstoneError:
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
             return UnavailableError(_SLOW[service])
         if error.code() == grpc.StatusCode.UNAVAILABLE:
-            return UnavailableError(_SILENCE[service])
+            return AwayError(_SILENCE[service])
     domain = rpc.from_rpc_error(error)
     if type(domain) is TouchstoneError:
         return RpcFailureError(error.code(), domain.message)

@@ -8,21 +8,22 @@ from jinja2 import Environment
 from starlette.requests import HTTPConnection
 
 from services import rpc
-from services.gateway.auth import Caller, LocalAccess, TokenAccess
+from services.gateway.auth import Caller, ClosedAccess, LocalAccess, TokenAccess
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.limits import SlidingWindow, Streams
 from services.gateway.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
-    """The gateway's parts. It holds no state of jobs, so that several gateways may run side by side."""
+    """The gateway's parts. It holds no state of jobs, so that several gateways may run side by side. In token mode
+    `access` changes once, when NATS was reached."""
 
     settings: Settings
     backend: Backend
     catalogue: Catalogue
-    access: LocalAccess | TokenAccess
+    access: LocalAccess | ClosedAccess | TokenAccess
     window: SlidingWindow
     streams: Streams
     waits: Streams

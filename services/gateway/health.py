@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from services.gateway import context
+from services.gateway.auth import ClosedAccess
 from services.gateway.responses import JSONResponse
 
 
@@ -13,9 +14,10 @@ async def healthz(request: Request) -> JSONResponse:
 
 
 async def readyz(request: Request) -> JSONResponse:
-    """503 until the scheduler and the results service say that they are serving."""
-    health = await context.of(request).backend.health()
-    ready = all(health.values())
+    """503 until the scheduler and the results service say that they are serving, and users can be let in."""
+    ctx = context.of(request)
+    health = await ctx.backend.health()
+    ready = all(health.values()) and not isinstance(ctx.access, ClosedAccess)
     return JSONResponse(
         {"ready": ready, **{name: "serving" if up else "not serving" for name, up in health.items()}},
         200 if ready else 503,

@@ -13,6 +13,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
+_CONNECT_S = 0.3
+
 
 class SilentError(Exception):
     """Nothing was heard of the service."""
@@ -28,10 +30,13 @@ class Line:
         self._heard = -silence_s
         self._looking: asyncio.Task[bool] | None = None
 
-    async def answer(self, call: grpc.aio.UnaryUnaryCall[Q, R]) -> R:
-        """The call's answer. Raises AioRpcError, and SilentError, which ends the call."""
+    async def answer(self, call: grpc.aio.UnaryUnaryCall[Q, R], *, hurry: bool = False) -> R:
+        """The call's answer. Raises AioRpcError, and SilentError, which ends the call. With `hurry` a service without a
+        connection is silent at once."""
         waiting = asyncio.ensure_future(_awaited(call))
         try:
+            if hurry and not (await asyncio.wait((waiting,), timeout=_CONNECT_S))[0] and not self._connected:
+                raise SilentError
             while not (await asyncio.wait((waiting,), timeout=self._silence_s))[0]:
                 if not await self._can_be_heard() and not waiting.done():
                     raise SilentError
@@ -55,10 +60,14 @@ class Line:
         self._heard = time.monotonic()
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
+    @property
+    def _connected(self) -> bool:
+        return bool(self.channel.get_state() == grpc.ChannelConnectivity.READY)
+
     async def _can_be_heard(self) -> bool:
         if time.monotonic() - self._heard < self._silence_s:
             return True
-        if self.channel.get_state() != grpc.ChannelConnectivity.READY:
+        if not self._connected:
             return False
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self.serving(self._silence_s))

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services import rpc
-from services.errors import TouchstoneError
+from services.errors import AwayError, TouchstoneError
 from services.gateway import context
 from services.gateway.auth import TokenAccess, csrf_token, require_csrf, require_same_site
 
@@ -158,7 +158,10 @@ class Access:
             require_same_site(connection, evidence=True)
             await self.app(scope, receive, send)
             return
-        caller = await ctx.access(connection)
+        try:
+            caller = await ctx.access(connection)
+        except AwayError as error:
+            raise ctx.backend.room.reason(error) from error
         scope.setdefault("state", {})["caller"] = caller
         if scope["path"].startswith(API):
             ctx.window.admit(caller.identity.user)

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf import json_format, struct_pb2
-
+from services import further
 from touchstone.v1 import job_pb2
 
 INT32_MAX = 2**31 - 1
@@ -139,12 +138,10 @@ def parameter_problems(values: Mapping[str, object], path: str) -> list[tuple[st
 
 def custom_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
     """(path, sentence) for fields that are not the user's to set, and for what cannot be stored."""
-    try:
-        json_format.ParseDict(dict(values), struct_pb2.Struct())
-    except json_format.ParseError:
-        return [(path, f"{path} is nested too deeply.")]
-    except OverflowError:
-        return [(path, f"{path} holds a number that is too large.")]
+    if why := further.fault(values):
+        return [(path, f"{path} {why}.")]
+    if name := further.asks_logprobs(values):
+        return [(f"{path}.{name}", f"{path}.{name} {further.NO_LOGPROBS}")]
     return [
         (f"{path}.{name}", f"{path}.{name} is set by Touchstone itself; leave it out.")
         for name in values
@@ -182,7 +179,5 @@ def sampling(values: Mapping[str, Any], custom: Mapping[str, Any] | None = None)
     """Checked values as a message. What is absent is not sent, so that the provider's default holds."""
     message = job_pb2.Sampling(**{BY_NAME[ALIASES.get(name, name)].field: value for name, value in values.items()})
     if custom:
-        extra = struct_pb2.Struct()
-        json_format.ParseDict(dict(custom), extra)
-        message.extra.CopyFrom(extra)
+        further.write(message, custom)
     return message

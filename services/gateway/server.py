@@ -14,7 +14,7 @@ import uvicorn
 from services import bus, rpc
 from services.errors import InvalidRequestError, UnavailableError
 from services.gateway.app import create_app
-from services.gateway.auth import LocalAccess, TokenAccess, TokenCache
+from services.gateway.auth import ClosedAccess, LocalAccess, TokenAccess, TokenCache
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.connections import Crowd
@@ -37,11 +37,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-def build(settings: Settings, access: LocalAccess | TokenAccess, service_token: str) -> Context:
+def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, service_token: str) -> Context:
     """The gateway's parts. Channels connect by themselves when they are used."""
     tls = rpc.Tls.from_env()
     scheduler, results = rpc.channel(settings.scheduler, tls), rpc.channel(settings.results, tls)
-    backend = Backend(scheduler, results, service_token, settings.call_timeout_s)
+    room = bus.Room.from_env(settings.state_dir, "")
+    backend = Backend(scheduler, results, service_token, settings.call_timeout_s, room)
     return Context(
         settings=settings,
         backend=backend,
@@ -63,12 +64,33 @@ async def main(stop: asyncio.Event) -> None:
         settings.require_loopback()
         await serve(build(settings, LocalAccess(), identity.service_token), stop)
         return
-    nats_bus = await bus.open_bus(bus.Settings.from_env(), "gateway")
+    context = build(settings, ClosedAccess(), identity.service_token)
+    opening = asyncio.create_task(_open(context, bus.Settings.from_env(), identity, stop))
     try:
-        access = TokenAccess(TokenCache(nats_bus.token), identity, Sessions(nats_bus))
-        await serve(build(settings, access, identity.service_token), stop)
+        await serve(context, stop)
     finally:
-        await nats_bus.close()
+        opening.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await opening).close()
+
+
+async def _open(context: Context, nats: bus.Settings, identity: rpc.Settings, stop: asyncio.Event) -> bus.Bus:
+    """Lets users in once NATS is there, for which a full disk may make it wait. Raises UnavailableError, with `stop`
+    set."""
+    try:
+        while True:
+            try:
+                nats_bus = await bus.open_bus(nats, "gateway")
+                break
+            except UnavailableError as error:
+                if not context.backend.room.is_full():
+                    raise
+                log.warning("still waiting for NATS: %s", error)
+        context.access = TokenAccess(TokenCache(nats_bus.token), identity, Sessions(nats_bus))
+    except Exception:
+        stop.set()
+        raise
+    return nats_bus
 
 
 async def serve(context: Context, stop: asyncio.Event, listener: socket.socket | None = None) -> None:

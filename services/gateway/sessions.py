@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from services import bus, rpc
-from services.errors import UnavailableError
+from services.errors import AwayError
 from touchstone.v1 import token_pb2
 
 T = TypeVar("T")
@@ -78,9 +78,9 @@ def _cookie_name(connection: HTTPConnection) -> str:
 
 
 async def within(work: Awaitable[T], store: str, timeout_s: float = 3) -> T:
-    """The answer of a NATS bucket. Raises UnavailableError, naming the store, when NATS is silent."""
+    """The answer of a NATS bucket. Raises AwayError, naming the store, when NATS is silent."""
     try:
         async with asyncio.timeout(timeout_s):
             return await work
     except (nats.errors.Error, TimeoutError) as error:
-        raise UnavailableError(f"The {store} (NATS) does not answer. Try again in a moment.") from error
+        raise AwayError(f"The {store} (NATS) does not answer. Try again in a moment.") from error

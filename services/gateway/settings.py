@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from pathlib import Path
 
 from services import environment
 from services.errors import InvalidRequestError
@@ -15,7 +16,8 @@ class Settings:
 
     `scheduler` and `results` are gRPC addresses, host:port or several joined by commas. `call_timeout_s` is the
     deadline of every call to them. Limits hold per user and per gateway process. `upload_max_bytes` is the most of an
-    upload as it is sent, perhaps compressed; one that sends nothing for `upload_idle_s` is ended.
+    upload as it is sent, perhaps compressed; one that sends nothing for `upload_idle_s` is ended. `state_dir` is the
+    launcher's, on whose disk the services write; None where they are elsewhere.
     """
 
     host: str = "127.0.0.1"
@@ -33,6 +35,7 @@ class Settings:
     stream_max_age_s: float = 900
     heartbeat_s: float = 15
     call_timeout_s: float = 3
+    state_dir: Path | None = None
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -55,6 +58,7 @@ class Settings:
             ),
             header_timeout_s=environment.number("TOUCHSTONE_HEADER_TIMEOUT_S", cls.header_timeout_s, 1, 3600),
             stream_max_age_s=environment.number("TOUCHSTONE_STREAM_MAX_AGE_S", cls.stream_max_age_s, 1, 86_400),
+            state_dir=environment.state_folder() if environment.text("TOUCHSTONE_STATE_DIR") else None,
         )
 
     def require_loopback(self) -> None:

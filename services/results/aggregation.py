@@ -160,9 +160,12 @@ def _table_estimate(data: TaskData, spec: MetricSpec, moves: Moves | None, drawn
     values = [function(table) for table in (data.cells, *statistics.answered_otherwise(data.cells))]
     bounds = None if data.lost else (min(values), max(values))
     span = _BOTH_SIGNS if spec.metric == statistics.MATTHEWS else scores.UNIT_SPAN
+    answered = [cell for cell in data.cells if cell.prediction is not None]
     if data.clustered and moves is not None:
-        return scores.clustered_estimate(values[0], n, scores.clustered_stderr(moves[1]), len(moves[1]), span, bounds)
-    return replace(_drawn(values[0], n, n, drawn, span, "dirichlet"), bounds=bounds)
+        spread = scores.clustered_estimate(values[0], n, scores.clustered_stderr(moves[1]), len(moves[1]), span)
+    else:
+        spread = _drawn(values[0], n, n, drawn, span, "dirichlet")
+    return replace(spread, bounds=bounds, answered=function(answered) if answered else None)
 
 
 def _draw_mean(found: Scores, estimate: Estimate, resamples: int, rng: np.random.Generator) -> Floats:
@@ -200,7 +203,9 @@ def _measure_pairs(
             estimate = _drawn(value, pairs.items, clusters, series[~np.isnan(series)], _BOTH_SIGNS, "bootstrap")
             # In an average an undefined correlation is 0; a shorter series is repeated to the common length.
             draws[name] = np.resize(np.nan_to_num(series), resamples)
-        estimates[name] = replace(estimate, bounds=_pair_bounds(name, pairs, data.lost))
+        estimates[name] = replace(
+            estimate, bounds=_pair_bounds(name, pairs, data.lost), answered=_pair_answered(name, pairs)
+        )
 
 
 def _correlation(name: str, values: Floats, targets: Floats) -> float:
@@ -217,6 +222,11 @@ def _pair_bounds(name: str, pairs: Pairs, lost: int) -> tuple[float, float] | No
     right = np.where(pairs.answered, pairs.values, pairs.targets)
     both = [_correlation(name, values, pairs.targets) for values in (pairs.values, right)]
     return min(both), max(both)
+
+
+def _pair_answered(name: str, pairs: Pairs) -> float | None:
+    values, targets = pairs.values[pairs.answered], pairs.targets[pairs.answered]
+    return None if statistics.undefined_correlation(values, targets) else _correlation(name, values, targets)
 
 
 def _drawn(

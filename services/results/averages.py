@@ -17,6 +17,7 @@ class _Score:
     value: float
     n: int
     bounds: tuple[float, float] | None
+    answered: float | None
     draws: Floats
 
 
@@ -42,7 +43,7 @@ def average(groups: Sequence[Sequence[Measured]], metric: str = "") -> Estimate 
     draws = np.clip(score.draws - score.draws.mean() + score.value, low, high)
     reasons = sorted({e.undefined_reason for e in estimates if e.undefined_reason})
     whole = percentile_interval(score.value, score.n, draws, "stratified")
-    return replace(whole, bounds=score.bounds, undefined_reason="; ".join(reasons))
+    return replace(whole, bounds=score.bounds, answered=score.answered, undefined_reason="; ".join(reasons))
 
 
 def names_of(measured: Measured, metric: str) -> list[str]:
@@ -57,7 +58,7 @@ def _task_score(measured: Measured, metric: str) -> _Score:
     for name in names_of(measured, metric):
         estimate = measured.estimates[name]
         value = 0.0 if estimate.value is None else estimate.value
-        found.append(_Score(value, estimate.n, estimate.bounds, measured.draws[name]))
+        found.append(_Score(value, estimate.n, estimate.bounds, estimate.answered, measured.draws[name]))
     # Of several metrics the first counts items; others may count groups of them.
     return replace(_mean(found), n=found[0].n)
 
@@ -66,11 +67,13 @@ def _mean(parts: Sequence[_Score]) -> _Score:
     if len(parts) == 1:
         return parts[0]
     bounds = [part.bounds for part in parts if part.bounds is not None]
+    answered = [part.answered for part in parts if part.answered is not None]
     return _Score(
         value=fmean(part.value for part in parts),
         n=sum(part.n for part in parts),
         bounds=(fmean(low for low, _ in bounds), fmean(high for _, high in bounds))
         if len(bounds) == len(parts)
         else None,
+        answered=fmean(answered) if len(answered) == len(parts) else None,
         draws=np.mean([part.draws for part in parts], axis=0),
     )

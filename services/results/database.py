@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ _DAMAGE = re.compile(r"corrupt|checksum|not a valid DuckDB|Could not read enough
 _PASSING = re.compile(r"No space left|Could not set lock|Permission denied|Too many open files", re.I)
 
 
+_MAGIC, _MAGIC_AT = b"DUCK", 8
 _KNOWN_USD = re.compile(r"known_usd\((\w+)\)")
 
 
@@ -76,6 +78,19 @@ def damage(error: Exception, path: Path) -> DamagedFilesError | None:
     if not isinstance(error, duckdb.Error) or _PASSING.search(text) or not _DAMAGE.search(text):
         return None
     return damaged(path, text[:300].rstrip("."))
+
+
+def not_a_database(path: Path) -> str:
+    """Why the file, or its log, cannot be opened as a database of DuckDB's; empty where it may. A file of another
+    database, such as SQLite's, would have DuckDB look for an extension."""
+    for place in (path, path.with_suffix(f"{path.suffix}.wal")):
+        if os.path.lexists(place) and not place.is_file():
+            return f"{place} is not a file"
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(_MAGIC_AT + len(_MAGIC))[_MAGIC_AT:] != _MAGIC:
+                return f"{path} is not a file of DuckDB's"
+    return ""
 
 
 def damaged(path: Path, why: str) -> DamagedFilesError:

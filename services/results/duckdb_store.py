@@ -12,7 +12,7 @@ from services.results import answer_texts, ended_counts, job_reads, rows, run_sc
 from services.results.database import Connection, first_row, query
 from services.results.imports import store as imports
 from services.results.job_columns import mode_of, suite_of
-from services.results.job_result import Computed
+from services.results.job_result import RULES, Computed
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
 
 _EVENTS = pa.schema(
@@ -124,8 +124,13 @@ def store_seal(
     An attempt is sealed once: if this or a later one is, nothing changes.
     """
     sealed = job_reads.sealed_result(connection, job.job_id, job.attempt)
-    if sealed is not None:
-        return sealed
+    return write_seal(connection, job, computed, sealed_at) if sealed is None else sealed
+
+
+def write_seal(
+    connection: Connection, job: job_pb2.Job, computed: Computed, sealed_at: datetime
+) -> results_service_pb2.SealJobResponse:
+    """The same in place of whatever seal there is."""
     again = job_reads.sealed_result(connection, job.job_id, 0) is not None
     _store_job(connection, job, "")
     connection.execute(
@@ -144,6 +149,8 @@ def store_seal(
             "configuration": job.receipt.configuration,
             "result": computed.result.SerializeToString(),
             "not_ranked_reason": computed.result.not_ranked_reason,
+            "caution": computed.result.caution,
+            "rules": RULES,
         },
     )
     if again:
@@ -199,7 +206,7 @@ def _store_metric(
 ) -> None:
     connection.execute(
         "INSERT INTO metrics VALUES ($job_id, $task, $metric, $place, $tasks, $n, $mean, $stderr, "
-        "$ci95_low, $ci95_high, $bound_low, $bound_high, $method, $undefined_reason)",
+        "$ci95_low, $ci95_high, $bound_low, $bound_high, $method, $undefined_reason, $answered_mean)",
         {
             "job_id": job_id,
             "task": task,
@@ -215,5 +222,6 @@ def _store_metric(
             "bound_high": metric.bound_high if metric.HasField("bound_high") else None,
             "method": metric.method,
             "undefined_reason": metric.undefined_reason,
+            "answered_mean": metric.answered_mean if metric.HasField("answered_mean") else None,
         },
     )

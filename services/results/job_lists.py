@@ -94,8 +94,9 @@ def read_scores(connection: Connection, jobs: Sequence[job_pb2.Job]) -> list[res
     text = query("job_scores").format(metric=", ".join(run_scores.METRIC_COLUMNS))
     parameters = {"job_ids": list(found), "first": min(times), "last": max(times)}
     present = marks.present(connection, list(found))
-    for job_id, attempt, reason, *metric in connection.execute(text, parameters).fetchall():
+    for job_id, attempt, reason, caution, *metric in connection.execute(text, parameters).fetchall():
         if attempt >= attempts[job_id]:
             found[job_id].averages.append(run_scores.metric_of(metric))
             found[job_id].not_ranked_reason = present[job_id].words if job_id in present else reason
+            found[job_id].caution = caution
     return list(found.values())

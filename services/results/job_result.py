@@ -13,12 +13,17 @@ from services.results.messages import metric_message
 from services.results.ranking import NO_REFERENCE, not_ranked_reason, redrawn_reason
 from services.results.statistics import Estimate
 from services.results.task_reads import Counts
+from services.results.unread import caution, unread
 from touchstone.v1 import job_pb2, metric_pb2
 
 COST_DIGITS = 12
 """Of US dollars: beyond them sums of the same prices differ by the order in which they were added."""
 SERVED_MODELS = 8
 """Versions listed at most."""
+
+RULES = 1
+"""How results are made. It grows with what their figures mean, who ranks and what is said of them; seals made by older
+rules are made again, so that runs on one board are measured alike."""
 
 _ENDED = (job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED)
 
@@ -60,6 +65,9 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         sealed=seal,
         score_rule=suite_score.score_rule(job.plan),
     )
+    found = (unread(plan, counts[plan.task].scored_message()) for plan in job.plan)
+    result.unread.extend(one for one in found if one is not None)
+    result.caution = caution(result.unread, len(job.plan))
     _add_usage(connection, job, [counts[plan.task] for plan in job.plan], result)
     result.not_ranked_reason = "the job is not finished"
     if ended:
@@ -67,7 +75,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         result.not_ranked_reason = not_ranked_reason(
             job.state,
             missing + errors,
-            [counts[plan.task].scored_message() for plan in job.plan],
+            sum(counts[plan.task].scored.total() for plan in job.plan),
             several_answers=several,
         )
         if job.spec.reuse.rerun and not result.not_ranked_reason:

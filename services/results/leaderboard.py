@@ -217,6 +217,8 @@ def _add_details(connection: Connection, entries: Sequence[metric_pb2.Leaderboar
             entry.receipt.CopyFrom(job.receipt)
             entry.tasks.extend(result.tasks)
             entry.averages.extend(result.averages)
+        entry.caution = result.caution
+        entry.unread.extend(result.unread)
         seconds = job.progress.elapsed_s
         # Answers from the store took no time here.
         if seconds > 0 and not result.items_reused:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2
 
-CUT_SHARE = 0.01
-"""Above this share of items with cut prompts or answers a score does not rank."""
-UNPARSED_SHARE = 0.05
-"""Above this share of items whose answer could not be read a score does not rank."""
 NO_REFERENCE = "no row has a reference"
 
 
-def not_ranked_reason(
-    state: int, lost: int, tasks: Sequence[metric_pb2.OutcomeCounts], *, several_answers: bool = False
-) -> str:
-    """Why a finished run does not rank, or "" when it does. `lost` items, or answers, have no final outcome; `tasks`
-    are the outcomes of those that are scored.
-
-    Shares are means over tasks, weighed as the suite's score is: a large task must not hide small unreadable ones.
+def not_ranked_reason(state: int, lost: int, scored: int, *, several_answers: bool = False) -> str:
+    """Why a finished run does not rank, or "" when it does. `lost` items, or answers, have no final outcome; `scored`
+    ones count in metrics. What could not be read or was cut counts as wrong: see `unread`.
     """
     if state == job_pb2.Job.STATE_FAILED:
         return "the job failed"
@@ -30,15 +22,7 @@ def not_ranked_reason(
         return f"{lost:,} {'answer is' if lost == 1 else 'answers are'} missing"
     if lost:
         return f"{lost:,} {'item has' if lost == 1 else 'items have'} no answer"
-    if not any(map(_total, tasks)):
-        return NO_REFERENCE
-    cut = _mean_share(tasks, lambda o: o.output_truncated + o.input_truncated)
-    if cut > CUT_SHARE:
-        return f"{cut:.1%} of the items were cut at a token limit, more than {CUT_SHARE:.0%}"
-    unparsed = _mean_share(tasks, lambda o: o.unparsed)
-    if unparsed > UNPARSED_SHARE:
-        return f"{unparsed:.1%} of the answers could not be read, more than {UNPARSED_SHARE:.0%}"
-    return ""
+    return "" if scored else NO_REFERENCE
 
 
 def redrawn_reason(job: job_pb2.Job, source: job_pb2.Job | None) -> str:
@@ -57,18 +41,6 @@ def redrawn_reason(job: job_pb2.Job, source: job_pb2.Job | None) -> str:
     if (now.max_tokens, now.context_length) == (then.max_tokens, then.context_length):
         return "some answers were drawn a second time, without more room"
     return ""
-
-
-def _total(o: metric_pb2.OutcomeCounts) -> int:
-    return o.answered + o.unparsed + o.output_truncated + o.refused + o.input_truncated
-
-
-def _mean_share(tasks: Sequence[metric_pb2.OutcomeCounts], count: Callable[[metric_pb2.OutcomeCounts], int]) -> float:
-    shares = []
-    for o in tasks:
-        if scored := _total(o):
-            shares.append(count(o) / scored)
-    return sum(shares) / len(shares) if shares else 0.0
 
 
 def rank(entries: Iterable[metric_pb2.LeaderboardEntry], limit: int) -> tuple[list[metric_pb2.LeaderboardEntry], int]:

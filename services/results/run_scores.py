@@ -12,7 +12,7 @@ from touchstone.v1 import job_pb2, metric_pb2
 
 METRIC_COLUMNS = (
     *("metric", "n", "mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high"),
-    *("method", "undefined_reason"),
+    *("method", "undefined_reason", "answered_mean"),
 )
 """What a row has of a Metric, by its field names."""
 
@@ -34,6 +34,7 @@ def add(connection: Connection, job: job_pb2.Job) -> None:
     of_job = {
         "which": "s.job_id = $job_id AND j.job_id = $job_id AND m.job_id = $job_id",
         "uncounted": "SELECT job_id FROM uncounted_runs",
+        "later": ", s.caution, m.answered_mean",
     }
     connection.execute(query("add_run_scores").format(**of_job), where)
     add_item_set(connection, job)
@@ -64,11 +65,12 @@ def refresh(connection: Connection, job_id: str) -> None:
 
 
 def fill(connection: Connection) -> None:
-    """Everything anew, from the sealed jobs; without item sets."""
+    """Migration 4: everything anew, from the sealed jobs; without item sets."""
     connection.execute("DELETE FROM run_scores")
-    # Not by the view of uncounted runs, which an older schema, filled in on the way to this one, does not have.
+    # Not by the view of uncounted runs, and without later columns: an older schema, filled in on the way to this one,
+    # does not have them.
     uncounted = "SELECT job_id FROM present_marks WHERE mark <> 1"
-    connection.execute(query("add_run_scores").format(which="true", uncounted=uncounted))
+    connection.execute(query("add_run_scores").format(which="true", uncounted=uncounted, later=""))
     connection.execute("DELETE FROM current_scores")
     connection.execute(query("choose_current").format(which="true"))
 

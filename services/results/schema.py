@@ -12,7 +12,7 @@ import duckdb
 
 from services.errors import UnavailableError
 from services.results.backfill import BACKFILLS
-from services.results.database import Connection, damage, damaged
+from services.results.database import Connection, damage, damaged, not_a_database
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +46,8 @@ def open_file(path: Path, *folders: Path) -> Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for place in (path, path.with_suffix(f"{path.suffix}.wal")):
-            if place.exists() and not place.is_file():
-                raise damaged(path, f"{place} is not a file")
+        if why := not_a_database(path):
+            raise damaged(path, why)
         connection = duckdb.connect(str(path), config={**_HARDENED, "memory_limit": MEMORY})
         _lock_in(connection, folders)
         _migrate(connection)

@@ -438,3 +438,21 @@ CREATE TABLE dataset_requests (
 -- In current_scores `newest` 0 is a configuration's newest run that is incomplete, was invalidated, or has answers of one
 -- that was, where no newer one can stand for it. Filling earlier tables may have chosen some already.
 DELETE FROM current_scores WHERE newest = 0;
+
+-- migration 10: runs that rank though many answers are unread
+
+-- What is to be said of a score, in words, and by which rules the result was made: see job_result.RULES. Results of older
+-- rules are made again when the service runs.
+ALTER TABLE seals ADD COLUMN caution VARCHAR DEFAULT '';
+ALTER TABLE seals ADD COLUMN rules INTEGER DEFAULT 0;
+
+-- Had the unanswered items been as good as the answered ones; NULL where nothing is unanswered.
+ALTER TABLE metrics ADD COLUMN answered_mean DOUBLE;
+ALTER TABLE run_scores ADD COLUMN caution VARCHAR DEFAULT '';
+ALTER TABLE run_scores ADD COLUMN answered_mean DOUBLE;
+
+-- `newest` and `runs` stay the last columns.
+CREATE TABLE current_scores_with_caution AS
+SELECT * EXCLUDE (newest, runs), '' AS caution, NULL::DOUBLE AS answered_mean, newest, runs FROM current_scores;
+DROP TABLE current_scores;
+ALTER TABLE current_scores_with_caution RENAME TO current_scores;

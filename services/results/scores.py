@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,8 +29,9 @@ class Scores:
     """The scores of `n` units, added up. A unit is an item or a group of items.
 
     `low` and `high` are the totals had every unanswered item been wrong, or right. `variance` is the sample variance of
-    the scores, 0 for fewer than two. `clusters`, where they are told apart, are the distinct numbers of the clusters
-    that units belong to, with the units (`sizes`) and the total score (`sums`) of each.
+    the scores, 0 for fewer than two. `told` is the total of the `told_n` units with an answer. `clusters`, where they
+    are told apart, are the distinct numbers of the clusters that units belong to, with the units (`sizes`), the total
+    score (`sums`) of each, and what that may be at least and at most (`lows`, `highs`).
     """
 
     n: int = 0
@@ -41,13 +42,22 @@ class Scores:
     most: float = 1.0
     variance: float = 0.0
     binary: bool = True
+    told_n: int = 0
+    told: float = 0.0
     clusters: Ints = field(default_factory=_no_ints)
     sizes: Floats = field(default_factory=_no_floats)
     sums: Floats = field(default_factory=_no_floats)
+    lows: Floats = field(default_factory=_no_floats)
+    highs: Floats = field(default_factory=_no_floats)
 
     @property
     def mean(self) -> float:
         return self.total / self.n
+
+    @property
+    def answered(self) -> float | None:
+        """The mean over the units with an answer."""
+        return self.told / self.told_n if self.told_n else None
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -69,10 +79,10 @@ class Lost:
 
 def of_cells(cells: Sequence[Cell]) -> Scores:
     """Accuracy's scores."""
-    n = sum(cell.count for cell in cells)
+    n = round(sum(cell.count for cell in cells))
     correct = sum(cell.count for cell in cells if cell.correct)
     unanswered = sum(cell.count for cell in cells if cell.prediction is None)
-    return Scores(round(n), correct, correct, correct + unanswered)
+    return Scores(n, correct, correct, correct + unanswered, told_n=n - round(unanswered), told=correct)
 
 
 def estimate(scores: Scores, lost: Lost, *, clustered: bool) -> Estimate:
@@ -81,23 +91,26 @@ def estimate(scores: Scores, lost: Lost, *, clustered: bool) -> Estimate:
     Else the interval is Wilson's for scores of 0 and 1, with √(p(1−p)/n), and Student's for others, with s/√n. So is
     that of scores of 0 and 1 that turn out to have a cluster each.
     """
-    n = scores.n
-    if n == 0:
+    if scores.n == 0:
         return Estimate(None, 0, undefined_reason="no items")
-    mean, bounds = scores.mean, _bounds(scores, lost)
+    return replace(_spread(scores, clustered=clustered), bounds=_bounds(scores, lost), answered=scores.answered)
+
+
+def _spread(scores: Scores, *, clustered: bool) -> Estimate:
+    n, mean = scores.n, scores.mean
     if clustered and not (scores.binary and len(scores.clusters) == n):
         stderr = clustered_stderr(scores.influences())
-        return clustered_estimate(mean, n, stderr, len(scores.clusters), scores.span, bounds)
+        return clustered_estimate(mean, n, stderr, len(scores.clusters), scores.span)
     if scores.binary:
         low, high = score_interval(mean, n)
-        return Estimate(mean, n, math.sqrt(mean * (1 - mean) / n), low, high, "wilson", bounds=bounds)
+        return Estimate(mean, n, math.sqrt(mean * (1 - mean) / n), low, high, "wilson")
     if n < 2:
-        return Estimate(mean, n, method="t", bounds=bounds)
+        return Estimate(mean, n, method="t")
     stderr = math.sqrt(scores.variance / n)
     low, high = mean - t95(n - 1) * stderr, mean + t95(n - 1) * stderr
     if scores.span is not None:
         low, high = max(low, 0.0), min(high, 1.0)
-    return Estimate(mean, n, stderr, low, high, "t", bounds=bounds)
+    return Estimate(mean, n, stderr, low, high, "t")
 
 
 def clustered_stderr(influences: Floats) -> float:
@@ -114,27 +127,24 @@ def without_rounding(stderr: float) -> float:
 
 
 def clustered_estimate(
-    value: float,
-    n: int,
-    stderr: float,
-    clusters: int,
-    span: tuple[float, float] | None,
-    bounds: tuple[float, float] | None,
+    value: float, n: int, stderr: float, clusters: int, span: tuple[float, float] | None
 ) -> Estimate:
     """A value with its clustered standard error; with fewer than two clusters nothing is known of its spread."""
     if clusters < 2:
-        return Estimate(value, n, method="clustered", bounds=bounds)
-    low, high = clustered_interval(value, stderr, clusters, span)
-    return Estimate(value, n, stderr, low, high, "clustered", bounds=bounds)
+        return Estimate(value, n, method="clustered")
+    return Estimate(value, n, stderr, *clustered_interval(value, stderr, clusters, span), "clustered")
 
 
 def pooled(parts: Sequence[tuple[Scores, Lost, bool]]) -> Estimate:
     """The mean over the units of several tasks together, given as for `estimate`. Tasks are independent.
 
-    Where units hang together, or scores are not 0 and 1, its standard error is made up of those of the tasks.
+    Where units hang together, or scores are not 0 and 1, its standard error is made up of those of the tasks. Of each
+    task the unanswered units count in `answered` as its answered ones.
     """
     n = sum(found.n for found, _, _ in parts)
     lost = Lost(sum(gone.units for _, gone, _ in parts), sum(gone.moved for _, gone, _ in parts))
+    told = [(found.n, found.answered) for found, _, _ in parts if found.n]
+    known = [units * mean for units, mean in told if mean is not None]
     whole = Scores(
         n,
         total=sum(found.total for found, _, _ in parts),
@@ -142,6 +152,8 @@ def pooled(parts: Sequence[tuple[Scores, Lost, bool]]) -> Estimate:
         high=sum(found.high for found, _, _ in parts),
         least=min((found.least for found, _, _ in parts), default=0.0),
         most=max((found.most for found, _, _ in parts), default=1.0),
+        told_n=n if len(known) == len(told) else 0,
+        told=sum(known),
     )
     if n == 0 or all(found.binary and not clustered for found, _, clustered in parts):
         return estimate(whole, lost, clustered=False)
@@ -150,7 +162,8 @@ def pooled(parts: Sequence[tuple[Scores, Lost, bool]]) -> Estimate:
         if found.n:
             square += (found.n / n * (estimate(found, gone, clustered=clustered).stderr or 0.0)) ** 2
             clusters += len(found.clusters) if clustered else found.n
-    return clustered_estimate(whole.mean, n, math.sqrt(square), clusters, whole.span, _bounds(whole, lost))
+    spread = clustered_estimate(whole.mean, n, math.sqrt(square), clusters, whole.span)
+    return replace(spread, bounds=_bounds(whole, lost), answered=whole.answered)
 
 
 def _bounds(scores: Scores, lost: Lost) -> tuple[float, float] | None:

@@ -47,7 +47,8 @@ class Cell:
 class Estimate:
     """A value with its standard error, 95 % interval and bounds; `value` is None where it is undefined, with a reason.
 
-    Bounds are the values had every item without an answer been wrong, or right; None where they cannot be told.
+    Bounds are the values had every item without an answer been wrong, or right; `answered` is the value over the
+    answered items alone. Each is None where it cannot be told.
     """
 
     value: float | None
@@ -58,6 +59,7 @@ class Estimate:
     method: str = ""
     undefined_reason: str = ""
     bounds: tuple[float, float] | None = None
+    answered: float | None = None
 
 
 def table_metric(name: str, positive: str) -> Callable[[Sequence[Cell]], float]:
@@ -126,14 +128,23 @@ def labels_of(cells: Iterable[Cell]) -> list[str]:
     return sorted({label for cell in cells for label in (cell.reference, cell.prediction) if label is not None})
 
 
-def answered_otherwise(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """The same items had every unanswered one been right, and, with two labels, had each been the other label."""
-    right = [replace(c, prediction=c.reference, correct=True) if c.prediction is None else c for c in cells]
+def answered_right(cells: Sequence[Cell]) -> list[Cell]:
+    """The same items had every unanswered one been right."""
+    return [replace(c, prediction=c.reference, correct=True) if c.prediction is None else c for c in cells]
+
+
+def answered_wrong(cells: Sequence[Cell]) -> list[Cell]:
+    """The same items had every unanswered one been the other label of two; as they are where there are not two."""
     labels = labels_of(cells)
     if len(labels) != 2:
-        return [right]
+        return list(cells)
     other = dict(zip(labels, labels[::-1], strict=True))
-    return [right, [replace(c, prediction=other[c.reference]) if c.prediction is None else c for c in cells]]
+    return [replace(c, prediction=other[c.reference]) if c.prediction is None else c for c in cells]
+
+
+def answered_otherwise(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """The same items had every unanswered one been right, and had every one been wrong."""
+    return [answered_right(cells), answered_wrong(cells)]
 
 
 def undefined_correlation(values: Floats, targets: Floats) -> str:

@@ -246,6 +246,8 @@ def _scores(column: Mapping[str, Any]) -> Scores:
         most=float(column["most"].max()),
         variance=float(np.ma.filled(column["variance"], 0.0)[0]),
         binary=bool(column["is_binary"].all()),
+        told_n=int(column["told_n"].sum()),
+        told=float(column["told"].sum()),
     )
     if np.ma.getmaskarray(column["cluster"])[0]:
         return sums
@@ -257,11 +259,13 @@ def _scores(column: Mapping[str, Any]) -> Scores:
         clusters=np.asarray(column["cluster"], dtype=np.int64),
         sizes=np.asarray(column["n"], dtype=float),
         sums=totals,
+        lows=np.asarray(column["low"], dtype=float),
+        highs=np.asarray(column["high"], dtype=float),
     )
 
 
 def _read_pairs(connection: Connection, job_id: str, plan: job_pb2.TaskPlan) -> Pairs | None:
-    found = connection.execute(query("pairs"), {"job_id": job_id, "task": plan.task}).fetchnumpy()
+    found = connection.execute(query("pairs"), {"job_id": job_id, "task": plan.task, "at_best": False}).fetchnumpy()
     if len(found["value"]) == 0:
         return None
     return Pairs(

@@ -143,15 +143,19 @@ class Board:
             job.update(now)
             if job.live:
                 describe(job, [], self.fleet, now, paused=self.room.level is Level.FULL)
-            event = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action, job=job.message)
-            stamp(event.occurred_at, now)
-            changes.append(Change(job, event))
+            self.note(job, actor, action)
+            changes.append(Change(job, job.event()))
         await self.save(changes)
         for job in jobs:
             why = f" ({job.message.reason})" if job.message.reason else ""
             log.info("job %s: %s%s", job.id, action, why, extra=of_job(job.id))
             self.touch(job)
         self.wake.set()
+
+    def note(self, job: Job, actor: str, action: str) -> None:
+        """Gives a job its next event."""
+        job.told = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action)
+        stamp(job.told.occurred_at, self.now())
 
     async def save(self, changes: Sequence[Change]) -> None:
         """Raises LeadershipLostError. After that nothing is stored any more under this leadership: memory is ahead of

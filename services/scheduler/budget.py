@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from services.errors import ConflictError, InvalidRequestError
+from services.numbers import MOST_BUDGET_USD
 from services.scheduler import reuse
 from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, suite_pb2
 
@@ -22,8 +23,8 @@ _ROUNDING = 1e-9
 def check_form(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None) -> None:
     """What can be told without the endpoint. Raises InvalidRequestError."""
     budget = spec.budget_usd
-    if not (math.isfinite(budget) and budget >= 0):
-        raise InvalidRequestError("budget_usd may be 0 (none) or more.", _FIELD)
+    if not 0 <= budget <= MOST_BUDGET_USD:
+        raise InvalidRequestError(f"budget_usd may be 0 (none) to {MOST_BUDGET_USD:,.0f}.", _FIELD)
     if not budget or reuse.calls_nobody(spec):
         return
     bounded = spec.sampling.HasField("max_tokens") or spec.mode == suite_pb2.MODE_LOGLIKELIHOOD

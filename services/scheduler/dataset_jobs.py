@@ -47,7 +47,7 @@ def check_form(work: job_pb2.DatasetWork) -> None:
 
 
 def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_rows: int) -> None:
-    """Checks the dataset's part of a spec and completes it: name, digest, and the scoring that counts.
+    """Checks the dataset's part of a spec and completes it: what is told of the dataset, and the scoring that counts.
 
     A limit that leaves no row out becomes 0, so that equal selections read alike. `most_rows` of 0 means any number.
     Raises NotFoundError, InvalidRequestError.
@@ -69,6 +69,7 @@ def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_row
             "spec.dataset.limit",
         )
     work.name, work.digest = dataset.name, dataset.digest
+    work.last_assistant = dataset.last_assistant
     work.scoring.CopyFrom(_scoring(work, dataset.scoring))
     work.ClearField("scorer")
 

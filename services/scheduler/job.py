@@ -1,7 +1,7 @@
 """A job's life. Pure: one state machine with the legal moves; the caller stores the outcome and acts on it.
 
 PENDING → PLANNING → RUNNING → FINALIZING → COMPLETED; FAILED and CANCELLED from any of the first four; PENDING again
-by a retry, from FAILED, CANCELLED, or COMPLETED with items missing.
+by a retry, from FAILED, CANCELLED, or COMPLETED with items missing. A COMPLETED job whose answers are lost is FAILED.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOVES = {
     PLANNING: {RUNNING, FAILED, CANCELLED},
     RUNNING: {FINALIZING, FAILED, CANCELLED},
     FINALIZING: {COMPLETED, FAILED, CANCELLED},
-    COMPLETED: {PENDING},
+    COMPLETED: {PENDING, FAILED},
     FAILED: {PENDING},
     CANCELLED: {PENDING},
 }
@@ -56,6 +56,8 @@ class Job:
     """A job with its progress. `message` is what callers see; `ledger` exists from RUNNING on."""
 
     message: job_pb2.Job
+    told: job_pb2.JobEvent = field(default_factory=job_pb2.JobEvent)
+    """The last event, without the job. Empty until the first, and in records of earlier versions."""
     request_id: str = ""
     ledger: Ledger | None = None
     earlier_run_s: float = 0.0
@@ -240,12 +242,19 @@ class Job:
 
     # -- storage -----------------------------------------------------------------------------------------------
 
+    def event(self) -> job_pb2.JobEvent:
+        """The last event, with the job as it is now."""
+        event = job_pb2.JobEvent(job=self.message)
+        event.MergeFrom(self.told)
+        return event
+
     def record(self) -> job_record_pb2.JobRecord:
         record = job_record_pb2.JobRecord(
             job=self.message,
             request_id=self.request_id,
             earlier_run_s=self.earlier_run_s,
             results_sequence=self.planning_sequence,
+            told=self.told,
         )
         if self.ledger is not None:
             self.ledger.save(record)
@@ -256,7 +265,7 @@ class Job:
         """Raises ValueError for a state that this version does not know."""
         if record.job.state not in _MOVES:
             raise ValueError(f"State {record.job.state} of a job is unknown.")
-        job = cls(record.job, request_id=record.request_id, earlier_run_s=record.earlier_run_s)
+        job = cls(record.job, record.told, record.request_id, earlier_run_s=record.earlier_run_s)
         job.waiting_since = seconds(record.job.created_at)
         job.planning_sequence = record.results_sequence
         if job.state in (RUNNING, FINALIZING):

@@ -22,6 +22,7 @@ from services.scheduler.ports import Results
 from services.scheduler.reads import Reads
 from services.scheduler.reconciling import reconcile
 from services.scheduler.replay import Replay
+from services.scheduler.retelling import tell_again
 from services.scheduler.scheduler import Scheduler
 from services.scheduler.servicer import Leader
 from services.scheduler.set_aside import log_set_aside
@@ -96,6 +97,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         position = await work.results_position()
         for job in jobs:
             job.rewind(position)
+        relayed = {job.id: job.told.event_id for job in jobs if job.id not in store.in_outbox}
         after = scheduler.restore(jobs, released, position)
         for job_id in {job_id for job_id, _ in released} - {job.id for job in jobs if job.live}:
             await work.withdraw(job_id)
@@ -115,6 +117,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
                 running.create_task(scheduler.run())
                 running.create_task(timetable.run())
                 running.create_task(reconcile(board, process.results))
+                running.create_task(tell_again(board, process.results, relayed))
 
         # Before any job can end: what the trail tells from here on, someone may be told of.
         await connection.webhooks_consumer()

@@ -37,6 +37,8 @@ class JobStore:
         self._bucket = FencedBucket(connection, epoch)
         self._events = 0
         self._outbox: asyncio.Queue[tuple[str, job_pb2.JobEvent]] = asyncio.Queue()
+        self.in_outbox: set[str] = set()
+        """Jobs with events that earlier leaderships have not relayed."""
 
     def event_id(self) -> str:
         """Unique and increasing over all leaderships."""
@@ -69,6 +71,7 @@ class JobStore:
                 events.append((key, event))
         for entry in sorted(events, key=itemgetter(0)):
             self._outbox.put_nowait(entry)
+        self.in_outbox = {event.job.job_id for _, event in events}
 
     async def commit(self, changes: Sequence[Change], pending_by_owner: dict[str, int]) -> None:
         writes: list[Write] = []
@@ -110,17 +113,21 @@ class JobStore:
             msg = await self._bus.kv_get(bus.JOBS, _request_key(owner, request_id))
         return msg.data.decode(errors="replace").split() if msg and msg.data else []
 
-    async def last_told(self, job_id: str) -> job_pb2.Job | None:
+    async def last_told(self, job_id: str) -> job_pb2.JobEvent | None:
         with ends_leadership("the audit trail could not be read"):
             try:
                 msg = await self._bus.js.get_last_msg(bus.AUDIT, bus.audit_subject(job_id))
             except nats.js.errors.NotFoundError:
                 return None
         try:
-            return job_pb2.JobEvent.FromString(msg.data or b"").job
+            return job_pb2.JobEvent.FromString(msg.data or b"")
         except DecodeError:
             # It is set aside where the trail is followed.
             return None
+
+    async def tell(self, event: job_pb2.JobEvent) -> None:
+        with ends_leadership("an audit event could not be published"):
+            await self._publish(event)
 
     async def relay(self) -> None:
         """Publishes audit events in order, then removes them from the outbox. At least once; the event id makes a
@@ -131,15 +138,17 @@ class JobStore:
             while True:
                 heed_cancel()
                 try:
-                    # The event id makes a repetition within two minutes one message.
-                    headers = {"Nats-Msg-Id": event.event_id}
-                    subject = bus.audit_subject(event.job.job_id)
-                    await self._bus.js.publish(subject, event.SerializeToString(), headers=headers)
+                    await self._publish(event)
                     await self._bus.kv_delete(bus.JOBS, key)
                     break
                 except (nats.errors.Error, nats.js.errors.Error) as error:
                     log.warning("audit event waits: %s", error or type(error).__name__)
                     await asyncio.sleep(0.5)
+
+    async def _publish(self, event: job_pb2.JobEvent) -> None:
+        # The event id makes a repetition within two minutes one message.
+        headers = {"Nats-Msg-Id": event.event_id}
+        await self._bus.js.publish(bus.audit_subject(event.job.job_id), event.SerializeToString(), headers=headers)
 
 
 def _hash(text: str) -> str:

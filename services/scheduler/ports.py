@@ -49,8 +49,12 @@ class Store(Protocol):
         """Ids of the jobs that this request made before, in its order; empty for none."""
         ...
 
-    async def last_told(self, job_id: str) -> job_pb2.Job | None:
-        """The job as the audit trail has it last; None where it has nothing."""
+    async def last_told(self, job_id: str) -> job_pb2.JobEvent | None:
+        """The job's last event on the audit trail; None where it has nothing."""
+        ...
+
+    async def tell(self, event: job_pb2.JobEvent) -> None:
+        """Publishes an event that the audit trail has lost. Raises LeadershipLostError."""
         ...
 
 

@@ -44,7 +44,8 @@ async def end_lost_jobs(board: Board, results: Results) -> None:
         if message.job_id in board.jobs:
             continue
         # Results may be behind: the trail has the end of a job that the queue has forgotten since.
-        newest = await board.store.last_told(message.job_id) or message
+        told = await board.store.last_told(message.job_id)
+        newest = told.job if told is not None else message
         if newest.state not in LIVE:
             continue
         async with board.lock:

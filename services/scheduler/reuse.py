@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Literal
 
+from services import further
 from services.errors import ConflictError, InvalidRequestError
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
@@ -173,6 +174,8 @@ def _work(spec: job_pb2.JobSpec) -> bytes:
 def _sampling(spec: job_pb2.JobSpec, reuse: job_pb2.Reuse) -> bytes:
     copy = job_pb2.Sampling()
     copy.CopyFrom(spec.sampling)
+    # A source of an earlier version has them in another field.
+    further.write(copy, further.fields(spec.sampling))
     if reuse.rerun:
         for limit in _LIMITS:
             copy.ClearField(limit)

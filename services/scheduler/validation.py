@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from services import further
 from services.bus import IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from services.scheduler import budget, dataset_jobs, reuse
@@ -64,11 +65,12 @@ def validate(
             raise InvalidRequestError(
                 f"{name} is {value:,.12g}; it may be {low:,.12g} to {high:,.12g}.", f"spec.sampling.{name}"
             )
+    _further(full)
     _labels(full)
     if (size := _size(full)) > _MOST_SPEC_BYTES:
         raise InvalidRequestError(
             f"The job's description has {size:,} bytes; it may have {_MOST_SPEC_BYTES:,}. "
-            "Shorten sampling.extra or the list of tasks.",
+            "Shorten sampling.extra_json or the list of tasks.",
             "spec",
         )
     longest = limits.batch_time_s if full.provider_batch else limits.job_time_s
@@ -110,6 +112,19 @@ def validate(
     return full
 
 
+def _further(spec: job_pb2.JobSpec) -> None:
+    """Writes the further fields anew, so that what is kept is what was checked, and nothing of an earlier version."""
+    field = "spec.sampling.extra_json"
+    try:
+        values = further.parse(spec.sampling.extra_json) if spec.sampling.extra_json else further.fields(spec.sampling)
+        further.write(spec.sampling, values)
+    except ValueError as error:
+        raise InvalidRequestError(f"sampling.extra_json {error}.", field) from error
+    # What takes another job's answers has to ask as that one did.
+    if (name := further.asks_logprobs(values)) and not spec.reuse.job_id:
+        raise InvalidRequestError(f"sampling.extra_json.{name} {further.NO_LOGPROBS}", field)
+
+
 def _size(spec: job_pb2.JobSpec) -> int:
     return spec.ByteSize() - job_pb2.JobSpec(labels=spec.labels).ByteSize()
 
@@ -139,7 +154,7 @@ def _imported(spec: job_pb2.JobSpec) -> None:
 
 
 def _nothing_is_sampled(spec: job_pb2.JobSpec) -> None:
-    set_ = [field.name for field, _ in spec.sampling.ListFields() if field.name != "extra"]
+    set_ = [field.name for field, _ in spec.sampling.ListFields() if field.name not in further.FIELDS]
     if set_ or spec.stream:
         raise InvalidRequestError(
             f"{', '.join(set_) or 'stream'} has no meaning in loglikelihood mode, where nothing is generated. Leave it "

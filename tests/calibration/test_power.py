@@ -8,7 +8,9 @@ from numpy.random import default_rng
 from scipy import stats
 
 from services.results.paired import binary
-from services.results.paired.difference import Terms
+from services.results.paired.difference import Difference, Terms
+from services.results.paired.families import holm
+from services.results.paired.power import within
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 from services.results.statistics import Floats
@@ -51,6 +53,20 @@ def test_the_smallest_difference_shown_is_found_in_80_percent(n: int, discordant
     counts = default_rng(80).multinomial(n, chances, 10_000).astype(float)
     found = float(np.mean(binary.mcnemar(counts[:, 0], counts[:, 1]) <= 0.05))
     print(f"\nn = {n}: a difference of {smallest:.4f} is found in {found:.3f}")
+    assert abs(found - 0.8) <= WITHIN
+
+
+@pytest.mark.parametrize(("n", "discordant"), [(872, 0.12), (14_042, 0.2)])
+def test_the_smallest_difference_of_one_in_27_is_found_in_80_percent_after_holm(n: int, discordant: float) -> None:
+    """Even where no other of the family is shown, which is the hardest step."""
+    half, trials = round(n * discordant / 2), 10_000
+    counted = Difference(0.0, n, only_a=half, only_b=half, smallest=1.0)
+    smallest = within([counted] * 27, 0.05)[0].smallest or 0.0
+    chances = [(discordant + smallest) / 2, (discordant - smallest) / 2, 1 - discordant]
+    counts = default_rng(27).multinomial(n, chances, trials).astype(float)
+    p = binary.mcnemar(counts[:, 0], counts[:, 1])
+    found = np.mean([holm([own, *[1.0] * 26])[0] <= 0.05 for own in p])
+    print(f"\nOne of 27, n = {n}: a difference of {smallest:.4f} is found in {found:.3f}")
     assert abs(found - 0.8) <= WITHIN
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import httpx
 import pytest
 
 from tests.chaos.invariants import violations
-from tests.chaos.launched import SERVICES, until, until_answered
+from tests.chaos.launched import SERVICES, Launched, until, until_answered
 from tests.chaos.shooting import job_under_watch
 from tests.chaos.world import MODELS, World, open_world
 from tests.stack import API
@@ -77,6 +78,34 @@ async def page_says_so(world: World) -> bool:
             return False
 
 
+async def every_address_says_so(launched: Launched) -> bool:
+    """Whether pages and the API say what is waited for; False while the gateway starts."""
+    async with httpx.AsyncClient(base_url=launched.page_url, trust_env=False, timeout=10) as client:
+        try:
+            page = await client.get("/jobs", headers={"Accept": "text/html"})
+            answer = await client.get(f"{API}/results")
+            ready = await client.get("/readyz")
+        except httpx.HTTPError:
+            return False
+    assert [one.status_code for one in (page, answer, ready)] == [503] * 3
+    assert [one.headers["Retry-After"] for one in (page, answer)] == ["30"] * 2
+    for text in (page.text, answer.text):
+        assert "The disk is full: " in text
+        assert "Touchstone goes on by itself when there is room for 2.6 MB." in text
+    return True
+
+
+def gateway_pid(launched: Launched) -> int | None:
+    """Found without the launcher's record, which a full disk does not take."""
+    own = f"TOUCHSTONE_STATE_DIR={launched.state_dir}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"services.gateway" in command[1:3] and own in (folder / "environ").read_bytes().split(b"\0"):
+                return int(folder.name)
+    return None
+
+
 SECONDS = [6.0] + [60.0] * (os.environ.get("TOUCHSTONE_NIGHTLY") == "1")
 
 
@@ -117,11 +146,28 @@ async def test_a_disk_that_is_full_at_start_is_waited_for(tmp_path: Path, disk: 
         with full(disk):
             await launched.start()
             await until(lambda: "Touchstone starts by itself" in launched.log("launcher"), 60, "nothing is said")
-            await asyncio.sleep(5)
-            assert [name for name in SERVICES if launched.pid(name)] == []
+            await until_answered(lambda: every_address_says_so(launched), 30, "no page says it")
+            first = gateway_pid(launched)
+            assert first
+            os.kill(first, signal.SIGKILL)
+            await until(lambda: gateway_pid(launched) not in (None, first), 30, "the gateway is not started again")
+            await until_answered(lambda: every_address_says_so(launched), 30, "no page says it again")
+            assert [name for name in SERVICES if launched.pid(name) and name != "gateway"] == []
+            await launched.stop()
+            assert launched.log("launcher").endswith("Stopped.\n")
+            assert gateway_pid(launched) is None
+
+            await launched.start()
+            await until_answered(lambda: every_address_says_so(launched), 30, "no page says it")
+            await launched.kill("launcher")
+            await until(lambda: gateway_pid(launched) is None, 20, "the gateway outlives its launcher")
+            await launched.start()
+            await until_answered(lambda: every_address_says_so(launched), 30, "no page says it")
+            waiting = gateway_pid(launched)
         room = time.monotonic()
         await launched.until_ready()
         assert time.monotonic() - room < RECOVERY_S
+        assert gateway_pid(launched) == waiting
         assert len(await world.items(done)) == 20
         again = await world.submit(MODELS[1], ["cola"], limit=20)
         assert (await world.finished(again, 120)).progress.items_done == 20

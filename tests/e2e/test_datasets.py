@@ -243,3 +243,22 @@ async def test_pages_of_datasets_fit_their_window(visitor: Visitor, dark: bool, 
         await page.goto(shown)
         width = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert width <= 0, f"{shown} is {width} px wider than its window"
+
+
+async def test_the_form_asks_what_the_assistants_last_message_is(visitor: Visitor) -> None:
+    page = await visitor.page()
+    tuning = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
+    data = json.dumps({"messages": tuning}).encode()
+    payload: FilePayload = {"name": "tuning.jsonl", "mimeType": "application/jsonl", "buffer": data}
+    await page.goto("/datasets")
+    choice = page.get_by_label("Assistant’s last message")
+    await page.locator("#file").set_input_files(file_of(1))
+    await expect(choice).not_to_have_attribute("required", "")
+    await page.locator("#file").set_input_files(payload)
+    await expect(page.locator("#last-note")).to_have_text("Rows of this file have one. Choose.")
+    await page.get_by_role("button", name="Upload").click()
+    await expect(page).to_have_url(re.compile(r"/datasets$"))
+    await choice.select_option("reference")
+    await page.get_by_role("button", name="Upload").click()
+    await expect(page).to_have_url(re.compile(r"/datasets/ds_[0-9a-f]{32}$"))
+    assert visitor.gateway.world.options[-1].last_assistant == job_pb2.LAST_ASSISTANT_REFERENCE

@@ -226,10 +226,10 @@ def leaderboard(job_ids: dict[str, str]) -> list[metric_pb2.LeaderboardEntry]:
         entry.completed_at.FromSeconds(now - rank * 5000)
         entries.append(entry)
     for model, endpoint, low, high, reason, state in (
-        ("deepseek-r1:8b", "ollama", 70.3, 75.9, "Cut off on 182 of 2,933 items.", job_pb2.Job.STATE_COMPLETED),
+        ("deepseek-r1:8b", "ollama", 70.3, 75.9, "No answer on 182 of 2,933 items.", job_pb2.Job.STATE_COMPLETED),
         ("olmo2:13b", "vllm-a", 78.9, 79.6, "No answer on 18 of 2,933 items.", job_pb2.Job.STATE_COMPLETED),
     ):
-        counts = metric_pb2.OutcomeCounts(answered=2751, output_truncated=182)
+        counts = metric_pb2.OutcomeCounts(answered=2751, infrastructure_error=182)
         if model == "olmo2:13b":
             counts = metric_pb2.OutcomeCounts(answered=2915, infrastructure_error=18)
         part = metric_pb2.TaskResult(task="sst2", items=2933, items_planned=2933, outcomes=counts)

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from tests.gateway.gateway_server import Running
+from touchstone.v1 import job_pb2
 
 LINES = b'{"prompt": "p", "reference": "a"}\n' * 3
+
+
+async def test_a_batch_file_may_say_what_becomes_of_the_assistants_last_message(gateway: Running) -> None:
+    for choice, status in (("prefill", 200), ("keep", 400)):
+        form = {"purpose": "batch", "last_assistant": choice}
+        answer = await gateway.client.post("/v1/files", files={"file": ("b.jsonl", LINES)}, data=form)
+        assert answer.status_code == status, answer.text
+    assert [one.last_assistant for one in gateway.world.options] == [job_pb2.LAST_ASSISTANT_PREFILL]
+    assert "reference, prefill, refuse" in answer.text
 
 
 async def test_a_batch_tells_its_tokens_once_it_is_over(gateway: Running) -> None:

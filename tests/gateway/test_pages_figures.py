@@ -132,6 +132,21 @@ async def test_the_board_says_that_ranges_are_still_worked_out(gateway: Running)
     assert "is being worked out" in await page(gateway, "/leaderboard?suite=glue")
 
 
+async def test_the_board_ranks_a_run_with_unread_answers_and_shows_both_of_its_scores(gateway: Running) -> None:
+    entries = fake_data.leaderboard({})
+    first = entries[0]
+    first.caution, first.task_count = "answers could not be read: CoLA 12.4%", 9
+    first.unread.add(task="cola", title="CoLA", unparsed=0.124, cut=0.002)
+    first.score.bound_low, first.score.bound_high, first.score.answered_mean = first.score.mean, 0.9, 0.88
+    gateway.world.boards["glue"] = entries
+    text = await page(gateway, "/leaderboard?suite=glue")
+    shown = cells(text, first.job_id)
+    assert shown["rank"].startswith("1")
+    assert shown["model"].endswith("up to 12 % unread 88.0 if read")
+    assert 'title="Answers could not be read: CoLA 12.4%. They count as wrong."' in text
+    assert "whatever unread answers may have been" in text or "is being worked out" in text
+
+
 async def test_the_board_shows_a_run_that_was_taken_out_with_its_mark(gateway: Running) -> None:
     entries = fake_data.leaderboard({})
     entries[-1].mark, entries[-1].not_ranked_reason = "invalidated", "the run was invalidated: a wrong prompt"

@@ -74,7 +74,11 @@ async def test_everything_asked_reaches_the_scheduler(gateway: Running) -> None:
         provider_batch=True,
     )
     asked = job_of(gateway, made).spec
-    assert (asked.sampling.temperature, asked.sampling.max_tokens, asked.sampling.extra["min_p"]) == (0.2, 64, 0.1)
+    assert (asked.sampling.temperature, asked.sampling.max_tokens, asked.sampling.extra_json) == (
+        0.2,
+        64,
+        '{"min_p":0.1}',
+    )
     assert (asked.dataset.limit, asked.dataset.seed, asked.dataset.scoring.scorer) == (7, 3, "choice")
     assert list(asked.dataset.scoring.choices) == ["yes", "no"]
     assert (asked.budget_usd, asked.project_id, dict(asked.labels)) == (1.5, 9, {"ticket": "A-1"})

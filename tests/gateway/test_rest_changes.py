@@ -82,7 +82,8 @@ async def test_a_run_is_taken_out_of_rankings_with_a_reason_and_back_in(gateway:
     )
     body = {"mark": "superseded", "reason": "Ran again.", "superseded_by": other.job_id.upper()}
     assert (await send(gateway, "POST", path, body))["superseded_by"] == other.job_id
-    assert (await send(gateway, "POST", path, {"mark": "valid"}))["mark"] == "valid"
+    for back in ({"mark": "valid"}, {"mark": "valid", "reason": ""}):
+        assert (await send(gateway, "POST", path, back))["mark"] == "valid"
 
 
 async def test_a_wrong_mark_is_refused(gateway: Running) -> None:
@@ -90,6 +91,7 @@ async def test_a_wrong_mark_is_refused(gateway: Running) -> None:
         ({}, "mark is required."),
         ({"mark": "bad"}, "mark must be one of valid, invalidated, superseded."),
         ({"mark": "invalidated"}, "reason is needed for invalidated: say why, in a sentence."),
+        ({"mark": "invalidated", "reason": " "}, "reason is needed for invalidated: say why, in a sentence."),
         ({"mark": "superseded", "reason": "x"}, "superseded_by is needed for superseded"),
         ({"mark": "invalidated", "reason": "x", "superseded_by": UNKNOWN}, "superseded_by is needed for superseded"),
         (

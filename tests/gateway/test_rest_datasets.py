@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.gateway_server import Running
-from touchstone.v1 import dataset_pb2
+from touchstone.v1 import dataset_pb2, job_pb2
 
 LINES = b"""{"prompt": "2+2?", "reference": 4, "metadata": {"name": "Ada"}}
 {"custom_id": "b", "prompt": "x", "max_tokens": 7}
@@ -45,6 +45,7 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
         "format": "columns",
         "template": "Is {{name}}\ngood?",
         "custom_id_field": "id",
+        "last_assistant": "reference",
         "project_id": "7",
         "scorer": "choice",
         "reference_field": "label",
@@ -70,6 +71,7 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
     assert (scoring.scorer, list(scoring.choices), list(scoring.fields)) == ("choice", ["yes", "no"], ["a.b"])
     assert (scoring.tolerance, scoring.tolerance_is_relative, scoring.reference_field) == (0.5, True, "label")
     assert (first.project_id, first.custom_id_field) == (7, "id")
+    assert first.last_assistant == job_pb2.LAST_ASSISTANT_REFERENCE
     first.ClearField("template")
     assert first == second
 

@@ -30,7 +30,7 @@ async def test_the_schedulers_sentences_name_fields_of_rest(gateway: Running) ->
     ("said", "told"),
     [
         ("set sampling.max_tokens, or max_tokens in every row.", "set max_tokens, or max_tokens in every row."),
-        ("Shorten sampling.extra or the list.", "Shorten custom_config or the list."),
+        ("Shorten sampling.extra_json or the list.", "Shorten custom_config or the list."),
         ("context_length is 0; it may be 1.", "num_ctx is 0; it may be 1."),
     ],
 )

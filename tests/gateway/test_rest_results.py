@@ -187,6 +187,26 @@ async def test_the_leaderboard_ranks_baselines_after_models_and_leaves_unranked_
     assert ([row["rank"] for row in short["leaderboard"]], short["total_models"]) == ([1, 2], 11)
 
 
+def cautioned() -> list[metric_pb2.LeaderboardEntry]:
+    """A board whose first run has many unread answers."""
+    entries = fake_data.leaderboard({})
+    first = entries[0]
+    first.caution = "answers could not be read: CoLA 12.4%"
+    first.unread.add(task="cola", title="CoLA", unparsed=0.124, cut=0.002)
+    first.score.bound_low, first.score.bound_high, first.score.answered_mean = first.score.mean, 0.9, 0.88
+    return entries
+
+
+async def test_a_run_with_many_unread_answers_ranks_with_what_they_leave_open(gateway: Running) -> None:
+    gateway.world.boards["glue"] = cautioned()
+    first, second, *_ = (await get(gateway, "/leaderboard?metric=score"))["leaderboard"]
+    assert (first["rank"], first["caution"]) == (1, "answers could not be read: CoLA 12.4%")
+    assert first["unread"] == [{"task": "cola", "unparsed": 0.124, "cut": 0.002}]
+    assert (first["bounds"], first["answered_score"]) == ([first["score"], 0.9], 0.88)
+    assert (second["caution"], second["unread"]) == (None, [])
+    assert "answered_score" not in second
+
+
 async def test_baselines_alone_rank_among_themselves(gateway: Running) -> None:
     alone = [entry for entry in fake_data.leaderboard({}) if entry.baseline]
     for place, entry in enumerate(alone, 1):

@@ -8,7 +8,6 @@ import uuid
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
 
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
@@ -88,12 +87,12 @@ async def test_other_providers_take_params_and_custom_json(gateway: Running) -> 
         "provider": "vllm-a",
         "model": "qwen2.5:32b",
         "params": {"temperature": 0},
-        "custom_config": {"reasoning_effort": "low", "nested": {"n": 1}},
+        "custom_config": {"reasoning_effort": "low", "nested": {"n": 1, "b": 1.0, "a": 12345678901234567890}},
     }
     assert (await gateway.client.post(f"{BASE}/run", json=body(config=chosen))).status_code == 200
     got = gateway.world.specs[0].sampling
     assert got.HasField("temperature")
-    assert json_format.MessageToDict(got.extra) == {"reasoning_effort": "low", "nested": {"n": 1}}
+    assert got.extra_json == '{"reasoning_effort":"low","nested":{"n":1,"b":1.0,"a":12345678901234567890}}'
 
 
 WRONG: list[tuple[dict[str, Any], int, str]] = [
@@ -119,6 +118,7 @@ WRONG: list[tuple[dict[str, Any], int, str]] = [
     (config(ollama_params={"repeat_penalty": 3}), 422, "repeat_penalty ends at 2."),
     (config(ollama_params={"tempature": 1}), 422, "Allowed: temperature, top_p, top_k"),
     (config(params={"seed": 1}), 422, "not both"),
+    (config(custom_config={"logprobs": True}), 422, "config.custom_config.logprobs asks for log-probabilities"),
     (config(custom_config={"messages": []}), 422, "config.custom_config.messages is set by Touchstone itself"),
     (config(api_key="x"), 422, "config.api_key is not known."),
     (body(limit=0), 422, "limit must be from 1"),

@@ -91,7 +91,8 @@ async def test_an_answer_is_annotated_and_the_annotation_is_taken_back(gateway: 
     listed = await get(gateway, f"/results/{job.job_id}/items?limit=4&task=sst2")
     assert [item["annotation"] and item["annotation"]["verdict"] for item in listed["items"]] == [None] * 3 + ["fix"]
     assert (await annotate(gateway, job.job_id, {"verdict": "none"}))["annotation"] is None
-    assert (await annotate(gateway, job.job_id, {"verdict": "golden"}))["annotation"]["corrected_answer"] is None
+    judged = await annotate(gateway, job.job_id, {"verdict": "golden", "note": ""})
+    assert (judged["annotation"]["corrected_answer"], judged["annotation"]["note"]) == (None, None)
 
 
 async def test_wrong_annotations_are_refused(gateway: Running) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from nats.aio.msg import Msg
 
 from deploy.local.keeping.check import check
 from deploy.local.keeping.exchange import NOTE, require_whole
@@ -23,8 +24,8 @@ from deploy.local.keeping.restore import restore
 from deploy.local.settings import ROOT, LaunchError
 from deploy.local.state import StateDir
 from services import bus, rpc
-from services.errors import InvalidRequestError
-from services.results.backups import manifest
+from services.errors import InvalidRequestError, UnavailableError
+from services.results.backups import making, manifest
 from services.rpc import DAMAGED_FILES
 from tests.integration.test_results_recovery import check_all_within, said_all
 from tests.integration.test_results_service import STREAM_BYTES, Service, publish
@@ -351,6 +352,34 @@ async def test_a_restore_killed_at_any_step_is_run_again(made: Installation, stu
 
 def _others(folder: Path, there: set[Path]) -> set[Path]:
     return set(folder.glob("*")) - there
+
+
+@pytest.mark.parametrize("after", [b"another", b""])
+async def test_who_asks_for_a_backup_hears_that_its_maker_is_gone(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch, after: bytes
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_NATS_URL", nats.url)
+    monkeypatch.setattr(making, "_LOOK_EVERY_S", 0.05)
+    connection = await bus.connect(nats.url, "maker")
+    maker, begun_one = [b"one"], asyncio.Event()
+
+    async def who(msg: Msg) -> None:
+        await msg.respond(maker[0])
+
+    async def make(msg: Msg) -> None:
+        begun_one.set()
+
+    here = await connection.client.subscribe(bus.BACKUPS_BY, cb=who)
+    await connection.client.subscribe(bus.BACKUPS, cb=make)
+    await connection.client.flush()
+    asked = asyncio.create_task(making.backup_of())
+    await asyncio.wait_for(begun_one.wait(), 20)
+    maker[0] = after
+    if not after:
+        await here.unsubscribe()
+    with pytest.raises(UnavailableError, match="ended before it had made the backup"):
+        await asyncio.wait_for(asked, 20)
+    await connection.close()
 
 
 @pytest.mark.chaos

@@ -80,6 +80,20 @@ async def test_start_returns_when_every_process_is_ready(supervisor: Supervisor,
     assert flag.exists()
 
 
+async def test_what_was_begun_is_kept_running_and_not_started_twice(supervisor: Supervisor, lines: Lines) -> None:
+    process = python("a", SLEEP)
+    supervisor.begin([process])
+    await eventually(lambda: supervisor.pid("a"))
+    os.kill(supervisor.pid("a") or 0, signal.SIGKILL)
+    await eventually(lambda: lines and supervisor.pid("a"))
+    begun = supervisor.pid("a")
+
+    await supervisor.start([process, python("b", SLEEP)])
+
+    assert supervisor.pid("a") == begun
+    assert supervisor.pid("b")
+
+
 async def test_a_killed_process_is_restarted_and_named(supervisor: Supervisor, lines: Lines) -> None:
     await supervisor.start([python("a", SLEEP)])
     first = supervisor.pid("a")
@@ -286,6 +300,30 @@ def test_the_service_token_is_kept_and_private(tmp_path: Path) -> None:
     assert state.service_token() == token
     assert (tmp_path / "service-token").stat().st_mode & 0o777 == 0o600
     state.close()
+
+
+def test_a_token_that_cannot_be_written_holds_until_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = StateDir(tmp_path)
+
+    def no_space(*_: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(StateDir, "write_private", no_space)
+        token = state.nats_token()
+        assert state.nats_token() == token
+    assert state.nats_token() == token
+    assert (tmp_path / "nats-token").read_text() == token
+    state.close()
+
+
+def test_a_full_disk_does_not_keep_the_state_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as replaced:
+        replaced.setattr(Path, "open", lambda *_, **__: full)
+        replaced.setattr(full, "truncate", lambda _: None, raising=False)
+        state = StateDir(tmp_path)
+        state.close()
+        assert full.closed
 
 
 def test_a_long_log_is_set_aside_while_its_writer_goes_on(tmp_path: Path) -> None:

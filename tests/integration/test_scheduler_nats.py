@@ -113,6 +113,28 @@ async def test_a_retrys_plan_that_was_answered_while_nobody_led_stops_no_start(h
         assert (running.attempt, running.progress.items_total) == (2, 200)
 
 
+async def test_what_the_trail_has_lost_is_told_again_by_the_next_leader(harness: Harness) -> None:
+    async def last() -> job_pb2.JobEvent:
+        found = await harness.connection.js.get_last_msg(bus.AUDIT, bus.audit_subject(job.job_id))
+        return job_pb2.JobEvent.FromString(found.data or b"")
+
+    async with harness.scheduler():
+        job = await harness.create()
+        await harness.answer_plan(job.job_id)
+        await harness.wait(job.job_id, job_pb2.Job.STATE_RUNNING)
+        await harness.stub().CancelJob(scheduler_service_pb2.CancelJobRequest(job_id=job.job_id), timeout=15)
+        await answered(lambda: audited(harness), lambda events: events >= 4)
+        lost = await last()
+    await harness.connection.js.delete_stream(bus.AUDIT)
+    for _ in range(2):
+        async with harness.scheduler():
+            await harness.wait(job.job_id, job_pb2.Job.STATE_CANCELLED)
+            assert await answered(lambda: audited(harness), lambda events: events >= 1) == 1
+            told = await last()
+            assert (told.event_id, told.action, told.job.state) == (lost.event_id, "cancelled", lost.job.state)
+    assert await audited(harness) == 1
+
+
 async def test_a_second_scheduler_stands_by_and_takes_over_after_a_goodbye(harness: Harness) -> None:
     other = free_port()
     async with harness.scheduler("s1"):

@@ -86,6 +86,43 @@ def test_after_a_backup_during_a_run_and_a_flipped_byte_every_acknowledged_fact_
         assert noted(stack, job_id) == note
 
 
+def test_jobs_of_which_only_the_queue_still_knows_are_there_after_a_restore(stack: Stack) -> None:
+    before = stack.run("baseline", "majority", "demo")
+    assert stack.wait(before).state == DONE
+    stack.heard(stack.job(before))
+    folder = touchstone(stack, "backup").splitlines()[-1]
+    after = []
+    for model in ("bag-of-words", "majority"):
+        after.append(stack.run("baseline", model, "demo"))
+        assert stack.completed(after[-1])
+    result = stack.get(f"/results/{after[0]}")
+    live = stack.run("down", "m", "demo")
+    stack.heard(stack.wait(live, states=[job_pb2.Job.STATE_RUNNING]))
+    stack.stop()
+    (block,) = (stack.state_dir / "nats").glob("jetstream/*/streams/AUDIT/msgs/*.blk")
+    block.write_bytes(block.read_bytes()[: block.stat().st_size // 3])
+    # Of one job the answers are gone as well.
+    for path in (stack.state_dir / "nats").glob("jetstream/*/streams/RESULTS/msgs/*.blk"):
+        content = path.read_bytes()
+        path.write_bytes(content[: content.index(after[1].encode())])
+    database = stack.state_dir / "results" / "touchstone.duckdb"
+    database.write_bytes(b"\0" * 4096 + database.read_bytes()[4096:])
+    touchstone(stack, "restore", folder)
+    stack.start()
+    for job_id in (before, after[0]):
+        stack.heard(stack.job(job_id))
+        assert len(stack.items(job_id)) == 1600
+    until(lambda: stack.get(f"/results/{after[0]}")["score"] == result["score"])
+    until(lambda: stack.job(after[1]).state == FAILED)
+    assert stack.job(after[1]).reason.startswith("1,600 of 1,600 answers were lost")
+    for job_id in (after[1], live):
+        stack.heard(stack.job(job_id))
+    assert {job["job_id"] for job in stack.get("/results", limit=50)["results"]} == {before, *after, live}
+    stack.scheduler.RetryJob(scheduler_service_pb2.RetryJobRequest(job_id=after[1]), timeout=30)
+    assert stack.completed(after[1])
+    stack.scheduler.CancelJob(scheduler_service_pb2.CancelJobRequest(job_id=live), timeout=30)
+
+
 def test_jobs_of_a_lost_queue_end_as_failed_and_are_retried(stack: Stack) -> None:
     finished = stack.run("baseline", "majority", "demo")
     assert stack.wait(finished).state == DONE

@@ -237,7 +237,7 @@ def test_a_file_goes_only_once_nothing_runs_over_it(client: openai.OpenAI, provi
 
 
 def test_an_uploaded_file_is_given_back_as_lines_that_make_the_same_file(client: openai.OpenAI) -> None:
-    asked = {"temperature": 0.5, "seed": 7, "stop": ["\n"], "logprobs": True, "top_logprobs": 3}
+    asked = {"temperature": 0.5, "seed": 7, "stop": ["\n"], "verbosity": "low", "min_p": 1.0}
     lines = [line(f"b-{n}", f"Größe {n}? " * 400, **asked) for n in range(1200)]
     lines[3] |= {"reference": ["a", "b"], "metadata": {"name": "Ada", "depth": {"of": [1, 2.5, None]}}}
     file = uploaded(client, lines)

@@ -216,11 +216,11 @@ def test_answers_of_any_job_are_taken_where_the_digest_is_known(world: World) ->
             {"mark": "invalidated", "reason": "wrong"},
             f"its answers come from job {source}, which was invalidated: wrong",
         ),
-        ({"mark": "valid"}, body["not_ranked_reason"]),
+        ({"mark": "valid"}, None),
     ):
         with world.stack.client() as client:
             assert client.post(f"/results/{source}/mark", json=mark).status_code == 200
-        assert world.stack.completed(again)["not_ranked_reason"] == reason
+        assert world.stack.completed(again).get("not_ranked_reason") == reason
 
 
 def test_three_answers_an_item_have_seeds_of_their_own_and_are_averaged(world: World) -> None:

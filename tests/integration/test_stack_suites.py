@@ -16,7 +16,6 @@ from scipy import stats
 
 from services.evaluator.answers import scoring
 from services.evaluator.suites import shipped
-from services.evaluator.tasks.text import Regression
 from tests.recompute import Answers
 from tests.stack import running
 from tests.stub_thread import stub_thread
@@ -134,7 +133,7 @@ def test_an_inverted_oracle_scores_the_lowest_that_each_metric_has(runs: SuiteRu
 
 
 @pytest.mark.parametrize("suite", [suite for suite, mode in RUNS if mode == GENERATE])
-def test_nonsense_is_unparsed_to_the_last_item_and_not_ranked(runs: SuiteRuns, suite: str) -> None:
+def test_nonsense_is_unparsed_to_the_last_item_and_ranks_with_a_caution(runs: SuiteRuns, suite: str) -> None:
     body = runs.body(suite, GENERATE, NOBODY)
     assert body["outcomes"]["unparsed"] == {"items": body["progress"]["items_total"], "share": 1.0}
     for metrics in body["performance_data"][suite].values():
@@ -143,10 +142,15 @@ def test_nonsense_is_unparsed_to_the_last_item_and_not_ranked(runs: SuiteRuns, s
             assert figures["mean"] in (0.0, None)
     for items in runs.items(suite, GENERATE, NOBODY).values():
         assert {(i.result.outcome, i.result.prediction) for i in items} == {(item_result_pb2.OUTCOME_UNPARSED, "")}
-    assert body["not_ranked_reason"] == "100.0% of the answers could not be read, more than 5%"
+    assert "not_ranked_reason" not in body
+    assert {one["unparsed"] for one in body["unread"]} == {1.0}
+    assert len(body["unread"]) == len(body["performance_data"][suite])
+    assert "could not be read" in body["caution"]
     board = runs.stack.get("/leaderboard", suite=suite, metric="score", limit=100)
-    assert NOBODY not in {row["provider"] for row in board["leaderboard"]}
-    assert NOBODY in {row["provider"] for row in board["not_ranked"]}
+    (row,) = (row for row in board["leaderboard"] if row["provider"] == NOBODY)
+    assert row["caution"] == body["caution"]
+    assert row["bounds"][1] == pytest.approx(1.0, abs=EXACT)
+    assert not board["not_ranked"]
 
 
 # -- every figure, computed again ----------------------------------------------------------------------------------
@@ -325,9 +329,7 @@ def test_every_job_has_a_whole_receipt(runs: SuiteRuns) -> None:
             assert data["dataset"] == definition.source.dataset
             assert (data["config"], data["split"]) == (definition.source.config, definition.split)
             assert len(data["revision"]) == 64, "a mirror's file by its SHA-256"
-            is_number = isinstance(definition, Regression) or getattr(definition, "kind", "") == "number"
-            scorer = scoring.NUMBER_VERSION if is_number else scoring.VERSION
-            assert (data["version"], data["scorer_version"]) == (definition.version, scorer)
+            assert (data["version"], data["scorer_version"]) == (definition.version, scoring.VERSION)
             prompt_hashes.setdefault((suite, definition.task), set()).add(f"{mode} {data['prompt_hash']}")
     for hashes in prompt_hashes.values():
         assert all(hashed.split()[1] for hashed in hashes)

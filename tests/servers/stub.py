@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ class StubServer:
         self.most_in_flight = 0
         self.aborted = 0
         self.log: IO[str] | None = None
+        self.raw: list[bytes] | None = None
+        """Where a list, the bytes of every JSON body go there as they came."""
         self._runner: web.AppRunner | None = None
         self.port = 0
 
@@ -119,13 +122,19 @@ class StubServer:
         return None
 
     async def start(self, port: int = 0) -> None:
-        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app = web.Application(client_max_size=64 * 1024 * 1024, middlewares=[self._keep_raw])
         app.add_routes(self.routes())
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
         await site.start()
         self.port = self._runner.addresses[0][1]
+
+    @web.middleware
+    async def _keep_raw(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self.raw is not None and request.content_type == "application/json":
+            self.raw.append(await request.read())
+        return await handler(request)
 
     async def stop(self) -> None:
         if self._runner is not None:

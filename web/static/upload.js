@@ -32,6 +32,25 @@ async function columnsOf(file) {
   }
 }
 
+// Whether the file's first record ends with the assistant's words, which the form then asks about.
+async function endsWithAssistant(file) {
+  if (/\.(gz|csv)$/i.test(file.name)) return false;
+  const line = (await file.slice(0, PEEK).text()).replace(/^\uFEFF/, "").trimStart().split(/\r?\n/, 1)[0];
+  try {
+    const record = JSON.parse(line);
+    return (record.body?.messages || record.messages || []).at(-1)?.role === "assistant";
+  } catch {
+    return false;
+  }
+}
+
+async function askForLast(file) {
+  const has = Boolean(file) && (await endsWithAssistant(file));
+  document.getElementById("last_assistant").required = has;
+  document.getElementById("last").classList.toggle("wrong", has && !document.getElementById("last_assistant").value);
+  document.getElementById("last-note").textContent = has ? "Rows of this file have one. Choose." : "";
+}
+
 async function show() {
   // What was wrong with another file says nothing of this one.
   document.getElementById("refused").hidden = true;
@@ -39,6 +58,7 @@ async function show() {
   document.getElementById("chosen").textContent = file ? file.name : "Choose a file";
   document.getElementById("chosen-note").textContent = file ? size(file.size) : "or drop it here";
   drop.classList.toggle("held", Boolean(file));
+  await askForLast(file);
   const columns = file ? await columnsOf(file) : [];
   const options = columns.map((name) => {
     const option = document.createElement("option");
@@ -52,6 +72,7 @@ async function show() {
 }
 
 field.addEventListener("change", show);
+document.getElementById("last_assistant").addEventListener("change", () => askForLast(field.files[0]));
 for (const name of ["dragenter", "dragover"]) {
   drop.addEventListener(name, (event) => {
     event.preventDefault();

@@ -51,6 +51,7 @@ class Datasets(Jobs, Installation):
         scoring: scoring_pb2.Scoring | None = None,
         project_id: int = 0,
         custom_id_field: str = "",
+        last_assistant: str = "",
         request_id: str = "",
     ) -> dataset_pb2.Dataset:
         """Keeps a split of a Hub dataset as an upload does; `limit` is the first so many rows, 0 means all. The same
@@ -60,6 +61,7 @@ class Datasets(Jobs, Installation):
             "template": template,
             "project_id": project_id,
             "custom_id_field": custom_id_field,
+            "last_assistant": last_assistant,
         }
         if scoring is not None:
             options["scoring"] = scoring

@@ -184,12 +184,23 @@ def _span(text: str, number: Callable[[str], Any]) -> tuple[Any, Any]:
 
 def json_object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"it is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('it must be a JSON object, such as {"num_gpu": 1}')
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return made
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON value")
 
 
 def share(text: str) -> float:

@@ -170,7 +170,7 @@ def verdict(found: comparison_pb2.Difference) -> str:
 
 
 def _run(run: comparison_pb2.ComparedRun, called: Mapping[str, str]) -> list[Sequence[Any]]:
-    remark = "baseline" if run.baseline else run.not_ranked_reason
+    remark = "baseline" if run.baseline else run.not_ranked_reason or run.caution
     return [
         (
             (run.rank_low, run.rank_high),

@@ -109,6 +109,7 @@ def _show(options: argparse.Namespace) -> int:
         "format": _format(dataset),
         "rows": f"{dataset.rows:,}",
         "with reference": f"{dataset.rows_with_reference:,}",
+        "last message": scoring.last_messages(dataset.last_assistant),
         "scored by": scoring.words(dataset.scoring),
         "size": size(dataset.bytes),
         "tokens": f"about {dataset.input_tokens:,} of input",

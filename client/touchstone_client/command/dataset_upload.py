@@ -28,9 +28,9 @@ from touchstone_client.command.exits import DONE, REFUSED
 from touchstone_client.command.figures import counted, size
 from touchstone_client.command.flags import refusal
 from touchstone_client.command.output import Column, Report, Table, show
-from touchstone_client.command.scoring import add_scoring, scoring_of, words
+from touchstone_client.command.scoring import add_scoring, last_messages, scoring_of, words
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import DATASET_FORMATS
+from touchstone_client.specs import DATASET_FORMATS, LAST_ASSISTANT
 from touchstone_client.uploading import DatasetOptions
 
 _BAD = (
@@ -71,6 +71,11 @@ def _add_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--name", default="", help=f"what the dataset is called (default: {name})")
     words = "column with the rows' own ids (default: custom_id where there is one)"
     parser.add_argument("--custom-id-field", default="", metavar="FIELD", help=words)
+    words = (
+        "what becomes of a last message of the assistant's: reference takes it out of the prompt and compares with it, "
+        "prefill leaves it as the beginning of the answer, refuse names every such line; a file with one needs it"
+    )
+    parser.add_argument("--last-assistant", choices=[*LAST_ASSISTANT], default="", help=words)
     parser.add_argument("--project-id", type=project, default=0, metavar="N", help="a number to group datasets by")
     words = "repeated with the same id within a day, the command keeps one dataset"
     parser.add_argument("--request-id", default="", metavar="ID", help=words)
@@ -116,6 +121,7 @@ def _options(options: argparse.Namespace) -> Any:
         "template": options.template,
         "project_id": options.project_id,
         "custom_id_field": options.custom_id_field,
+        "last_assistant": options.last_assistant,
     }
     scoring = scoring_of(options)
     return wanted if scoring is None else {**wanted, "scoring": scoring}
@@ -133,6 +139,8 @@ def _kept(dataset: dataset_pb2.Dataset, format: str) -> int:
     told = scored if dataset.rows_with_reference else "none with a reference: answers are kept and not scored"
     rows = f"{counted(dataset.rows, 'row')}, {size(dataset.bytes)}, about {dataset.input_tokens:,} tokens of input"
     print(f"{dataset.name}: {rows}; {told}.", file=sys.stderr)
+    if last := last_messages(dataset.last_assistant):
+        print(f"In {counted(dataset.rows_with_last_assistant, 'row')} {last}.", file=sys.stderr)
     return DONE
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import json_format
 from google.protobuf.message import Message
 
-_TIMESTAMP, _STRUCT = "google.protobuf.Timestamp", "google.protobuf.Struct"
+from touchstone.v1 import job_pb2
+from touchstone_client.specs import further_fields
+
+_TIMESTAMP = "google.protobuf.Timestamp"
+_FURTHER = ("extra", "extra_json")
 
 
 def document(message: Message) -> dict[str, Any]:
-    """Every field but messages and optional numbers that are not set."""
+    """Every field but messages and optional numbers that are not set. Further fields of a request are an object."""
+    further = further_fields(message) if isinstance(message, job_pb2.Sampling) else {}
     return {
         field.name: _value(message, field)
         for field in message.DESCRIPTOR.fields
         if not field.has_presence or message.HasField(field.name)
-    }
+        if not (isinstance(message, job_pb2.Sampling) and field.name in _FURTHER)
+    } | ({"extra": further} if further else {})
 
 
 def told(message: Any, name: str) -> int | None:
@@ -42,7 +47,7 @@ def _one(value: Any, field: Any) -> Any:
         return value
     if field.message_type.full_name == _TIMESTAMP:
         return value.ToJsonString()
-    return json_format.MessageToDict(value) if field.message_type.full_name == _STRUCT else document(value)
+    return document(value)
 
 
 def word(value: str, enum: str) -> str:

@@ -44,7 +44,9 @@ _COLUMNS = (
     Column("project_id", "project", lambda number: str(number or ""), extra=True),
     Column("created_at", "created", when),
     Column("completed_at", ""),
-    Column("not_ranked_reason", "remark", lambda reason: reason or "", fold=True),
+    Column("not_ranked_reason", ""),
+    Column("caution", ""),
+    Column("remark", "remark", lambda remark: remark or "", data=False, fold=True),
 )
 
 
@@ -163,4 +165,6 @@ def _row(scored: ScoredJob, tasks: Mapping[str, int]) -> Sequence[Any]:
         moment(job.created_at),
         moment(job.finished_at),
         scored.scores.not_ranked_reason,
+        scored.scores.caution,
+        scored.scores.not_ranked_reason or scored.scores.caution,
     )

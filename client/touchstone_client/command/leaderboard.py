@@ -30,6 +30,9 @@ _COLUMNS = (
     Column("interval", "95 % interval", lambda pair: span(*pair), right=True, data=False, extra=True),
     Column("ci95_low", ""),
     Column("ci95_high", ""),
+    Column("bound_low", ""),
+    Column("bound_high", ""),
+    Column("answered_score", "if read", score, right=True),
     Column("benchmark_count", "runs", right=True, extra=True),
     Column("task_count", "tasks", right=True, extra=True),
     Column("trend", "since last", lambda value: "" if value is None else signed(value), right=True),
@@ -38,6 +41,7 @@ _COLUMNS = (
     Column("completed_at", "completed", when, extra=True),
     Column("baseline", ""),
     Column("not_ranked_reason", ""),
+    Column("caution", ""),
     Column("remark", "", lambda remark: remark or "", data=False),
 )
 _USUAL, _SCORE = "accuracy", "score"
@@ -104,6 +108,9 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> Sequence[Any]:
         (low, high),
         low,
         high,
+        optional(entry.score, "bound_low"),
+        optional(entry.score, "bound_high"),
+        optional(entry.score, "answered_mean") if entry.caution else None,
         entry.run_count,
         entry.task_count,
         None if mean is None or previous is None else mean - previous,
@@ -112,7 +119,8 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> Sequence[Any]:
         moment(entry.completed_at),
         entry.baseline,
         entry.not_ranked_reason,
-        "baseline" if entry.baseline else entry.not_ranked_reason,
+        entry.caution,
+        "baseline" if entry.baseline else entry.not_ranked_reason or entry.caution,
     )
 
 
@@ -135,6 +143,10 @@ def _notes(board: results_service_pb2.GetLeaderboardResponse, suite: str) -> lis
     notes = [f"{counted(board.total_models, 'configuration')} ranked on {counted(board.items, 'item')}."]
     if board.subset:
         notes.append(f"Subset: {board.items:,} of {counted(board.published_items, 'item')}.")
+    if any(entry.caution for entry in board.entries):
+        notes.append(
+            "Unread and cut answers count as wrong; “if read” is the score had they been as good as the read ones."
+        )
     if board.places_pending:
         notes.append("Which places the data leave open is being worked out; ask again in a moment.")
     return notes

@@ -17,7 +17,7 @@ from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
-from touchstone_client.command.scoring import words
+from touchstone_client.command.scoring import last_messages, words
 from touchstone_client.specs import mode_of, suite_of
 
 
@@ -114,6 +114,7 @@ def facts(job: job_pb2.Job) -> dict[str, Any]:
         **dict(_flat("capabilities", document(receipt.capabilities))),
         "suite": suite_of(spec),
         "dataset digest": spec.dataset.digest,
+        "last message": last_messages(spec.dataset.last_assistant),
         "scoring": words(spec.dataset.scoring) if spec.HasField("dataset") else "",
         "limit": work.limit or "",
         "sample seed": work.seed or "",

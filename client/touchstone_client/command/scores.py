@@ -27,6 +27,7 @@ _COLUMNS = (
     Column("ci95_high", "", score),
     Column("bound_low", "", score),
     Column("bound_high", "", score),
+    Column("answered_mean", "", score),
     Column("n", "n", right=True),
     Column("note", "note", lambda note: note or ""),
 )
@@ -64,6 +65,8 @@ def _tell(result: metric_pb2.JobResult, whose: str = "") -> None:
         print(f"touchstone: {whose}{result.items_reused:,} answers were taken from the store.", file=sys.stderr)
     if result.not_ranked_reason:
         print(f"touchstone: {whose}not ranked: {result.not_ranked_reason}", file=sys.stderr)
+    elif result.caution:
+        print(f"touchstone: {whose}{result.caution}. They count as wrong.", file=sys.stderr)
 
 
 def _outcomes(result: metric_pb2.JobResult) -> dict[str, str]:
@@ -102,6 +105,7 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "configuration": job.receipt.configuration,
         "why": job.reason,
         "not ranked": result.not_ranked_reason,
+        "caution": result.caution,
         "mark": f"{result.mark}: {result.mark_reason}" if result.mark else "",
         "score": result.score_rule,
         **(_outcomes(result) if job.spec.HasField("dataset") else taken(result)),
@@ -133,6 +137,7 @@ def _row(task: str, metric: metric_pb2.Metric) -> Sequence[Any]:
         high,
         optional(metric, "bound_low"),
         optional(metric, "bound_high"),
+        optional(metric, "answered_mean"),
         metric.n,
         metric.undefined_reason,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from touchstone.v1 import scoring_pb2
+from touchstone.v1 import job_pb2, scoring_pb2
 from touchstone_client.command.arguments import names
 from touchstone_client.specs import SCORERS, changed_scoring
 
@@ -55,6 +55,14 @@ def words(scoring: scoring_pb2.Scoring) -> str:
     if scoring.answer_pattern:
         parts.append(f"of what {scoring.answer_pattern} finds")
     return " ".join(parts)
+
+
+def last_messages(done: job_pb2.LastAssistant) -> str:
+    """What became of last messages of the assistant's; empty where no row had one."""
+    return {
+        job_pb2.LAST_ASSISTANT_REFERENCE: "the assistant's last message is the reference, not in the prompt",
+        job_pb2.LAST_ASSISTANT_PREFILL: "the assistant's last message begins the answer, in the prompt",
+    }.get(done, "")
 
 
 def _tolerance(text: str) -> tuple[float, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -19,6 +19,8 @@ from services import bus
 from services.bus.contract import object_stream
 from services.errors import TouchstoneError
 from services.results.backups.checking import database_faults
+from services.results.database import not_a_database
+from services.results.job_files import is_whole
 
 Say = Callable[[str], None]
 
@@ -32,6 +34,10 @@ _OF_DESCRIPTIONS = "Stop Touchstone, then run `touchstone restore BACKUP`, or `t
 _OF_LOSSES = (
     f"Stop Touchstone, then run `touchstone restore BACKUP`. Without a backup, delete the file {losses.NOTE} of the "
     "state directory: what was lost does not come back."
+)
+_OF_JOB_FILES = (
+    "A repair takes nothing from it. When the database is whole, delete it: Touchstone writes it again after the next "
+    "start."
 )
 _OF_DATASETS = "Upload the dataset again, or restore a backup."
 
@@ -56,7 +62,7 @@ def _check(state_dir: Path, say: Say) -> int:
         say("Touchstone runs: the database is checked when it is stopped, and copied whole by each backup.")
         return asyncio.run(_say_all(_running(), say))
     try:
-        faults = _database(state.path)
+        faults = [*_database(state.path), *_job_files(state.path / DATABASE.parent / "jobs")]
         for fault in faults:
             say(fault)
         return len(faults) + asyncio.run(_say_all(_stopped(state.path / "nats"), say))
@@ -103,8 +109,8 @@ def _database(state_dir: Path) -> list[str]:
     log = place.with_suffix(".duckdb.wal")
     if not place.is_file():
         return [f"There is no database {place}. {_OF_DATABASE}"]
-    if log.exists() and not log.is_file():
-        return [f"{log} is not a file. {_OF_DATABASE}"]
+    if why := not_a_database(place):
+        return [f"{place} cannot be read: {why}. {_OF_DATABASE}"]
     copy = place.with_name(_COPY)
     copied = [copy, copy.with_name(f"{_COPY}.wal")]
     try:
@@ -119,6 +125,16 @@ def _database(state_dir: Path) -> list[str]:
     finally:
         for path in copied:
             path.unlink(missing_ok=True)
+
+
+def _job_files(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            fault = "" if is_whole(path) else "is damaged"
+        except OSError as error:
+            fault = f"cannot be read ({error.strerror})"
+        if fault:
+            yield f"{path} {fault}. {_OF_JOB_FILES}"
 
 
 async def _streams(connection: bus.Bus) -> AsyncIterator[str]:

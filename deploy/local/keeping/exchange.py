@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,8 +20,10 @@ _NEW = "restored.new"
 
 def require_whole(state_dir: Path) -> None:
     """Raises LaunchError while a restore or a repair is unfinished."""
-    if (note := state_dir / NOTE).exists():
-        command = note.read_text().strip()
+    if os.path.lexists(note := state_dir / NOTE):
+        command = "touchstone restore BACKUP"
+        with suppress(OSError, ValueError):
+            command = note.read_text().strip() or command
         raise LaunchError(f"A change of {state_dir} was cut short. Run it again, then start: {command}")
 
 

@@ -5,6 +5,7 @@ as if it had never been there. So the launcher notes how far each stream goes, a
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -65,6 +66,10 @@ class Reach:
     missing: int | None = None
     settled: bool = False
     newest: str = ""
+
+    @property
+    def numbers(self) -> tuple[object, ...]:
+        return self.last, self.messages, self.lost, self.missing or 0
 
 
 def _reach(stream: str, told: Mapping[str, Any], floor: int | None = None) -> Reach:
@@ -166,6 +171,7 @@ async def say_losses(state: StateDir, url: str, say: Say, first: Mapping[str, Re
     """Compares the streams with the record, then says and notes what was lost. `first` is how they were `opened`. Says
     nothing when NATS does not answer."""
     before = read(state.path)
+    say_unread(state.path, say)
     with suppress(nats.errors.Error, TouchstoneError, OSError):
         connection = await bus.connect(url, "launcher", timeout_s=30)
         try:
@@ -246,9 +252,22 @@ def read(state_dir: Path) -> dict[str, Reach]:
     """The record; empty where there is none, or none that can be read."""
     try:
         told = json.loads((state_dir / RECORD).read_text())
-        return {stream: Reach(**each) for stream, each in told.items()}
+        found = {stream: Reach(**each) for stream, each in told.items()}
+        # What is no number or no text cannot be compared.
+        return {
+            stream: reach
+            for stream, reach in found.items()
+            if isinstance(reach.created, str) and {type(each) for each in reach.numbers} <= {int}
+        }
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
+
+
+def say_unread(state_dir: Path, say: Say) -> None:
+    """Says when there is a record that cannot be read."""
+    if os.path.lexists(record := state_dir / RECORD) and not read(state_dir):
+        again = "Move it away." if record.is_dir() else "Touchstone writes it again."
+        say(f"The record of the streams {record} cannot be read: what they lost before this start is unknown. {again}")
 
 
 def noted(state_dir: Path) -> list[str]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from services import further
 from services.evaluator.answers.scorers import json_fields
 from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.tasks.base import Item, Message
@@ -20,7 +21,7 @@ _HASH_DIGITS = 16
 _ROLES = {"developer": "system"}
 """OpenAI's newer name for it, which OpenAI takes for the same and others do not know."""
 _MOST_ANSWERS = 100
-_MERGED = tuple(field.name for field in Sampling.DESCRIPTOR.fields if field.name != "extra")
+_MERGED = tuple(field.name for field in Sampling.DESCRIPTOR.fields if field.name not in further.FIELDS)
 
 
 def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...]:
@@ -50,17 +51,21 @@ def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
     for name in _MERGED:
         if row.sampling.HasField(name):
             setattr(merged, name, getattr(row.sampling, name))
-    for name, value in row.sampling.extra.fields.items():
-        merged.extra.fields[name].CopyFrom(value)
+    if row.sampling.extra_json or sampling.extra_json:
+        further.write(merged, {**further.fields(sampling), **further.fields(row.sampling)})
+    else:
+        # Of an earlier version both, whose answers are found by what they were asked with.
+        for name, value in row.sampling.extra.fields.items():
+            merged.extra.fields[name].CopyFrom(value)
     return merged
 
 
 def asked_names(row: DatasetRow) -> Iterator[str]:
     """Parameters that the row asks for itself."""
     for field, _ in row.sampling.ListFields():
-        if field.name != "extra":
+        if field.name not in further.FIELDS:
             yield field.name
-    yield from row.sampling.extra.fields
+    yield from further.fields(row.sampling)
     if row.stop:
         yield "stop"
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from services.evaluator.answers import scoring as reading
+from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.scorers import choosing
 from services.evaluator.answers.scorers.scorer import whole
 from services.evaluator.data.reader import DataError
@@ -94,7 +95,7 @@ class DatasetTask:
         found = (scorer.read if item.answers else whole)(response.text, reading.is_cut(response))
         statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else wrong
         how = found.how if item.answers or not found.answer else NOT_SCORED
-        return reading.scored(response, reading.Extraction(found.answer[:_MOST_SHOWN], how), statistics)
+        return reading.scored(response, Extraction(found.answer[:_MOST_SHOWN], how), statistics)
 
     def _items(self, numbered: Iterable[tuple[int, DatasetRow]], sampling: job_pb2.Sampling) -> list[Item]:
         return [

@@ -11,6 +11,8 @@ from typing import Any
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers import scoring
+from services.evaluator.answers.reading.cleaning import strip_reasoning
+from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.data.reader import Source
 from services.evaluator.lm_eval import data, library
 from services.evaluator.lm_eval.configuration import Configuration
@@ -184,7 +186,7 @@ class LmEvalTask:
         return Scored(item_result_pb2.OUTCOME_ANSWERED, prediction, statistics, "lm_eval's verdict on log-likelihoods")
 
     def _score_text(self, item: Item, response: Response) -> Scored:
-        text = scoring.strip_reasoning(response.text)
+        text = strip_reasoning(response.text)
         for stop in item.stop:
             text = text.partition(stop)[0]
         verdicts, filtered = self._verdicts(item, "generate_until", [text])
@@ -192,7 +194,7 @@ class LmEvalTask:
         found = filtered[first] if isinstance(filtered[first], str) else str(filtered[first])
         answer = "" if found.strip() == _INVALID else found.strip()
         how = f"lm_eval's filter {first}" if answer else f"none: lm_eval's filter {first} finds no answer"
-        return scoring.scored(response, scoring.Extraction(answer, how), self._statistics(verdicts))
+        return scoring.scored(response, Extraction(answer, how), self._statistics(verdicts))
 
     def _verdicts(
         self, item: Item, kind: str, answers: Sequence[Any]

@@ -30,7 +30,7 @@ def check(spec: job_pb2.JobSpec, kind: str) -> None:
 def line_bytes(messages: Sequence[Message], sampling: job_pb2.Sampling) -> int:
     """At least what a row takes as a line of a batch."""
     texts = sum(len(json.dumps(message.content)) + _MESSAGE_BYTES for message in messages)
-    return texts + sampling.ByteSize() + _ROW_BYTES
+    return texts + sampling.ByteSize() + len(json.dumps(sampling.extra_json)) + _ROW_BYTES
 
 
 def unit_rows(sizes: Sequence[int], options: BatchOptions) -> int:

@@ -18,10 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from services import further
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.recorded import recorded
-from services.evaluator.providers.sampling import extra, whole
+from services.evaluator.providers.sampling import extra
 from touchstone.v1 import endpoint_pb2, job_pb2
 from touchstone.v1.endpoint_pb2 import Capabilities
 
@@ -121,9 +122,10 @@ class Resolved:
 
     @property
     def json(self) -> str:
-        """Canonical JSON of parameters and extra, for receipts and identities."""
-        every = {**self.parameters, "extra": self.extra} if self.extra else self.parameters
-        return recorded(every)
+        """JSON of parameters and extra, for receipts and identities: names of fields sorted, what stands in them as it
+        is sent."""
+        further_ones = {"extra": dict(sorted(self.extra.items()))} if self.extra else {}
+        return recorded({**self.parameters, **further_ones})
 
 
 def resolve(
@@ -133,7 +135,9 @@ def resolve(
 
     Raises a fatal ProviderError for a parameter that the model refuses.
     """
-    parameters: dict[str, Any] = {entry.name: value for entry, value in sampling.ListFields() if entry.name != "extra"}
+    parameters: dict[str, Any] = {
+        entry.name: value for entry, value in sampling.ListFields() if entry.name not in further.FIELDS
+    }
     refused = [name for name in _SAMPLING if name in parameters] if _no(capabilities, "sampling") else []
     if "seed" in parameters and _no(capabilities, "seed"):
         refused.append("seed")
@@ -143,13 +147,13 @@ def resolve(
         )
     if "seed" in parameters:
         parameters["seed"] += repeat
-    further = extra(sampling, ())
-    open_ended = _no(capabilities, "greedy") or _no(capabilities, "sampling") or repeats > 1 or _samples(further)
+    more = extra(sampling, ())
+    open_ended = _no(capabilities, "greedy") or _no(capabilities, "sampling") or repeats > 1 or _samples(more)
     if not open_ended and not parameters.keys() & {"temperature", "top_p", "top_k"}:
         parameters["temperature"] = 0.0
     # Where it is not known, a stop sequence might end the thinking before the answer has begun.
     stop = capabilities.stop if capabilities.HasField("stop") else not capabilities.reasoning
-    return Resolved(whole(parameters), further, stop)
+    return Resolved(further.whole(parameters), more, stop)
 
 
 def _samples(extra: Mapping[str, Any]) -> bool:

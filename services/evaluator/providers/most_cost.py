@@ -64,7 +64,7 @@ class MostCost:
             raise InvalidRequestError(
                 f"What an answer costs with {name} has no known bound. Leave it out of the parameters, or leave "
                 "budget_usd out.",
-                f"sampling.extra.{name}",
+                f"sampling.extra_json.{name}",
             )
         limit = sampling.max_tokens if sampling.HasField("max_tokens") else self._usual
         if not limit:

@@ -8,5 +8,6 @@ from typing import Any
 
 
 def recorded(beside: Mapping[str, Any]) -> str:
-    """Canonical JSON of what a request carried beside model and prompt, in the provider's own names."""
-    return json.dumps(beside, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """JSON of what a request carried beside model and prompt, in the provider's own names: its fields sorted,
+    and within them everything in the order in which it was sent."""
+    return json.dumps(dict(sorted(beside.items())), separators=(",", ":"), ensure_ascii=False)

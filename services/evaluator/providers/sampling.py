@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf import json_format
-
+from services import further
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.recorded import recorded
 from touchstone.v1 import job_pb2
@@ -16,29 +15,15 @@ _MOST_PREPARED = 256
 
 
 def extra(sampling: job_pb2.Sampling, written: Collection[str]) -> dict[str, Any]:
-    """`Sampling.extra` as JSON fields. Whole numbers are sent as such: a protobuf Struct knows only floats, and
-    servers refuse `"logprobs": 5.0`.
+    """The further fields that are sent, in their order.
 
     Raises ProviderError when it would replace a field that is written here: what was recorded must be what was sent.
     """
-    if not sampling.HasField("extra"):
-        return {}
-    fields: dict[str, Any] = whole(json_format.MessageToDict(sampling.extra))
+    fields = further.fields(sampling)
     taken = sorted(set(fields) & set(written))
     if taken:
         raise ProviderError(f"sampling.extra may not set {', '.join(taken)}; Touchstone writes it itself.", fatal=True)
     return fields
-
-
-def whole(value: Any) -> Any:
-    """JSON with its whole numbers as integers."""
-    if isinstance(value, dict):
-        return {key: whole(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [whole(inner) for inner in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ three fixed problems each, which this suite does not use.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,22 +28,16 @@ _ITEMS = {"causal_judgement": 187, "penguins_in_a_table": 146, "snarks": 178}
 """Items of the tasks that have fewer than 250."""
 
 _OPTION = re.compile(r"^\(([A-Z])\)[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-_LETTER = re.compile(r"(?:(?:option|choice)[ ]{1,3})?\(?([A-Za-z])(?:\)|[.:]|$)", re.IGNORECASE)
 _STEPS = "Think step by step, then give your answer."
 
 
 def _lettered(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The right answers: the option's letter as the data writes it, "(B)", and the option's text."""
-    texts = {f"({letter})": text for letter, text in _OPTION.findall(row["input"])}
-    target = row["target"].strip()
-    return {"input": row["input"], "answers": [text for text in (target, texts.get(target, "")) if text]}
-
-
-def _option_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
-    """ "correct" where the answer begins with the right letter, or is the option's text."""
-    letter = _LETTER.match(answer.strip())
-    given = f"({letter[1].upper()})" if letter else ""
-    return {"correct": float(given == answers[0] or _bare(answer) in map(_bare, answers))}
+    """The options of the problem's text, by letter, and the right letter, which the data writes "(B)"."""
+    options = dict(_OPTION.findall(row["input"]))
+    right = row["target"].strip().strip("()")
+    if list(options) != list(string.ascii_uppercase[: len(options)]) or right not in options:
+        raise ValueError(f"the options are {', '.join(options) or 'none'} and the answer is {row['target']!r}")
+    return {"input": row["input"], "options": options, "answers": [right]}
 
 
 def _symbols_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
@@ -53,10 +48,6 @@ def _symbols_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
 def _words_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
     """ "correct" where the words and their order are right, with commas between them or without."""
     return {"correct": float(_words(answer) == _words(answers[0]))}
-
-
-def _bare(text: str) -> str:
-    return " ".join(text.split()).removesuffix(".").casefold()
 
 
 def _words(text: str) -> list[str]:
@@ -86,7 +77,7 @@ def _options(task: str, instruction: str) -> Definition:
         prepare=_lettered,
         target="answers",
         form="is the letter of the right option, such as (A).",
-        judge=_option_match,
+        kind="letter",
     )
 
 

@@ -8,7 +8,14 @@ from typing import Literal
 
 import pyarrow as pa
 
-from services.evaluator.answers import free_text, scoring
+from services.evaluator.answers import scoring
+from services.evaluator.answers.reading.kinds import Kind
+from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.letter import LetterKind
+from services.evaluator.answers.reading.number import NumberKind
+from services.evaluator.answers.reading.number_forms import canonical_number
+from services.evaluator.answers.reading.reader import AnswerReader
+from services.evaluator.answers.reading.text import TextKind
 from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.tasks.definition import Definition, Row
@@ -27,7 +34,8 @@ def exact_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
 class FreeAnswer(Definition):
     """An answer that is read off the end of the reply and compared. The target is a text, or a list of right ones.
 
-    `kind` says how it is read; `form` what the prompt says about it, after "Answer: <number>" or "Answer: <text>".
+    `kind` says how it is read; `form` what the prompt says about it, after "Answer: <number>" or "Answer: <text>". Of a
+    letter the row's entry `options` holds the options' texts by letter.
     `judge` turns an answer and the right ones into statistics, among them "correct"; an empty answer is wrong.
 
     `candidates` names an entry that lists the texts to choose from, `continuation` how the model would go on with one
@@ -35,7 +43,7 @@ class FreeAnswer(Definition):
     """
 
     target: str = "answer"
-    kind: Literal["number", "text"] = "text"
+    kind: Literal["number", "text", "letter"] = "text"
     form: str = ""
     judge: Judge = exact_match
     candidates: str = ""
@@ -53,17 +61,14 @@ class FreeAnswerTask(SplitTask):
 
     def __init__(self, definition: FreeAnswer, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
         super().__init__(definition, reader, mode, shots)
-        self._is_number = definition.kind == "number"
-        if self._is_number:
-            self.scorer_version = scoring.NUMBER_VERSION
+        self._answered_by = definition.kind
         self._judged = definition.judge
         self._candidates = definition.candidates
         self._continuation = definition.continuation
-        said = f"\nwhere <{definition.kind}> {definition.form}" if definition.form else ""
-        self._form = f"End your reply with one line:\nAnswer: <{definition.kind}>{said}"
-        captions = tuple(definition.texts.values())
-        extractor = free_text.FinalNumberExtractor if self._is_number else free_text.TextExtractor
-        self._extract = extractor(captions)
+        asked = "number" if definition.kind == "number" else "text"
+        said = f"\nwhere <{asked}> {definition.form}" if definition.form else ""
+        self._form = f"End your reply with one line:\nAnswer: <{asked}>{said}"
+        self._answers = AnswerReader(tuple(definition.texts.values()))
 
     def _facts(self, row: Row) -> Facts:
         target = row[self._definition.target]
@@ -72,10 +77,14 @@ class FreeAnswerTask(SplitTask):
             raise ValueError(f"the answer is {target!r}")
         # A right answer that is no candidate costs a row its chance in log-likelihood mode, not the task its data.
         labels = tuple(row[self._candidates]) if self._candidates else ()
-        return Facts(answers[0], self._fields(row), labels, answers)
+        fields = self._fields(row)
+        if self._answered_by == "letter":
+            fields |= row["options"]
+            labels = tuple(row["options"])
+        return Facts(answers[0], fields, labels, answers)
 
     def _read_target(self, text: str) -> str:
-        return free_text.canonical_number(text) if self._is_number else text.strip()
+        return canonical_number(text) if self._answered_by == "number" else text.strip()
 
     def _template(self) -> str:
         return f"{self._question}\n\n{self._form}"
@@ -89,8 +98,14 @@ class FreeAnswerTask(SplitTask):
     def _choices(self, row: Row, facts: Facts) -> tuple[str, ...]:
         return tuple(self._continuation.format_map({**row, "candidate": label}) for label in facts.labels)
 
-    def _extract_from(self, item: Item, response: Response) -> scoring.Extraction:
-        return self._extract(response.text, cut=scoring.is_cut(response))
+    def _extract_from(self, item: Item, response: Response) -> Extraction:
+        cut = scoring.is_cut(response)
+        kind: Kind
+        if self._answered_by == "letter":
+            kind = LetterKind(len(item.labels), {letter: item.fields[letter] for letter in item.labels})
+        else:
+            kind = NumberKind(cut=cut) if self._answered_by == "number" else TextKind(cut=cut)
+        return self._answers(response.text, kind)
 
     def _judge(self, item: Item, answer: str) -> dict[str, float]:
         if not answer:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator.answers import letters, scoring
+from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.letter import LetterKind
+from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.tasks.checks import check_range, unusable
@@ -60,11 +62,7 @@ class MultipleChoiceTask(SplitTask):
         self._options = definition.options
         self._varying = definition.varying
         self._by_text = definition.by_text
-        captions = tuple(definition.texts.values())
-        self._extract = {
-            count: letters.LetterExtractor(self.labels[:count], captions)
-            for count in range(1, definition.option_count + 1)
-        }
+        self._answers = AnswerReader(tuple(definition.texts.values()))
 
     def _check(self, table: pa.Table, name: str) -> None:
         target = self._definition.target
@@ -109,9 +107,9 @@ class MultipleChoiceTask(SplitTask):
     def _choices(self, row: Row, facts: Facts) -> tuple[str, ...]:
         return tuple(row[self._options]) if self._by_text else facts.labels or self.labels
 
-    def _extract_from(self, item: Item, response: Response) -> scoring.Extraction:
+    def _extract_from(self, item: Item, response: Response) -> Extraction:
         offered = item.labels or self.labels
-        return self._extract[len(offered)](response.text, {letter: item.fields[letter] for letter in offered})
+        return self._answers(response.text, LetterKind(len(offered), {each: item.fields[each] for each in offered}))
 
 
 def _form(offered: str) -> str:

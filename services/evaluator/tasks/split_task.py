@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers import loglikelihood, scoring
+from services.evaluator.answers.reading.cleaning import first_said
+from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.data.reader import DataError, Reader, Rows, as_dicts
 from services.evaluator.tasks import hashing
 from services.evaluator.tasks.base import Item, Message, Response, Scored
@@ -272,7 +274,7 @@ class SplitTask(ABC):
             return end
         found = self._extract_from(item, response)
         statistics = self._judge(item, found.answer)
-        if "correct" in statistics and (said := scoring.first_said(response.text)):
+        if "correct" in statistics and (said := first_said(response.text)):
             # How much hangs on counting the last answer and not the first is shown for each task.
             first = self._judge(item, self._extract_from(item, replace(response, text=said)).answer)
             if first["correct"] != statistics["correct"]:
@@ -299,7 +301,7 @@ class SplitTask(ABC):
         return {"correct": float(answer == item.reference)}
 
     @abstractmethod
-    def _extract_from(self, item: Item, response: Response) -> scoring.Extraction:
+    def _extract_from(self, item: Item, response: Response) -> Extraction:
         """The answer in a text."""
 
 

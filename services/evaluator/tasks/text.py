@@ -10,6 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.evaluator.answers import scoring
+from services.evaluator.answers.reading.label import LabelKind
+from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.number import NumberKind
+from services.evaluator.answers.reading.number_forms import format_number
+from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response, Scored
 from services.evaluator.tasks.checks import check_range
@@ -60,7 +65,8 @@ class ClassificationTask(SplitTask):
         self._form = (
             f"End your reply with one line:\nAnswer: <label>\nwhere <label> is one of: {', '.join(definition.labels)}."
         )
-        self._extract = scoring.LabelExtractor(definition.labels, tuple(definition.texts.values()))
+        self._answers = AnswerReader(tuple(definition.texts.values()))
+        self._kind = LabelKind(definition.labels)
 
     def _check(self, table: pa.Table, name: str) -> None:
         target = self._definition.target
@@ -93,14 +99,12 @@ class ClassificationTask(SplitTask):
     def _choices(self, row: Row, facts: Facts) -> tuple[str, ...]:
         return tuple(text.format_map(row) for text in self._continuations)
 
-    def _extract_from(self, item: Item, response: Response) -> scoring.Extraction:
-        return self._extract(response.text)
+    def _extract_from(self, item: Item, response: Response) -> Extraction:
+        return self._answers(response.text, self._kind)
 
 
 class RegressionTask(SplitTask):
     """Implements `Task` for `Regression`. An unanswered item counts with the mean of the train split."""
-
-    scorer_version = scoring.NUMBER_VERSION
 
     def __init__(self, definition: Regression, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
         super().__init__(definition, reader, mode, shots)
@@ -111,7 +115,7 @@ class RegressionTask(SplitTask):
             "End your reply with one line:\nAnswer: <number>\n"
             f"where <number> is between {low:g} and {high:g} and may have decimals."
         )
-        self._extract = scoring.NumberExtractor(low, high, tuple(definition.texts.values()))
+        self._answers = AnswerReader(tuple(definition.texts.values()))
 
     def items(self, indexes: Sequence[int]) -> Iterator[Item]:
         # Read with the items, in their thread: scoring must not stop for a file.
@@ -135,10 +139,10 @@ class RegressionTask(SplitTask):
         check_range(table[self._definition.target], *self._scale, name)
 
     def _targets(self, column: pa.Array) -> list[str]:
-        return [scoring.format_number(value) for value in column.to_pylist()]
+        return [format_number(value) for value in column.to_pylist()]
 
     def _facts(self, row: Row) -> Facts:
-        return Facts(scoring.format_number(row[self._definition.target]), self._fields(row))
+        return Facts(format_number(row[self._definition.target]), self._fields(row))
 
     def _template(self) -> str:
         return f"{self._question}\n\n{self._form}"
@@ -149,5 +153,5 @@ class RegressionTask(SplitTask):
     def _choices(self, row: Row, facts: Facts) -> tuple[str, ...]:
         return ()
 
-    def _extract_from(self, item: Item, response: Response) -> scoring.Extraction:
-        return self._extract(response.text, cut=scoring.is_cut(response))
+    def _extract_from(self, item: Item, response: Response) -> Extraction:
+        return self._answers(response.text, NumberKind(self._scale, cut=scoring.is_cut(response)))

@@ -13,7 +13,7 @@ _BODY = record(
     {
         "verdict": Field(one_of(*VERDICTS), required=True, about="golden, fix, wrong; none takes it back."),
         "corrected_answer": Field(text(64 * 1024), about="For fix: what the answer should have been."),
-        "note": Field(text(2000)),
+        "note": Field(text(2000, least=0)),
     },
     name="AnnotationRequest",
 )

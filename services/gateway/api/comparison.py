@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from services.gateway import jobs
 from services.gateway.api.figures import MODE, mode_name
-from services.gateway.api.metrics import METRIC, mean_of, metric_body
+from services.gateway.api.metrics import CAUTION, METRIC, mean_of, metric_body
 from services.gateway.api.schema import (
     BOOLEAN,
     COUNT,
@@ -104,6 +104,7 @@ def _run(run: ComparedRun) -> dict[str, Any]:
         "baseline": run.baseline,
         "rank_range": [run.rank_low, run.rank_high] if run.rank_low else None,
         "not_ranked_reason": run.not_ranked_reason or None,
+        "caution": run.caution or None,
         "scores": {score.metric: metric_body(score) for score in run.scores},
     }
 
@@ -190,7 +191,11 @@ _DIFFERENCE = shape(
         "only_b": COUNT,
         "verdict": enum(*VERDICTS.values()),
         "words": about(STRING, "The verdict as a sentence."),
-        "smallest_difference": about(null(NUMBER), "Smallest true difference that these items show with 80 % power."),
+        "smallest_difference": about(
+            null(NUMBER),
+            "Smallest true difference that these items show with 80 % power, at alpha by the number of comparisons "
+            "that p is corrected for.",
+        ),
         "equivalence_p": about(null(NUMBER), "Of the two one-sided tests for equivalence within the margin."),
         "reason": about(null(STRING), "Why the runs do not compare."),
         "baseline": about(BOOLEAN, "One of the two is a bundled baseline, outside of every family."),
@@ -220,6 +225,7 @@ COMPARISON: Schema = shape(
                     "baseline": BOOLEAN,
                     "rank_range": about(null(pair(COUNT)), "Places that the data leave open."),
                     "not_ranked_reason": null(STRING),
+                    "caution": CAUTION,
                     "scores": about(table(METRIC), "By metric, on the items in common."),
                 },
                 name="ComparedModel",

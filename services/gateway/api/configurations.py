@@ -22,7 +22,7 @@ MARKS = {
 _MARK = record(
     {
         "mark": Field(one_of(*MARKS), required=True, about="`valid` takes the run back into rankings."),
-        "reason": Field(text(500), about="Needed unless `valid`."),
+        "reason": Field(text(500, least=0), about="Needed unless `valid`."),
         "superseded_by": Field(JOB_ID, about="For `superseded`."),
     },
     name="MarkRequest",
@@ -77,7 +77,7 @@ def _configuration(one: results_service_pb2.Configuration) -> dict[str, Any]:
 async def mark(call: Call) -> JSONResponse:
     """Takes a finished run out of rankings with a reason, or back in. 403 for other users' jobs."""
     job_id, word, body = call.job_id, call.body["mark"], call.body
-    if word != "valid" and "reason" not in body:
+    if word != "valid" and not body.get("reason", "").strip():
         raise FieldErrors([("reason", f"reason is needed for {word}: say why, in a sentence.")])
     if (word == "superseded") != ("superseded_by" in body):
         words = "superseded_by is needed for superseded: the run in its place, and for nothing else."

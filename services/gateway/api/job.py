@@ -8,7 +8,7 @@ from typing import Any
 
 from services.gateway import jobs
 from services.gateway.api import figures
-from services.gateway.api.metrics import SCORE, TASK_METRIC, metric_body, task_metrics
+from services.gateway.api.metrics import CAUTION, SCORE, TASK_METRIC, UNREAD, cautioned, metric_body, task_metrics
 from services.gateway.api.schema import (
     BOOLEAN,
     COUNT,
@@ -109,10 +109,22 @@ JOB = shape(
         "error_detail": about(STRING, "What stands behind `error`, such as the end of an engine's log."),
         "score": SCORE,
         "not_ranked_reason": STRING,
+        "caution": CAUTION,
+        "unread": UNREAD,
         **figures.MEASURED,
     },
     name="Job",
-    optional=("error", "error_detail", "score", "not_ranked_reason", "reuse", "tasks", *figures.MEASURED),
+    optional=(
+        "error",
+        "error_detail",
+        "score",
+        "not_ranked_reason",
+        "caution",
+        "unread",
+        "reuse",
+        "tasks",
+        *figures.MEASURED,
+    ),
 )
 ROW: dict[str, Schema] = {
     "job_id": UUID,
@@ -169,7 +181,7 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
     if job.reason_detail:
         body["error_detail"] = job.reason_detail
     if result:
-        body |= figures.measured(result)
+        body |= figures.measured(result) | cautioned(result)
         body["tasks"] = {task.task: figures.task(task) for task in result.tasks}
     if result and result.HasField("suite_score"):
         body["score"] = metric_body(result.suite_score)

@@ -11,7 +11,7 @@ from services.gateway.api import figures
 from services.gateway.api.checks import one_of, text
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.figures import MODES, mode_name
-from services.gateway.api.metrics import interval, is_bounded, mean_of
+from services.gateway.api.metrics import CAUTION, UNREAD, cautioned, interval, is_bounded, mean_of
 from services.gateway.api.query import PROJECT, Parameter, limit
 from services.gateway.api.schema import (
     BOOLEAN,
@@ -116,7 +116,9 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any]:
         "benchmark_count": entry.run_count,
         "ci95": interval(entry.score),
         **({"bounds": [entry.score.bound_low, entry.score.bound_high]} if is_bounded(entry.score) else {}),
+        **({"answered_score": entry.score.answered_mean} if entry.score.HasField("answered_mean") else {}),
         "rank_range": [entry.rank_low, entry.rank_high] if entry.rank_low else None,
+        **cautioned(entry),
         "trend": _trend(entry),
         "task_count": entry.task_count,
         "baseline": entry.baseline,
@@ -169,9 +171,15 @@ _ROW: dict[str, Schema] = {
     "benchmark_count": about(COUNT, "Completed runs of this configuration on the suite."),
     "ci95": null(pair(NUMBER)),
     "bounds": pair(NUMBER),
-    "rank_range": about(
-        null(pair(COUNT)), "Places that the data leave open; null without a rank, alone, or while `places_pending`."
+    "answered_score": about(
+        NUMBER, "What the score would be had the unanswered items been as good as the answered ones of their task."
     ),
+    "rank_range": about(
+        null(pair(COUNT)),
+        "Places that the data and unanswered items leave open; null without a rank, alone, or while `places_pending`.",
+    ),
+    "caution": CAUTION,
+    "unread": UNREAD,
     "trend": about(
         null(
             shape(
@@ -199,6 +207,7 @@ _ROW: dict[str, Schema] = {
     "completed_at": null(TIME),
     "receipt": figures.RECEIPT,
 }
+_SOMETIMES = ("bounds", "answered_score")
 _UNRANKED = {name: schema for name, schema in _ROW.items() if name != "rank"} | {
     "reason": STRING,
     "mark": about(null(enum("invalidated")), "Where somebody took the run itself out of rankings."),
@@ -221,7 +230,7 @@ BOARD = Endpoint(
     "Configurations ranked by one metric, by their newest complete run.",
     answer=shape(
         {
-            "leaderboard": array(shape(_ROW, name="LeaderboardRow", optional=("bounds",))),
+            "leaderboard": array(shape(_ROW, name="LeaderboardRow", optional=_SOMETIMES)),
             "total_models": about(
                 COUNT, "Ranked configurations before the limit; baselines count only where they rank."
             ),
@@ -238,7 +247,7 @@ BOARD = Endpoint(
             "places_pending": about(
                 BOOLEAN, "Every `rank_range` is null as they are still being computed; ask again in a moment."
             ),
-            "not_ranked": array(shape(_UNRANKED, name="UnrankedRow", optional=("bounds",))),
+            "not_ranked": array(shape(_UNRANKED, name="UnrankedRow", optional=_SOMETIMES)),
         },
         name="Leaderboard",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.gateway.api.schema import BOOLEAN, COUNT, NUMBER, SHARE, STRING, Schema, about, null, pair, shape
+from services.gateway.api.schema import BOOLEAN, COUNT, NUMBER, SHARE, STRING, Schema, about, array, null, pair, shape
 from touchstone.v1 import metric_pb2
 
 _ROUNDING = 1e-9
@@ -16,10 +16,13 @@ FIGURES: dict[str, Schema] = {
     "ci95": about(null(pair(NUMBER)), "95 % interval."),
     "n": about(COUNT, "Items, or groups of items for rules over groups."),
     "bounds": about(pair(NUMBER), "What the mean would be were all unanswered items wrong, or all right."),
+    "answered_mean": about(
+        NUMBER, "What the mean would be had the unanswered items been as good as the answered ones of their task."
+    ),
     "undefined_reason": STRING,
     "beside": about(BOOLEAN, "Shown, and no part of the task's score."),
 }
-SOMETIMES = ("bounds", "undefined_reason", "beside")
+SOMETIMES = ("bounds", "answered_mean", "undefined_reason", "beside")
 METRIC = shape(FIGURES, name="Metric", optional=SOMETIMES)
 TASK_METRIC = shape(
     FIGURES
@@ -31,6 +34,27 @@ TASK_METRIC = shape(
     optional=(*SOMETIMES, "first_answer_gap"),
 )
 SCORE = shape(FIGURES | {"not_ranked_reason": STRING}, name="Score", optional=(*SOMETIMES, "not_ranked_reason"))
+CAUTION = about(
+    null(STRING), "Which tasks have more than 5 % of their answers unread, or more than 1 % cut: those count as wrong."
+)
+UNREAD = array(
+    shape(
+        {
+            "task": STRING,
+            "unparsed": about(SHARE, "Of the scored answers, those that could not be read."),
+            "cut": about(SHARE, "Of the scored answers, those cut at a token limit, or whose prompt was."),
+        },
+        name="Unread",
+    )
+)
+
+
+def cautioned(measured: metric_pb2.JobResult | metric_pb2.LeaderboardEntry) -> dict[str, Any]:
+    """Of a run: how many of its answers count as wrong as nobody could read them, where those are many."""
+    return {
+        "caution": measured.caution or None,
+        "unread": [{"task": one.task, "unparsed": one.unparsed, "cut": one.cut} for one in measured.unread],
+    }
 
 
 def metric_body(metric: metric_pb2.Metric) -> dict[str, Any]:
@@ -45,6 +69,8 @@ def metric_body(metric: metric_pb2.Metric) -> dict[str, Any]:
     }
     if is_bounded(metric):
         body["bounds"] = [metric.bound_low, metric.bound_high]
+    if metric.HasField("answered_mean"):
+        body["answered_mean"] = metric.answered_mean
     if metric.undefined_reason:
         body["undefined_reason"] = metric.undefined_reason
     if metric.beside:

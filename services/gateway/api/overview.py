@@ -11,7 +11,7 @@ from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.figures import MODES, mode_name
 from services.gateway.api.job import JOB_ROW, row
 from services.gateway.api.leaderboard import MODE, require_known
-from services.gateway.api.metrics import METRIC, metric_body
+from services.gateway.api.metrics import METRIC, SOMETIMES, metric_body
 from services.gateway.api.query import MODEL, PROJECT, SUITE, Parameter, limit
 from services.gateway.api.results import DAYS
 from services.gateway.api.schema import BOOLEAN, COUNT, NUMBER, STRING, TIME, UUID, about, array, null, shape
@@ -148,9 +148,7 @@ TRENDS = Endpoint(
                         "item_set": STRING,
                         "subset": BOOLEAN,
                         "baseline": BOOLEAN,
-                        "points": array(
-                            shape(_POINT, name="TrendPoint", optional=("bounds", "undefined_reason", "beside"))
-                        ),
+                        "points": array(shape(_POINT, name="TrendPoint", optional=SOMETIMES)),
                     },
                     name="TrendSeries",
                 )

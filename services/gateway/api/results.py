@@ -11,7 +11,7 @@ from services.gateway import jobs
 from services.gateway.api.checks import integer, text
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.job import JOB_ROW, ROW, row
-from services.gateway.api.metrics import interval, mean_of
+from services.gateway.api.metrics import CAUTION, interval, mean_of
 from services.gateway.api.query import MODEL, PAGE_TOKEN, PROJECT, STATUS, SUITE, Parameter, limit
 from services.gateway.api.schema import COUNT, NUMBER, STRING, about, array, null, pair, shape
 from services.gateway.responses import JSONResponse
@@ -110,6 +110,7 @@ def _score(scores: results_service_pb2.JobScores | None) -> dict[str, Any]:
         "ci95": interval(score) if score else None,
         "metrics": {name: mean_of(average) for name, average in averages.items() if name != "score"},
         "not_ranked_reason": (scores.not_ranked_reason or None) if scores else None,
+        "caution": (scores.caution or None) if scores else None,
     }
 
 
@@ -160,6 +161,7 @@ HISTORY = Endpoint(
                         "ci95": null(pair(NUMBER)),
                         "metrics": {"type": "object", "additionalProperties": null(NUMBER)},
                         "not_ranked_reason": null(STRING),
+                        "caution": CAUTION,
                     },
                     name="HistoryRow",
                 )

@@ -37,6 +37,7 @@ from services.gateway.parameters import (
     sampling,
 )
 from services.gateway.responses import FieldErrors, JSONResponse
+from services.numbers import MOST_BUDGET_USD
 from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
 
 QUEUE_FULL = "Queue is full. Please try again later."
@@ -44,7 +45,7 @@ MOST_SHOTS = 100
 MOST_REPEATS = 64
 
 URL = text(2000, pattern=r"https?://[^\s/?#]+[^\s]*", means="an http or https address")
-BUDGET = number(0, 1e9, above=True)
+BUDGET = number(0, MOST_BUDGET_USD, above=True)
 PARAMETERS = members(parameter_problems, parameter_schema())
 CUSTOM = members(custom_problems, CUSTOM_SCHEMA)
 _config = record(

@@ -109,7 +109,7 @@ _COUNTED = ("all", "agree", "all_right", "all_wrong")
 _RUN = {
     "job": JOB_ROW,
     "rows": about(COUNT, "Rows that all of the runs have."),
-    "mean_score": about(null(NUMBER), "Over those; null where nothing is scored."),
+    "mean_score": about(null(NUMBER), "The score on those, by the job's own rule; null where nothing is scored."),
     "ci95": about(null(pair(NUMBER)), "95 % interval of `mean_score`."),
     "only_right": COUNT,
     "only_wrong": COUNT,

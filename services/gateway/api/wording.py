@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_NAMES = {"context_length": "num_ctx", "extra": "custom_config"}
+_NAMES = {"context_length": "num_ctx", "extra_json": "custom_config"}
 _PATH = re.compile(r"(?<![\w.])(?:spec\.)?sampling\.([a-z_]+)")
 _BARE = re.compile(r"(?<![\w.])context_length(?!\w)")
 

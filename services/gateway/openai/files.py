@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from services.errors import InvalidRequestError, NotFoundError, PermissionDeniedError
 from services.gateway import context, jobs
 from services.gateway.api.checks import integer, one_of, text
+from services.gateway.api.datasets.body import LAST_ASSISTANT
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.query import Parameter
 from services.gateway.openai import listing, objects
@@ -27,7 +28,7 @@ from touchstone.v1 import dataset_pb2, dataset_service_pb2, results_service_pb2
 
 BASE = "/v1"
 _FORM = "multipart/form-data"
-_FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
+_FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]", "last_assistant")
 _DELETE_S = 30.0
 _EXPORT = results_service_pb2.ExportRequest
 
@@ -50,8 +51,14 @@ async def create(call: Call) -> JSONResponse:
             raise InvalidRequestError(
                 "Files here do not expire. Leave expires_after out, and delete them.", "expires_after"
             )
+        last = fields.get("last_assistant", "")
+        if last and last not in LAST_ASSISTANT:
+            raise InvalidRequestError(f"last_assistant may be {', '.join(LAST_ASSISTANT)}.", "last_assistant")
         options = dataset_pb2.DatasetOptions(
-            name=names.clean(sent.file_name or "", "batch.jsonl"), format=dataset_pb2.Dataset.FORMAT_BATCH, is_file=True
+            name=names.clean(sent.file_name or "", "batch.jsonl"),
+            format=dataset_pb2.Dataset.FORMAT_BATCH,
+            is_file=True,
+            last_assistant=LAST_ASSISTANT[last] if last else None,
         )
         try:
             stored = await store(call.ctx.backend, call.caller, options, sent.file(), request_id(call))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from google.protobuf import json_format
-
+from services import further
 from services.gateway.openai.objects import CHAT
 from touchstone.v1 import dataset_pb2
 
@@ -17,7 +16,9 @@ def batch_line(row: dataset_pb2.DatasetRow, model: str) -> str:
     body: dict[str, Any] = {"model": model} if model else {}
     body["messages"] = [{"role": message.role, "content": message.content} for message in row.messages]
     for field, value in row.sampling.ListFields():
-        body |= _whole(json_format.MessageToDict(value)) if field.name == "extra" else {field.name: value}
+        if field.name not in further.FIELDS:
+            body[field.name] = value
+    body |= further.fields(row.sampling)
     if row.stop:
         body["stop"] = list(row.stop)
     line: dict[str, Any] = {"custom_id": row.custom_id, "method": "POST", "url": CHAT, "body": body}
@@ -25,12 +26,3 @@ def batch_line(row: dataset_pb2.DatasetRow, model: str) -> str:
         if text:
             line[name] = json.loads(text)
     return json.dumps(line, ensure_ascii=False)
-
-
-def _whole(value: Any) -> Any:
-    """Numbers without a fraction as whole ones: a protobuf Struct knows only floats, and providers tell them apart."""
-    if isinstance(value, dict):
-        return {name: _whole(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -5,12 +5,14 @@ from __future__ import annotations
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 
-from services.errors import NoRoomError, UnauthenticatedError
+from services.errors import AwayError, NoRoomError, UnauthenticatedError
 from services.gateway import context
 from services.gateway.pages.login import login_address
 from services.gateway.pages.shell import render
 from services.gateway.responses import headers_of, sentence_of, status_of
 
+AGAIN_S = 5
+"""After so long a page is read again that only waits for a service or for room."""
 _TITLES = {
     403: "Not allowed",
     404: "Not found",
@@ -29,7 +31,10 @@ async def page_error(connection: HTTPConnection, error: Exception) -> Response:
     sentence = sentence_of(error)
     if status == 404 and sentence == "Not Found":
         sentence = "There is no such page. The sidebar lists those there are."
-    title = "No room on the disk" if isinstance(error, NoRoomError) else _TITLES.get(status, "This did not work")
-    response = await render(connection, "error.html", "", {"title": title, "sentence": sentence}, status)
+    no_room = isinstance(error, NoRoomError)
+    title = "No room on the disk" if no_room else _TITLES.get(status, "This did not work")
+    passing = isinstance(error, AwayError | NoRoomError) and connection.scope["method"] == "GET"
+    values = {"title": title, "sentence": sentence, "no_room": no_room, "again_s": AGAIN_S if passing else 0}
+    response = await render(connection, "error.html", "", values, status)
     response.headers.update(headers_of(error))
     return response

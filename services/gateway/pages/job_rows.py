@@ -14,14 +14,16 @@ from touchstone.v1 import job_pb2, results_service_pb2
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """`why` says why a completed run does not rank; empty while it ranks, or may still. `unscored`: no row of it has a
-    reference, so that there is nothing to rank."""
+    """`why` says why a completed run does not rank; empty while it ranks, or may still. `caution` says which answers
+    count as wrong as nobody could read them. `unscored`: no row of it has a reference, so that nothing can rank.
+    """
 
     job: job_pb2.Job
     score: Figure
     accuracy: Figure
     asked: tuple[str, ...]
     why: str
+    caution: str
     unscored: bool
 
 
@@ -56,6 +58,7 @@ def _row(job: job_pb2.Job, scores: results_service_pb2.JobScores) -> JobRow:
         accuracy=Figure() if job.spec.HasField("dataset") else figure(averages.get("accuracy"), ranks=ranks),
         asked=asked(job.spec),
         why=why,
+        caution="" if why else scores.caution,
         # Not "4 items have no answer": that the score itself is undefined is all that keeps it from a rank.
         unscored=bool(why) and score is not None and score.undefined_reason == why,
     )

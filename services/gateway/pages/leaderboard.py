@@ -115,6 +115,7 @@ async def leaderboard(request: Request) -> Response:
         "floors": floors if view.baselines else [],
         "unranked": unranked if view.unranked else [],
         "reasons": {e.job_id: unranked_word(e) for e in unranked},
+        "unread": {e.job_id: unread_word(e) for e in scored},
         "apart": distinctions(board.entries),
         "changes": {e.job_id: _change(e) for e in ranked},
         "item_sets": choices(board.item_sets),
@@ -220,7 +221,7 @@ def _change(entry: metric_pb2.LeaderboardEntry) -> float | None:
 
 
 def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
-    """Why a run has no rank, in a tag: its mark, its state, or the share of answers that is missing, cut or unread."""
+    """Why a run has no rank, in a tag: its mark, its state, or that answers are missing."""
     if entry.mark:
         return entry.mark
     if entry.state in (job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED):
@@ -228,15 +229,18 @@ def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
     total = sum(task.items_planned or task.items for task in entry.tasks)
     stored = sum(task.items for task in entry.tasks)
     errors = sum(task.outcomes.infrastructure_error for task in entry.tasks)
-    cut = sum(task.outcomes.output_truncated + task.outcomes.input_truncated for task in entry.tasks)
-    unparsed = sum(task.outcomes.unparsed for task in entry.tasks)
     if not total:
         return "bounded"
-    if errors or stored < total:
-        return "incomplete"
-    if not (cut or unparsed):
-        return "does not count"
-    return f"{100 * cut / total:.1f} % cut" if cut >= unparsed else f"{100 * unparsed / total:.1f} % unparsed"
+    return "incomplete" if errors or stored < total else "does not count"
+
+
+def unread_word(entry: metric_pb2.LeaderboardEntry) -> str:
+    """The largest share of a task's answers that is unread or cut, in a tag; "" where none is too large."""
+    if not entry.unread:
+        return ""
+    unparsed, cut = max(one.unparsed for one in entry.unread), max(one.cut for one in entry.unread)
+    share, became = (cut, "cut") if cut > unparsed else (unparsed, "unread")
+    return f"{'up to ' if entry.task_count > 1 else ''}{100 * share:.0f} % {became}"
 
 
 def _metrics(named: Sequence[str], suite: suite_pb2.Suite | None) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
+from services import further
 from services.gateway import jobs
 from services.gateway.pages import formatting
-from services.gateway.pages.datasets.about import scoring_words
+from services.gateway.pages.datasets.about import last_assistant_words, scoring_words
 from touchstone.v1 import job_pb2, metric_pb2
 
 MOST_SOURCES = 4
@@ -62,7 +63,7 @@ def sampling_words(sampling: job_pb2.Sampling) -> str:
         "repeat_penalty": "repeat_penalty",
     }
     words += [f"{name} {getattr(sampling, field):g}" for field, name in names.items() if sampling.HasField(field)]
-    words += [f"{name} set" for name in sampling.extra]
+    words += [f"{name} set" for name in further.fields(sampling)]
     return ", ".join(words) or "no parameters set"
 
 
@@ -94,7 +95,11 @@ def _data(job: job_pb2.Job) -> list[tuple[str, str, str]]:
     """One row a data set with its revision. A mirror's SHA-256 differs from split to split: then they are counted."""
     if job.spec.HasField("dataset"):
         work = job.spec.dataset
-        return [("Data", work.name, work.digest[:8]), ("Scored by", scoring_words(work.scoring), "")]
+        return [
+            ("Data", work.name, work.digest[:8]),
+            ("Last message", last_assistant_words(work.last_assistant), ""),
+            ("Scored by", scoring_words(work.scoring), ""),
+        ]
     revisions: dict[str, set[str]] = {}
     for plan in job.plan:
         revisions.setdefault(plan.data.dataset, set()).add(plan.data.revision)

@@ -13,11 +13,13 @@ import logging
 import os
 import re
 import shutil
+import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import nats.errors
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 import services
@@ -31,6 +33,9 @@ log = logging.getLogger(__name__)
 _NAME = "%Y-%m-%dT%H-%M-%SZ"
 _MADE_HERE = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ")
 _MOST_S = 4 * 3600.0
+_LOOK_EVERY_S = 2.0
+_SILENT_S = 60.0
+"""A service that says nothing for so long is frozen."""
 
 
 class Backups:
@@ -51,13 +56,25 @@ class Backups:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        subscription = await self._bus.client.subscribe(bus.BACKUPS, cb=on_request)
+        process = uuid.uuid4().bytes
+
+        async def on_who(msg: Msg) -> None:
+            with suppress(nats.errors.Error, OSError):
+                await msg.respond(process)
+
+        client = self._bus.client
+        # First who it is: whoever asks for a backup asks that before.
+        subscriptions = [
+            await client.subscribe(bus.BACKUPS_BY, cb=on_who),
+            await client.subscribe(bus.BACKUPS, cb=on_request),
+        ]
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             await bus.end_tasks(tasks)
-            with suppress(nats.errors.Error, OSError):
-                await subscription.unsubscribe()
+            for subscription in subscriptions:
+                with suppress(nats.errors.Error, OSError):
+                    await subscription.unsubscribe()
 
     async def _answer(self, msg: Msg) -> None:
         try:
@@ -119,12 +136,31 @@ async def _part(folder: Path, file: str, stream: bus.Head | None = None) -> mani
     return await asyncio.to_thread(manifest.part, folder, file, stream)
 
 
+async def _who(client: Client) -> bytes:
+    """The process that makes backups; empty where there is none."""
+    try:
+        return (await client.request(bus.BACKUPS_BY, timeout=_SILENT_S)).data
+    except nats.errors.NoRespondersError:
+        return b""
+
+
 async def backup_of() -> str:
     """Has the running results service make a backup; its folder on that machine. Raises UnavailableError with the
-    reason."""
+    reason, also when that process ends before it has made it."""
     connection = await bus.connect(bus.Settings.from_env().url, "backup", timeout_s=5)
+    client = connection.client
     try:
-        answer = await connection.client.request(bus.BACKUPS, timeout=_MOST_S)
+        maker = (await client.request(bus.BACKUPS_BY, timeout=_SILENT_S)).data
+        asked = asyncio.create_task(client.request(bus.BACKUPS, timeout=_MOST_S))
+        try:
+            while not (await asyncio.wait([asked], timeout=_LOOK_EVERY_S))[0]:
+                if await _who(client) != maker and not asked.done():
+                    raise UnavailableError(
+                        "The results service ended before it had made the backup, which counts for nothing. Ask again."
+                    )
+            answer = asked.result()
+        finally:
+            asked.cancel()
     except nats.errors.NoRespondersError as error:
         raise UnavailableError("The results service does not run. Start Touchstone, then ask again.") from error
     except (nats.errors.Error, OSError) as error:

@@ -15,6 +15,7 @@ from services.errors import TouchstoneError, UnavailableError
 from services.results.backups.checking import COMPUTED, database_faults
 from services.results.database import Connection
 from services.results.duckdb_store import Mark
+from services.results.job_files import is_whole
 from services.results.schema import open_file
 
 Say = Callable[[str], None]
@@ -211,8 +212,11 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
     for path in sorted(jobs.glob("*.parquet")):
         name = str(path.absolute()).replace("'", "''")
         try:
-            _add_items(target, f"read_parquet('{name}')")
-        except duckdb.Error as error:
+            if is_whole(path):
+                _add_items(target, f"read_parquet('{name}')")
+            else:
+                say(f"{path} is damaged, and nothing is taken from it: it may hold other answers than those given.")
+        except (duckdb.Error, OSError) as error:
             say(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
     if more := _count(target) - before:
         say(f"items: {more:,} rows from the files of finished jobs")

@@ -15,10 +15,13 @@ from services.results.comparison import (
     subjects,
     terms,
 )
+from services.results.comparison.common_items import Common
+from services.results.comparison.comparability import Comparability
 from services.results.comparison.findings import Finding
 from services.results.comparison.labels import labels
 from services.results.comparison.messages import difference_message, omnibus_message, run_message
 from services.results.comparison.notes import notes
+from services.results.comparison.open_cases import left_unanswered
 from services.results.comparison.outcome import Outcome
 from services.results.comparison.recommendations import recommendations
 from services.results.comparison.shared_rows import SharedRows
@@ -89,7 +92,7 @@ def find(connection: Connection, request: comparison_pb2.CompareRequest, visible
         baseline=baseline,
         suite=suite,
         tasks=findings.of_tasks(rows, in_detail, models, limits),
-        places=_places(rows, suite, metrics[0], ordered, every, limits),
+        places=_places(connection, compared, common, suite, metrics[0], ordered, every, limits),
         omnibus=[
             *([("", metrics[0], overall)] if overall is not None else []),
             *findings.omnibus_of_tasks(rows, models),
@@ -105,7 +108,9 @@ def _too_many(rows: SharedRows, pairs: Sequence[Pair]) -> bool:
 
 
 def _places(
-    rows: SharedRows,
+    connection: Connection,
+    compared: Comparability,
+    common: Common,
     suite: Sequence[Finding],
     metric: str,
     ordered: Sequence[int],
@@ -113,10 +118,11 @@ def _places(
     limits: Terms,
 ) -> list[tuple[int, int]]:
     """By run; (0, 0) for baselines and runs that do not rank, which leave no place open to others."""
-    runs = rows.compared.runs
+    runs = compared.runs
     ranked = [place for place in ordered if not runs[place].job.baseline and not runs[place].not_ranked_reason]
     tested = [finding for finding in suite if finding.metric == metric]
-    if len(ranked) < len(runs) or len(tested) < len(every):
-        tested = places.tested(rows, metric, ranked, every, limits)
+    open_to = any(left_unanswered(runs[place], compared.tasks) for place in ranked)
+    if open_to or len(ranked) < len(runs) or len(tested) < len(every):
+        tested = places.tested(connection, compared, common, metric, ranked, every, limits)
     found = dict(zip(ranked, places.among(ranked, tested, limits.alpha), strict=True))
     return [found.get(place, (0, 0)) for place in range(len(runs))]

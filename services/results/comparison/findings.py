@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from services.results.comparison.open_cases import OpenCases
 from services.results.comparison.shared_rows import SharedRows, metric_name
 from services.results.paired.difference import Difference, Omnibus, Pair, Terms
 from services.results.paired.families import Correction, Family, adjust, adjust_pairs, task_family
 from services.results.paired.omnibus import suite_omnibus, task_omnibus
+from services.results.paired.power import within
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 
@@ -19,7 +21,8 @@ class Finding:
     """One metric of run a minus that of run b; `task` is "" for the suite.
 
     Where they do not compare there is no `difference`, and a `reason`. `adjusted` is p after the family's correction;
-    None for a family of its own, and for what stands outside of every family.
+    None for a family of its own, and for what stands outside of every family. `comparisons` counts what is corrected
+    together; `overall` tells that p is that of the test whether the models differ at all, which is above Holm's.
     """
 
     a: int
@@ -31,6 +34,8 @@ class Finding:
     family: Family = Family.PRIMARY
     correction: Correction = Correction.NONE
     adjusted: float | None = None
+    comparisons: int = 1
+    overall: bool = False
 
     @property
     def pair(self) -> Pair:
@@ -47,15 +52,40 @@ def of_suite(
     """
     found = _suite(rows, metric, pairs, terms)
     if not primary:
-        return _adjusted(found, models, Family.EXPLORATORY, Correction.BENJAMINI_HOCHBERG)
-    overall = omnibus_of_suite(rows, metric, models)
-    p = [_p(finding, models) for finding in found]
-    if sum(value is not None for value in p) < 2:
-        return found
-    adjusted = adjust_pairs(p, overall.p if overall is not None else None)
+        return _adjusted(found, models, Family.EXPLORATORY, Correction.BENJAMINI_HOCHBERG, terms)
+    return _primary(found, models, omnibus_of_suite(rows, metric, models), terms)
+
+
+def of_open_cases(
+    rows: SharedRows, metric: str, pairs: Sequence[Pair], models: Sequence[int], cases: OpenCases, terms: Terms
+) -> list[Finding]:
+    """Of the first metric, of pairs with the better run first: whether it is ahead of the other whatever unanswered
+    items may have been. Holm over the pairs, as in `of_suite`; pairs are named by the runs themselves. `rows` are those
+    of the cases.
+
+    Where the first run may be behind, nothing is shown of either: that the other is as good is not known.
+    """
+    asked = cases.pairs(pairs)
+    by_pair = {finding.pair: finding for finding in _suite(rows, metric, asked, terms)}
+    found = []
+    for pair, case in zip(pairs, asked, strict=True):
+        finding = replace(by_pair[case], a=pair[0], b=pair[1])
+        difference = finding.difference
+        if case != pair and difference is not None and (difference.value or 0.0) <= 0:
+            finding = replace(finding, difference=replace(difference, p=1.0))
+        found.append(finding)
+    return _primary(found, models, omnibus_of_suite(rows, metric, models), terms)
+
+
+def _primary(found: Sequence[Finding], models: Sequence[int], overall: Omnibus | None, terms: Terms) -> list[Finding]:
+    corrected = _adjusted(found, models, Family.PRIMARY, Correction.HOLM, terms)
+    if overall is None:
+        return corrected
+    p = [None if finding.adjusted is None else _p(finding, models) for finding in corrected]
+    adjusted = adjust_pairs(p, overall.p)
     return [
-        finding if value is None else replace(finding, correction=Correction.HOLM, adjusted=value)
-        for finding, value in zip(found, adjusted, strict=True)
+        finding if value is None else replace(finding, adjusted=value, overall=value != finding.adjusted)
+        for finding, value in zip(corrected, adjusted, strict=True)
     ]
 
 
@@ -96,7 +126,7 @@ def of_tasks(rows: SharedRows, pairs: Sequence[Pair], models: Sequence[int], ter
     ]
     family, correction = task_family(len(compared.tasks))
     # The pairs of a single task are several hypotheses, too.
-    return _adjusted(in_order, models, family, correction if correction.value else Correction.HOLM)
+    return _adjusted(in_order, models, family, correction if correction.value else Correction.HOLM, terms)
 
 
 def omnibus_of_suite(rows: SharedRows, metric: str, models: Sequence[int]) -> Omnibus | None:
@@ -139,15 +169,25 @@ def _suite(rows: SharedRows, metric: str, pairs: Sequence[Pair], terms: Terms) -
     return [found[pair] for pair in pairs if pair in found]
 
 
-def _adjusted(found: Sequence[Finding], models: Sequence[int], family: Family, correction: Correction) -> list[Finding]:
+def _adjusted(
+    found: Sequence[Finding], models: Sequence[int], family: Family, correction: Correction, terms: Terms
+) -> list[Finding]:
     found = [replace(finding, family=family) for finding in found]
     p = [_p(finding, models) for finding in found]
-    if sum(value is not None for value in p) < 2:
+    members = [place for place, value in enumerate(p) if value is not None]
+    if len(members) < 2:
         return found
-    return [
-        finding if value is None else replace(finding, correction=correction, adjusted=value)
-        for finding, value in zip(found, adjust(p, correction), strict=True)
-    ]
+    differences = within([d for place in members if (d := found[place].difference) is not None], terms.alpha)
+    adjusted = adjust(p, correction)
+    for place, difference in zip(members, differences, strict=True):
+        found[place] = replace(
+            found[place],
+            difference=difference,
+            correction=correction,
+            adjusted=adjusted[place],
+            comparisons=len(members),
+        )
+    return found
 
 
 def _p(finding: Finding, models: Sequence[int]) -> float | None:

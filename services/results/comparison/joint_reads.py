@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from services.results import specs, task_reads
-from services.results.comparison.runs import Run
+from services.results import specs, statistics, task_reads
+from services.results.comparison.runs import Run, Unanswered
 from services.results.database import Connection, query
 from services.results.paired.rows import (
     ClusteredTable,
@@ -67,7 +68,7 @@ def _read_patterns(
     found = {}
     for task, columns in _patterns(connection, runs, members, {t: wanted[t] for t in counted}, apart=False).items():
         counts = np.asarray(columns["items"], dtype=float)
-        metrics = _class_metrics(columns, wanted[task], members, len(runs))
+        metrics = _class_metrics(columns, wanted[task], members, runs)
         found[task] = TaskRows(task, counts, metrics, beside=_beside(wanted[task]))
     return found
 
@@ -78,8 +79,13 @@ def _patterns(
     if not wanted:
         return {}
     detailed = [task for task, found in wanted.items() if any(map(specs.is_table, found))]
+    # Worst cases follow from what was said as scored.
+    members = [place for place in members if runs[place].unanswered is not Unanswered.WRONG]
     places = [int(place) for place in members] if detailed else []
-    said = [f", max(CASE WHEN place = {p} AND outcome = 1 THEN prediction END) AS said_{p}" for p in places]
+    said = [
+        f", max(CASE WHEN place = {p} THEN CASE WHEN outcome = 1 THEN prediction{_else(runs[p])} END END) AS said_{p}"
+        for p in places
+    ]
     text = query("patterns").format(said="".join(said), said_names="".join(f", said_{p}" for p in places))
     where = {
         "tasks": sorted(wanted),
@@ -87,23 +93,37 @@ def _patterns(
         "apart": sorted(wanted) if apart else [],
         "jobs": [runs[place].job_id for place in members],
         "places": [int(place) for place in members],
+        "at_best": [runs[place].unanswered is Unanswered.RIGHT for place in members],
     }
     return _by_task(connection.execute(text, where).fetchnumpy())
 
 
+def _else(run: Run) -> str:
+    return " ELSE reference" if run.unanswered is Unanswered.RIGHT else ""
+
+
 def _class_metrics(
-    columns: Mapping[str, Any], wanted: Sequence[MetricSpec], members: Sequence[int], models: int
+    columns: Mapping[str, Any], wanted: Sequence[MetricSpec], members: Sequence[int], runs: Sequence[Run]
 ) -> _Metrics:
     """Accuracy and the metrics of the table of references and predictions."""
     metrics: _Metrics = {}
+    as_scored = {run.job_id: p for p, run in enumerate(runs) if run.unanswered is Unanswered.AS_SCORED}
+    worst = {p: as_scored[runs[p].job_id] for p in members if runs[p].unanswered is Unanswered.WRONG}
     if any(map(specs.is_table, wanted)):
-        labels, references, predictions = _labelled(columns, members, models)
+        read = [place for place in members if place not in worst]
+        labels, references, predictions = _labelled(columns, read, len(runs))
+        for place, own in worst.items():
+            missing = (predictions[:, own] < 0) & (len(labels) == 2)
+            predictions[:, place] = np.where(missing, 1 - references, predictions[:, own])
     for spec in wanted:
         if specs.is_table(spec):
             metrics[spec.metric] = Table(spec.metric, spec.positive_label, labels, references, predictions)
         elif specs.is_accuracy(spec):
             masks = np.asarray(columns["right_in"], dtype=np.int64)
-            _, metrics[spec.metric] = binary_rows(masks, np.ones_like(masks), models)
+            _, right = binary_rows(masks, np.ones_like(masks), len(runs))
+            # What is not answered is wrong as it is scored.
+            right.sums[:, list(worst)] = right.sums[:, list(worst.values())]
+            metrics[spec.metric] = right
     return metrics
 
 
@@ -136,8 +156,11 @@ def _read_by_row(
         if any(map(specs.is_correlation, asked)):
             where = {"task": task}
             pairs = {
-                place: connection.execute(query("pairs"), {"job_id": runs[place].job_id, **where}).fetchnumpy()
-                for place in members
+                place: connection.execute(
+                    query("pairs"),
+                    where | {"job_id": run.job_id, "at_best": run.unanswered is Unanswered.RIGHT},
+                ).fetchnumpy()
+                for place, run in ((place, runs[place]) for place in members)
             }
         of_run = {place: scores[place].get(task, {}) for place in members}
         numbers = _row_numbers(of_run, patterns.get(task), {p: cells[p].get(task) for p in members}, pairs)
@@ -145,7 +168,7 @@ def _read_by_row(
             continue
         metrics: _Metrics = {}
         if task in patterns:
-            metrics |= _class_metrics(patterns[task], asked, members, len(runs))
+            metrics |= _class_metrics(patterns[task], asked, members, runs)
         for spec in asked:
             if specs.is_correlation(spec):
                 metrics[spec.metric] = _correlation(spec.metric, pairs, numbers, len(runs))
@@ -171,11 +194,22 @@ def _trimmed(run: Run, wanted: Wanted) -> job_pb2.Job:
 
 def _scores(connection: Connection, run: Run, wanted: Wanted) -> dict[str, dict[str, Scores]]:
     """Means by task and metric, with the clusters told apart; an item by itself is its own cluster."""
-    return task_reads.read_scores(connection, _trimmed(run, wanted), set(wanted))
+    found = task_reads.read_scores(connection, _trimmed(run, wanted), set(wanted))
+    if run.unanswered is Unanswered.AS_SCORED:
+        return found
+    end = "highs" if run.unanswered is Unanswered.RIGHT else "lows"
+    return {
+        task: {metric: replace(scores, sums=getattr(scores, end)) for metric, scores in by_metric.items()}
+        for task, by_metric in found.items()
+    }
 
 
 def _cells(connection: Connection, run: Run, wanted: Wanted, clustered: set[str]) -> dict[str, Any]:
-    return task_reads.read_members(connection, _trimmed(run, wanted), clustered & set(wanted))
+    found = task_reads.read_members(connection, _trimmed(run, wanted), clustered & set(wanted))
+    if run.unanswered is Unanswered.AS_SCORED:
+        return found
+    answered = statistics.answered_right if run.unanswered is Unanswered.RIGHT else statistics.answered_wrong
+    return {task: (answered(cells), members) for task, (cells, members) in found.items()}
 
 
 def _row_numbers(

@@ -6,9 +6,12 @@ from services.results.comparison.findings import Finding
 from services.results.comparison.outcome import Outcome
 from services.results.comparison.wording import in_points
 from services.results.paired.difference import Difference, Omnibus
+from services.results.paired.families import Correction
 from services.results.paired.verdicts import sentence
 from services.results.specs import GROUP_RULES
 from touchstone.v1 import comparison_pb2, metric_pb2
+
+_NAMES = {Correction.HOLM: "Holm", Correction.BENJAMINI_HOCHBERG: "Benjamini–Hochberg"}
 
 
 def run_message(outcome: Outcome, place: int) -> comparison_pb2.ComparedRun:
@@ -32,6 +35,7 @@ def run_message(outcome: Outcome, place: int) -> comparison_pb2.ComparedRun:
         completed_at=run.completed_at,
         not_ranked_reason=run.not_ranked_reason,
         tasks=scored.tasks,
+        caution=run.result.caution,
     )
 
 
@@ -68,7 +72,8 @@ def difference_message(outcome: Outcome, finding: Finding) -> comparison_pb2.Dif
             points=in_points(finding.metric),
             unit=_unit(outcome, finding),
             reason=finding.reason,
-            comparisons=outcome.comparisons(finding),
+            comparisons=finding.comparisons,
+            corrected_by=_corrected_by(finding),
         ),
         smallest_difference=found.smallest,
         equivalence_p=found.equivalence_p,
@@ -87,6 +92,13 @@ def omnibus_message(task: str, metric: str, found: Omnibus) -> comparison_pb2.Om
         p_value=found.p,
         n=found.n,
     )
+
+
+def _corrected_by(finding: Finding) -> str:
+    """What made p larger, for a sentence."""
+    if finding.overall:
+        return "the p is that of the test whether the models differ at all"
+    return f"the p is corrected for {finding.comparisons:,} comparisons ({_NAMES.get(finding.correction, '')})"
 
 
 def _unit(outcome: Outcome, finding: Finding) -> str:

@@ -60,6 +60,8 @@ def _runs(outcome: Outcome) -> Iterator[str]:
             )
         if run.not_ranked_reason:
             yield f"{label} is not ranked: {run.not_ranked_reason}."
+        elif run.result.caution:
+            yield f"{label}: {run.result.caution}. They count as wrong; its places say what they leave open."
         if run.job.baseline:
             yield f"{label} is a bundled baseline: shown for orientation, outside of every family of tests."
         if len(run.result.served_models) > 1:

@@ -54,11 +54,6 @@ class Outcome:
         planned = [sum(plan.items for plan in run.job.plan) for run in self.runs]
         return any(run.job.subset for run in self.runs) or any(count > self.items for count in planned)
 
-    def comparisons(self, finding: Finding) -> int:
-        """How many the p of a finding is adjusted for."""
-        family = self.tasks if finding.task else [one for one in self.suite if one.metric == finding.metric]
-        return sum(one.adjusted is not None for one in family)
-
     def verdict(self, finding: Finding) -> Verdict:
         """Of a finding's first run against its second."""
         difference = finding.difference or Difference(None, 0)

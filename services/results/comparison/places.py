@@ -14,7 +14,10 @@ from typing import TypeVar
 
 from services.errors import TouchstoneError
 from services.results.comparison import common_items, common_scores, comparability, findings, order, runs
+from services.results.comparison.common_items import Common
+from services.results.comparison.comparability import Comparability
 from services.results.comparison.findings import Finding
+from services.results.comparison.open_cases import open_cases
 from services.results.comparison.shared_rows import SharedRows
 from services.results.database import Connection, Database
 from services.results.paired.difference import Pair, Terms
@@ -23,7 +26,8 @@ from services.results.paired.ranks import rank_ranges
 log = logging.getLogger(__name__)
 
 MOST = 30
-"""Runs of a board that are tested against each other: the first ones."""
+"""Runs of a board that are tested against each other: the first ones. With a best case each they fit the 63 bits of
+queries/patterns.sql."""
 _KEPT = 256
 """Boards whose places are remembered."""
 _WAITING = 16
@@ -47,10 +51,21 @@ class _Wish:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def tested(rows: SharedRows, metric: str, ranked: Sequence[int], every: Sequence[Pair], terms: Terms) -> list[Finding]:
-    """Tests of all pairs of the ranked runs at once; `every` are the pairs to choose from."""
+def tested(
+    connection: Connection,
+    compared: Comparability,
+    common: Common,
+    metric: str,
+    ranked: Sequence[int],
+    every: Sequence[Pair],
+    terms: Terms,
+) -> list[Finding]:
+    """Tests of all pairs of the ranked runs at once, whatever unanswered items may have been; `every` are the pairs to
+    choose from, the better run first."""
+    cases = open_cases(compared, ranked)
     pairs = [pair for pair in every if pair[0] in ranked and pair[1] in ranked]
-    return findings.of_suite(rows, metric, pairs, ranked, terms, primary=True)
+    rows = SharedRows(connection, cases.compared, common, [metric])
+    return findings.of_open_cases(rows, metric, pairs, ranked, cases, terms)
 
 
 def among(ranked: Sequence[int], tested: Sequence[Finding], alpha: float) -> list[tuple[int, int]]:
@@ -73,11 +88,10 @@ def of_board(connection: Connection, metric: str, job_ids: Sequence[str]) -> dic
     compared = comparability.compare(runs.load(connection, {job_id: job_id for job_id in job_ids}))
     common = common_items.choose(connection, compared)
     averages = [scored.averages for scored in common_scores.read(connection, compared, common)]
-    rows = SharedRows(connection, compared, common, [metric])
     ordered = order.order(compared.runs, averages, metric)
     terms = Terms()
     pairs = order.pairs(ordered, averages, metric)
-    found = among(ordered, tested(rows, metric, ordered, pairs, terms), terms.alpha)
+    found = among(ordered, tested(connection, compared, common, metric, ordered, pairs, terms), terms.alpha)
     return {compared.runs[place].job_id: place_range for place, place_range in zip(ordered, found, strict=True)}
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from services.results.comparison import expenses
 from services.results.comparison.findings import Finding
 from services.results.comparison.outcome import Outcome
+from services.results.comparison.runs import Run
 from services.results.comparison.wording import amount, listed, metric_title
-from services.results.paired.verdicts import Verdict
+from services.results.paired.verdicts import Verdict, one_of
 from services.results.ranking import NO_REFERENCE
+from services.results.unread import CUT_SHARE
 
 _MOST_TIMES = 1_000
 """More items than so many times these are no advice."""
@@ -55,17 +57,21 @@ def _fixes(outcome: Outcome) -> Iterator[str]:
     for place in outcome.ordered:
         run, label = outcome.runs[place], outcome.labels[place]
         if not run.not_ranked_reason:
+            if run.result.caution:
+                yield f"{label}: {run.result.caution}. They count as wrong here. {_remedy(run)}"
             continue
         remedy = "Compare another run of it."
         if any(run.lost(task) for task in run.plans):
             remedy = f"Retry job {run.job_id}; only what is missing is run."
-        elif "token limit" in run.not_ranked_reason:
-            remedy = f"Run the cut items of job {run.job_id} again with more room."
         elif run.not_ranked_reason == NO_REFERENCE:
             remedy = "Look at the answers side by side, or upload the rows with their references."
-        elif "could not be read" in run.not_ranked_reason:
-            remedy = f"Look at the unread answers of job {run.job_id} first: they count as wrong here."
         yield f"{label} is not ranked ({run.not_ranked_reason}). {remedy}"
+
+
+def _remedy(run: Run) -> str:
+    if all(one.cut <= CUT_SHARE for one in run.result.unread):
+        return f"Look at the unread answers of job {run.job_id} first."
+    return f"Run the cut items of job {run.job_id} again with more room."
 
 
 def _verdicts(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:
@@ -77,7 +83,9 @@ def _verdicts(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iter
         gaps = sorted(abs(one.finding.difference.value or 0) for one in better if one.finding.difference is not None)
         ends = dict.fromkeys(amount(gap, metric) for gap in (gaps[0], gaps[-1]))
         by = " to ".join(ends)
-        prefer = f" Prefer {label} where {metric_title(metric)} decides." if len(better) == len(against) else ""
+        # What is shown at the scores as they stand may not hold for unread answers.
+        sure = len(better) == len(against) and not any(run.result.caution for run in outcome.runs)
+        prefer = f" Prefer {label} where {metric_title(metric)} decides." if sure else ""
         yield f"{label} is shown to be better than {everyone}, by {by}.{prefer}"
     if worse:
         yield f"{label} is shown to be worse than {_names(outcome, worse)}."
@@ -110,7 +118,7 @@ def _open(outcome: Outcome, focus: int, one: _Against) -> str:
     if 1 < times <= _MOST_TIMES:
         said += (
             f" If it is real, about {_rounded(times * found.n):,} items ({times:.1f} times as many) would show it with "
-            "80 % power."
+            f"80 % power{one_of(one.finding.comparisons)}."
         )
     return said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
+from enum import Enum
 from functools import cached_property
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -15,9 +16,19 @@ from services.results.run_scores import METRIC_COLUMNS, metric_of
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 
+class Unanswered(Enum):
+    """What items without an answer count as: as metrics have them, or as the bounds do."""
+
+    AS_SCORED = "as scored"
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
 @dataclass(frozen=True)
 class Run:
-    """`subject` is what it was asked for by; `averages` are those that were sealed, by metric, "score" first."""
+    """`subject` is what it was asked for by; `averages` are those that were sealed, by metric, "score" first.
+    `unanswered` is how comparisons take what it has no answer to.
+    """
 
     subject: str
     job: job_pb2.Job
@@ -25,6 +36,7 @@ class Run:
     averages: Mapping[str, metric_pb2.Metric]
     completed_at: Timestamp
     name: str
+    unanswered: Unanswered = Unanswered.AS_SCORED
 
     @property
     def job_id(self) -> str:

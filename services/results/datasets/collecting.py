@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
 _SOON = requests.KEPT - timedelta(hours=1)
-"""After this and an hour more, a request makes a dataset anew even if it was answered."""
+"""Uploads of one request that lie closer together are one dataset. An hour less than answers are kept: after that, a
+request makes a dataset anew."""
 _AT_ONCE = 64
 """Shards removed before other writes have their turn."""
 

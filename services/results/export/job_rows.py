@@ -21,7 +21,7 @@ _STATUS = {
 }
 """REST's words; anything else is pending."""
 OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
-FIGURES = ("mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high")
+FIGURES = ("mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high", "answered_mean")
 
 
 def _text(name: str, read: Callable[[job_pb2.Job], str]) -> Column[Run]:
@@ -62,6 +62,7 @@ WHO: tuple[Column[Run], ...] = (
     Column("sealed", Kind.FLAG, lambda run: run.result is not None and run.result.sealed),
     Column("incomplete", Kind.FLAG, lambda run: run.job.incomplete),
     _measured("not_ranked_reason", Kind.TEXT, lambda result: result.not_ranked_reason),
+    _measured("caution", Kind.TEXT, lambda result: result.caution),
     _measured("mark", Kind.TEXT, lambda result: result.mark),
     _measured("mark_reason", Kind.TEXT, lambda result: result.mark_reason),
     _measured("superseded_by", Kind.TEXT, lambda result: result.superseded_by),

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import default_rng
 
-from services.results.paired.difference import Difference, Terms
+from services.results.paired.difference import Difference, Reach, Terms
 from services.results.paired.exchange import Part
 from services.results.paired.exchange_p import exchange_p
-from services.results.paired.moments import Spread
+from services.results.paired.moments import Spread, smallest_shown
 from services.results.statistics import Floats
 
 
@@ -41,8 +41,11 @@ def with_spread(found: Sequence[Difference], known: Spread | None, terms: Terms,
         return list(found)
     values = np.array([0.0 if each.value is None else each.value for each in found])
     half = known.half(terms.alpha)
-    smallest = np.minimum(known.smallest(half), limit)
-    columns: tuple[Floats, ...] = (known.stderr, half, smallest, known.equivalence_p(values, terms.margin))
+    smallest = np.minimum(smallest_shown(known.width, known.degrees, terms.alpha), limit)
+    columns: tuple[Floats, ...] = (
+        *(known.stderr, half, smallest, known.equivalence_p(values, terms.margin)),
+        *(known.width, known.degrees),
+    )
     return [
         difference
         if difference.value is None
@@ -52,9 +55,10 @@ def with_spread(found: Sequence[Difference], known: Spread | None, terms: Terms,
             low=max(difference.value - side, -limit),
             high=min(difference.value + side, limit),
             smallest=least,
+            reach=Reach(width, degrees, limit),
             equivalence_p=equivalent,
         )
-        for difference, error, side, least, equivalent in zip(
+        for difference, error, side, least, equivalent, width, degrees in zip(
             found, *(column.tolist() for column in columns), strict=True
         )
     ]

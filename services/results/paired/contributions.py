@@ -57,7 +57,9 @@ def of_models(metric: ScoreMetric, counts: Floats, *, alike: bool = False) -> Co
         units = float(metric.sizes @ counts)
         rows = metric.sums / units if units else np.zeros_like(metric.sums)
         reasons = ("" if units else "no items",) * metric.models
-        return Contributions(counts @ rows, rows, counts, round(units), reasons)
+        # Whole numbers of right answers add up exactly, in any order: exchanging two models negates a difference.
+        values = counts @ metric.sums / units if units else np.zeros(metric.models)
+        return Contributions(values, rows, counts, round(units), reasons)
     if isinstance(metric, Correlation):
         values, rows, reasons = correlation_moves.of_columns(metric, len(counts))
         return Contributions(values, rows, counts, len(counts), reasons)

@@ -33,13 +33,24 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """How far off chance may take an estimate: by `width`, in Student's distribution of so many `degrees` of freedom.
+    No difference is beyond the `limit`."""
+
+    width: float
+    degrees: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One metric of A minus that of B, on the same items, in the metric's own range.
 
     `value` is None where it is undefined, with a reason; `stderr`, `low` and `high` (the interval at 1 − alpha), `p`
     (two-sided) and the rest are None where they cannot be told. `n` counts items, or groups for rules over groups.
     `only_a` and `only_b` count items right in one run only; 0 where there is no right and wrong. `smallest` is the
-    smallest true difference that as many items show with 80 % power at an uncorrected two-sided alpha.
+    smallest true difference that as many items show with 80 % power: tested alone, until `power.within` takes it to the
+    level of a family. `reach` is what it follows from where that is not counts of right and wrong.
     `equivalence_p` is that of the two one-sided tests for a difference within the margin.
     """
 
@@ -55,6 +66,7 @@ class Difference:
     smallest: float | None = None
     equivalence_p: float | None = None
     undefined_reason: str = ""
+    reach: Reach | None = None
 
     def __neg__(self) -> Difference:
         """B against A."""

@@ -42,11 +42,6 @@ class Spread:
         half: Floats = student_quantile(1 - alpha / 2, self.degrees) * self.width
         return half
 
-    def smallest(self, half: Floats) -> Floats:
-        """Smallest true difference that is shown with 80 % power, at the level of an interval of this half width."""
-        found: Floats = half + student_quantile(POWER, self.degrees) * self.width
-        return found
-
     def equivalence_p(self, values: Floats, margin: float) -> Floats:
         """p of the two one-sided t tests that the difference reaches the margin.
 
@@ -54,6 +49,12 @@ class Spread:
         """
         p: Floats = student_tail((margin - np.abs(values)) / self.width, self.degrees)
         return p
+
+
+def smallest_shown(width: Floats, degrees: Floats, alpha: float) -> Floats:
+    """Smallest true difference that is shown with 80 % power at a two-sided alpha."""
+    found: Floats = (student_quantile(1 - alpha / 2, degrees) + student_quantile(POWER, degrees)) * width
+    return found
 
 
 def spread(parts: Sequence[Part]) -> Spread | None:

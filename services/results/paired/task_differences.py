@@ -107,4 +107,6 @@ def _binary_difference(
     if not n:
         return Difference(None, 0, undefined_reason="no items")
     right = (round(only_a), round(only_b))
-    return Difference(value, round(n), stderr, low, high, p, MCNEMAR, *right, smallest, equivalence_p)
+    return Difference(
+        value, round(n), stderr, low, high, p, MCNEMAR, *right, smallest=smallest, equivalence_p=equivalence_p
+    )

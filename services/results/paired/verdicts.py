@@ -43,12 +43,13 @@ def sentence(
     points: bool = True,
     unit: str = "items",
     reason: str = "",
-    comparisons: int = 0,
+    comparisons: int = 1,
+    corrected_by: str = "",
 ) -> str:
     """The verdict on A against B with its figures.
 
     `points`: the metric is a share and told in percentage points, else in its own range. `unit` is what n counts.
-    `comparisons` are those of the family that p is adjusted for; 0 where that is not known.
+    `comparisons` are those that p is corrected for together, and `corrected_by` says how.
     """
     value = difference.value
     if verdict is Verdict.NOT_COMPARABLE or value is None:
@@ -70,15 +71,20 @@ def sentence(
             f"{a} and {b} are equivalent within {figures.amount(terms.margin)}: the difference is {found}, "
             f"equivalence p {_p(difference.equivalence_p or 0.0)}."
         )
-    if why := _why_open(difference, adjusted, terms, comparisons):
+    if why := _why_open(difference, adjusted, terms, corrected_by):
         found += f", {_p_words(difference, adjusted)}: {why}"
     these, units, them = ("this", unit.removesuffix("s"), "it") if difference.n == 1 else ("these", unit, "they")
     if difference.smallest is None:
         return f"No difference shown: {found}; {difference.n:,} {units} cannot tell how much {them} would show."
     return (
         f"No difference shown: {found}; {these} {difference.n:,} {units} would show "
-        f"{figures.amount(difference.smallest)} or more with 80 % power."
+        f"{figures.amount(difference.smallest)} or more with 80 % power{one_of(comparisons)}."
     )
+
+
+def one_of(comparisons: int) -> str:
+    """What power is told for: a difference tested with others has to be larger than one tested alone."""
+    return f" as one of {comparisons:,} comparisons" if comparisons > 1 else ""
 
 
 class _Figures:
@@ -106,19 +112,15 @@ class _Figures:
         return f"−{text}" if value < 0 and float(text.replace(",", "")) else text
 
 
-def _why_open(difference: Difference, adjusted: float | None, terms: Terms, comparisons: int) -> str:
+def _why_open(difference: Difference, adjusted: float | None, terms: Terms, corrected_by: str) -> str:
     """Why nothing is shown though the other figures look as if; "" where they do not."""
     beside = (difference.low or 0.0) > 0 or (difference.high or 0.0) < 0
     large = difference.smallest is not None and abs(difference.value or 0.0) >= difference.smallest
-    if not (beside or large):
-        return ""
-    if adjusted is not None and difference.p is not None and difference.p <= terms.alpha:
-        what = "interval and power are" if large else "the interval is"
-        count = f"the {comparisons:,} comparisons" if comparisons > 1 else "several comparisons"
-        return f"{what} not adjusted for {count}, the p is"
+    if beside and adjusted is not None and difference.p is not None and difference.p <= terms.alpha:
+        return f"the interval is of this comparison alone, {corrected_by}"
     if beside:
-        return "the test asks for more than the interval does"
-    return "what is shown with 80 % power is not always shown"
+        return f"the {difference.test} test asks for more than the interval does"
+    return "what is shown with 80 % power is not always shown" if large else ""
 
 
 def _p_words(difference: Difference, adjusted: float | None) -> str:

@@ -1,6 +1,6 @@
 -- The averages of sealed jobs. A sealed job is as good as COMPLETED, so that it ranks before its last event arrives;
 -- FAILED (6) and CANCELLED (7) take it away again, and so do a later attempt and what is in `uncounted`, as marks do.
-INSERT INTO run_scores
+INSERT INTO run_scores BY NAME
 SELECT
     s.job_id,
     s.attempt,
@@ -16,11 +16,11 @@ SELECT
     j.baseline,
     j.created_at,
     s.sealed_at,
-    coalesce(j.finished_at, s.sealed_at),
+    coalesce(j.finished_at, s.sealed_at) AS completed_at,
     s.complete,
     j.state NOT IN (6, 7)
         AND j.attempt <= s.attempt
-        AND s.job_id NOT IN ({uncounted}),
+        AND s.job_id NOT IN ({uncounted}) AS counts,
     s.not_ranked_reason,
     m.metric,
     m.place,
@@ -34,6 +34,7 @@ SELECT
     m.bound_high,
     m.method,
     m.undefined_reason
+    {later}
 FROM seals s
 JOIN jobs j ON j.job_id = s.job_id
 JOIN metrics m ON m.job_id = s.job_id AND m.task = ''

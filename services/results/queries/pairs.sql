@@ -1,5 +1,6 @@
 -- Predicted and right numbers of a correlation task, in item order, with the passage's first item or the item itself.
-SELECT value, target, outcome = 1 AS answered, item, coalesce(first_item, item) AS cluster
+-- `at_best`: what was not answered is right.
+SELECT if($at_best AND outcome <> 1, target, value) AS value, target, outcome = 1 AS answered, item, coalesce(first_item, item) AS cluster
 FROM items i
 LEFT JOIN (
     SELECT "group", min(item) AS first_item

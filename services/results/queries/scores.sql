@@ -1,4 +1,4 @@
--- Units added up: by cluster for tasks that need it, else in one row.
+-- Units added up: by cluster for tasks that need it, else in one row. `told_n` and `told` are of those with an answer.
 SELECT
     task,
     CASE WHEN list_contains($by_cluster, task) THEN cluster END AS cluster,
@@ -6,6 +6,8 @@ SELECT
     sum(score) AS total,
     sum(low) AS low,
     sum(high) AS high,
+    count(told) AS told_n,
+    coalesce(sum(told), 0) AS told,
     min(score) AS least,
     max(score) AS most,
     var_samp(score) AS variance,

@@ -1,6 +1,6 @@
 INSERT INTO seals VALUES (
     $job_id, $attempt, $sealed_at, $missing, $infrastructure_errors, $complete,
-    $suite, $mode, $item_set, $subset, $configuration, $result, $not_ranked_reason
+    $suite, $mode, $item_set, $subset, $configuration, $result, $not_ranked_reason, $caution, $rules
 )
 ON CONFLICT (job_id) DO UPDATE SET
     attempt = excluded.attempt,
@@ -14,4 +14,6 @@ ON CONFLICT (job_id) DO UPDATE SET
     subset = excluded.subset,
     configuration = excluded.configuration,
     result = excluded.result,
-    not_ranked_reason = excluded.not_ranked_reason
+    not_ranked_reason = excluded.not_ranked_reason,
+    caution = excluded.caution,
+    rules = excluded.rules

@@ -7,7 +7,8 @@ SELECT
     CASE WHEN silent = 0 THEN coalesce(won, 0) ELSE (coalesce(most_right, 0) > coalesce(most_wrong, 0) + silent)::DOUBLE END
         AS low,
     CASE WHEN silent = 0 THEN coalesce(won, 0) ELSE (coalesce(most_right, 0) + silent >= coalesce(most_wrong, 0))::DOUBLE END
-        AS high
+        AS high,
+    won AS told
 FROM (SELECT task, item, cluster, count(*) FILTER (NOT answered) AS silent FROM answers GROUP BY task, item, cluster)
 LEFT JOIN (
     SELECT

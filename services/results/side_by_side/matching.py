@@ -14,9 +14,8 @@ from services.results.database import Connection, query
 from services.results.item_conditions import condition
 from services.results.item_scores import Score, score_of
 from services.results.side_by_side import agreement
-from services.results.side_by_side.mean_scores import mean_scores
-from services.results.statistics import Estimate
-from touchstone.v1 import job_pb2
+from services.results.side_by_side.scores import scores as scores_in_common
+from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
 
 
@@ -27,13 +26,14 @@ class Matched:
     conditions; and of the n-th job place_n, passage_n, score_n, latency_n, input_n, output_n and cost_n, the place
     being the number of the row in `items`, NULL without one.
 
-    `scores` are what items count, by job, and `means` their means; `common` tells whether all jobs have some row.
+    `scores` are what items count, by job, and `totals` what the jobs score; `common` tells whether all jobs have some
+    row.
     """
 
     rows: pa.Table
     by_custom_id: bool
     scores: Sequence[Score]
-    means: Sequence[Estimate]
+    totals: Sequence[metric_pb2.Metric]
     common: bool
 
     def name_of(self, item: StoredItem) -> str:
@@ -80,8 +80,8 @@ def match(connection: Connection, request: ListSideBySideRequest, jobs: Sequence
     text = f"WITH {', '.join(parts)} SELECT {', '.join(columns)} FROM {joined}"
     rows = connection.sql(text, params=parameters).to_arrow_table()
     everywhere = reduce(pc.and_, (pc.is_valid(rows[f"place_{number}"]) for number in numbers))
-    means = mean_scores(connection, rows, jobs)
-    return Matched(rows, by_custom_id, scores, means, bool(pc.any(everywhere).as_py()))
+    totals = scores_in_common(connection, rows, jobs)
+    return Matched(rows, by_custom_id, scores, totals, bool(pc.any(everywhere).as_py()))
 
 
 _OF_JOB = {

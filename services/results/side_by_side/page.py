@@ -10,8 +10,7 @@ from services.results.database import Connection, query
 from services.results.side_by_side import filters
 from services.results.side_by_side.matching import Matched
 from services.results.side_by_side.word_diff import word_diff
-from services.results.statistics import Estimate
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 _KEY = ("task", "item", "repeat", "name")
@@ -73,8 +72,8 @@ class Page:
             count_all_right=counts["all_right"],
             count_all_wrong=counts["all_wrong"],
             runs=[
-                _run(job, counts["final"], mean, figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
-                for number, (job, mean) in enumerate(zip(self._jobs, matched.means, strict=True))
+                _run(job, counts["final"], score, figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
+                for number, (job, score) in enumerate(zip(self._jobs, matched.totals, strict=True))
             ],
         )
 
@@ -126,14 +125,14 @@ def _figures(number: int, jobs: int) -> str:
         count(*) FILTER (all_final AND cost_{number} IS NULL)"""
 
 
-def _run(job: job_pb2.Job, rows: int, mean: Estimate, values: Sequence[Any]) -> pb.SideBySideRun:
+def _run(job: job_pb2.Job, rows: int, score: metric_pb2.Metric, values: Sequence[Any]) -> pb.SideBySideRun:
     figures = dict(zip(_FIGURES, values, strict=True))
     return pb.SideBySideRun(
         job=job,
         rows=rows,
-        mean_score=mean.value,
-        score_ci95_low=mean.low,
-        score_ci95_high=mean.high,
+        mean_score=score.mean if score.HasField("mean") else None,
+        score_ci95_low=score.ci95_low if score.HasField("ci95_low") else None,
+        score_ci95_high=score.ci95_high if score.HasField("ci95_high") else None,
         only_right=figures["only_right"],
         only_wrong=figures["only_wrong"],
         mean_latency_ms=figures["latency"] or 0.0,

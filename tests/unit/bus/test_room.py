@@ -12,7 +12,7 @@ import pytest
 
 from services.bus import connect
 from services.bus.room import Level, Room, Space, cannot_write, is_no_space, low_bytes, measure
-from services.errors import InvalidRequestError, NoRoomError
+from services.errors import AwayError, InvalidRequestError, NoRoomError
 from tests.nats_server import NatsServer
 
 MB = 1_000_000
@@ -45,6 +45,15 @@ def test_the_sentence_says_how_much_is_free_and_what_to_do() -> None:
         "Delete datasets or free disk space: Touchstone then goes on by itself."
     )
     assert Space(0, 1000 * MB, 500 * MB).sentence.startswith("The disk is full: 0.0 MB are free. Running jobs pause;")
+
+
+def test_what_keeps_services_from_starting_is_said_with_what_they_need() -> None:
+    assert Space(0, 1000 * MB, 500 * MB).wait == (
+        "The disk is full: 0.0 MB are free. Free disk space: "
+        "Touchstone goes on by itself when there is room for 125 MB."
+    )
+    assert Space(900 * MB, 1000 * MB, 500 * MB, 12, 1000).wait.endswith("when there is room for 250 files.")
+    assert Space(0, 1000 * MB, 500 * MB, read_only=True).wait.startswith("The disk is read-only. Make it writable:")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +141,13 @@ async def test_nats_may_have_no_room_where_this_disk_has(tmp_path: Path) -> None
     assert broken.sentence.startswith("NATS cannot write to its disk.")
     assert (await room_beside(None, 0, 503, '{"error":"JetStream is recovering"}')).level is Level.ENOUGH
     assert (await room_beside(None, 0, 200, '{"status":"ok"}')).level is Level.ENOUGH
+
+
+def test_only_a_full_disk_is_the_reason_of_a_silence(tmp_path: Path) -> None:
+    silence = AwayError("The scheduler does not answer.")
+    assert isinstance(Room(tmp_path, 2**62).reason(silence), NoRoomError)
+    for room in (Room(tmp_path, 0), Room(tmp_path / "gone", 0), Room(None, 2**62)):
+        assert room.reason(silence) is silence
 
 
 async def test_an_upload_ends_when_the_room_does() -> None:

@@ -25,6 +25,7 @@ from touchstone.v1 import (
 from touchstone_client import Scoring
 from touchstone_client.command import main
 from touchstone_client.command.output import FORMATS
+from touchstone_client.specs import LAST_ASSISTANT
 
 Captured = pytest.CaptureFixture[str]
 Verdict = results_service_pb2.Annotation
@@ -84,6 +85,37 @@ def test_an_upload_prints_the_id_alone_and_tells_what_was_kept(kept: Fakes, tmp_
     assert (asked.name, asked.template, asked.project_id) == ("capitals.jsonl", "{{q}} Say it in a word.", 7)
     assert asked.format == dataset_pb2.Dataset.FORMAT_COLUMNS
     assert asked.scoring == Scoring(scorer="json", fields=["a", "b.c"], reference_field="y")
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ("reference", "In 1 row the assistant's last message is the reference, not in the prompt."),
+        ("prefill", "In 1 row the assistant's last message begins the answer, in the prompt."),
+    ],
+)
+def test_what_becomes_of_the_assistants_last_message_is_said_and_told(
+    kept: Fakes, tmp_path: Path, capsys: Captured, choice: str, told: str
+) -> None:
+    made = dataset(last_assistant=LAST_ASSISTANT[choice], rows_with_last_assistant=1)
+    kept.answers["UploadDataset"] = dataset_service_pb2.UploadDatasetResponse(dataset=made)
+    kept.answers["GetDataset"] = dataset_service_pb2.GetDatasetResponse(dataset=made)
+    file = tmp_path / "a.jsonl"
+    file.write_text("{}\n")
+    assert main(["dataset", "upload", str(file), "--last-assistant", choice]) == 0
+    assert kept.requests("UploadDataset")[0][0].options.last_assistant == LAST_ASSISTANT[choice]
+    assert told in capsys.readouterr().err
+    assert main(["dataset", "show", DATASET]) == 0
+    assert told[len("In 1 row ") : -1] in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_that_needs_the_choice_names_its_argument(kept: Fakes, tmp_path: Path, capsys: Captured) -> None:
+    said = "Say what becomes of such messages: last_assistant reference takes them out of the prompt."
+    kept.answers["UploadDataset"] = errors.InvalidRequestError(said, "last_assistant")
+    file = tmp_path / "a.jsonl"
+    file.write_text("{}\n")
+    assert main(["dataset", "upload", str(file)]) == 2
+    assert "messages: --last-assistant reference takes" in capsys.readouterr().err
 
 
 def test_without_a_word_on_scoring_none_is_sent(kept: Fakes, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def pipeline(fakes: Fakes) -> Pipeline:
         (["--shots", "2"], "--shots is 2, the job's is not set"),
         (["--tasks", "rte"], "--tasks is rte, the job's is not set"),
         (["--temperature", "0"], "--temperature is 0.0, the job's is not set"),
-        (["--custom-config", '{"n": 1}'], '--custom-config is {"n": 1.0}, the job\'s is not set'),
+        (["--custom-config", '{"n": 1}'], '--custom-config is {"n": 1}, the job\'s is not set'),
         (["--suite", "mmlu", "--model", "x"], "--suite is mmlu, the job's is glue; --model is x, the job's is new"),
     ],
 )

@@ -102,9 +102,7 @@ def test_a_whole_text_keeps_its_lines_and_nothing_that_steers(capsys: pytest.Cap
 
 
 def test_a_document_has_words_times_and_numbers() -> None:
-    sampling = job_pb2.Sampling(
-        temperature=0.0, extra=struct_pb2.Struct(fields={"a": struct_pb2.Value(number_value=1)})
-    )
+    sampling = job_pb2.Sampling(temperature=0.0, extra_json='{"b":1,"a":1.0}')
     made = job_pb2.Job(
         job_id="x", state=job_pb2.Job.STATE_COMPLETED, spec=job_pb2.JobSpec(project_id=7, sampling=sampling)
     )
@@ -115,7 +113,10 @@ def test_a_document_has_words_times_and_numbers() -> None:
         "2026-11-20T14:04:09Z",
         7,
     )
-    assert found["spec"]["sampling"] == {"temperature": 0.0, "extra": {"a": 1.0}}
+    assert json.dumps(found["spec"]["sampling"]) == '{"temperature": 0.0, "extra": {"b": 1, "a": 1.0}}'
+    old = job_pb2.Sampling(extra=struct_pb2.Struct(fields={"a": struct_pb2.Value(number_value=1)}))
+    assert document(old) == {"extra": {"a": 1.0}}
+    assert document(job_pb2.Sampling()) == {}
     assert "finished_at" not in found
     item = item_result_pb2.ItemResult(statistics={"correct": 1})
     assert document(item)["statistics"] == {"correct": 1.0}

@@ -114,7 +114,7 @@ def test_the_documents_spellings_make_the_job(told: Fakes) -> None:
     expected = job_pb2.Sampling(
         temperature=0.1, top_p=0.9, top_k=40, max_tokens=64, context_length=2048, seed=42, repeat_penalty=1.1
     )
-    expected.extra.update({"num_gpu": 1})
+    expected.extra_json = '{"num_gpu":1}'
     assert spec.sampling == expected
 
 

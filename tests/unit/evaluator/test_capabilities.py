@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from services import further
 from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.capabilities import capabilities, resolve
@@ -147,7 +148,7 @@ def test_stop_sequences_are_kept_from_models_that_think_unless_they_are_known_to
 
 def test_the_record_is_canonical_and_has_further_fields_apart() -> None:
     sampling = job_pb2.Sampling(temperature=0.5, max_tokens=4)
-    sampling.extra.update({"b": 2.0, "a": [1.5, {"x": 1}]})
+    further.write(sampling, {"b": 2.0, "a": [1.5, {"x": 1}]})
     resolved = resolve(sampling, OPEN)
-    assert resolved.json == '{"extra":{"a":[1.5,{"x":1}],"b":2},"max_tokens":4,"temperature":0.5}'
+    assert resolved.json == '{"extra":{"a":[1.5,{"x":1}],"b":2.0},"max_tokens":4,"temperature":0.5}'
     assert json.loads(resolve(job_pb2.Sampling(), OPEN).json) == {"temperature": 0}

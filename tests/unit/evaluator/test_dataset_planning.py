@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services import further
 from services.errors import InvalidRequestError
 from services.evaluator.budget import reserve, reserve_suite
 from services.evaluator.catalogue import Catalogue
@@ -63,7 +64,7 @@ async def test_a_dataset_is_one_task_named_rows() -> None:
         "rows",
         "questions.jsonl",
         "1",
-        "exact_match-1",
+        "exact_match-2",
     )
     assert (whole.items, whole.published_items, whole.repeats, whole.unit_size) == (50, 50, 1, 32)
     assert (whole.data.dataset, len(whole.data.revision), whole.prompt_hash) == (DATASET_ID, 64, PROMPT_HASH)
@@ -152,7 +153,7 @@ def test_an_answer_costs_at_most_its_bytes_and_max_tokens() -> None:
     assert most(spec(1.0, max_tokens=50), "ü" * 101) - cost == pytest.approx(2e-6)
     # What may stand in a prompt unseen, such as a schema, counts too.
     formatted = spec(1.0, max_tokens=50)
-    formatted.sampling.extra.update({"response_format": {"type": "json_object"}})
+    further.write(formatted.sampling, {"response_format": {"type": "json_object"}})
     assert most(formatted) - cost == pytest.approx(len('{"response_format":{"type":"json_object"}}') * 1e-6)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services import further
 from services.bus import DamagedError
 from services.errors import InvalidRequestError
 from services.evaluator.data.reader import DataError
@@ -113,14 +114,31 @@ async def test_an_item_hash_is_of_the_whole_row_and_not_of_its_scoring() -> None
 
 def test_a_row_asks_before_the_job_field_by_field() -> None:
     job = Sampling(temperature=0.2, max_tokens=50)
-    job.extra.update({"min_p": 0.1, "verbosity": "low"})
+    further.write(job, {"min_p": 0.1, "verbosity": "low"})
     merged = rows.asked_with(row(1, temperature=0.0, seed=7, extra={"min_p": {"a": 1}, "user": "u"}), job)
     assert merged is not None
     assert (merged.temperature, merged.max_tokens, merged.seed) == (0.0, 50, 7)
-    assert dict(merged.extra) == {"min_p": {"a": 1}, "verbosity": "low", "user": "u"}
+    assert merged.extra_json == '{"min_p":{"a":1},"verbosity":"low","user":"u"}'
     assert not merged.HasField("top_p")
-    assert job == Sampling(temperature=0.2, max_tokens=50, extra=job.extra)
-    assert job.extra["min_p"] == 0.1
+    assert job == Sampling(temperature=0.2, max_tokens=50, extra_json='{"min_p":0.1,"verbosity":"low"}')
+
+
+def test_rows_and_jobs_of_earlier_versions_are_asked_together() -> None:
+    old, new = Sampling(), Sampling(extra_json='{"b":{"z":1.0,"a":2}}')
+    old.extra.update({"a": 1, "b": 2})
+    of_row = row(1)
+    of_row.sampling.extra.update({"b": {"c": 3}})
+    both = rows.asked_with(of_row, old)
+    assert both is not None
+    assert not both.extra_json, "their answers are found by what they were asked with"
+    assert further.fields(both) == {"a": 1, "b": {"c": 3}}
+    mixed = rows.asked_with(of_row, new)
+    assert mixed is not None
+    assert mixed.extra_json == '{"b":{"c":3}}'
+    assert list(rows.asked_names(of_row)) == ["b"]
+    mixed = rows.asked_with(row(1, extra={"c": 1.0}), old)
+    assert mixed is not None
+    assert (mixed.extra_json, mixed.HasField("extra")) == ('{"a":1,"b":2,"c":1.0}', False)
 
 
 def test_a_row_without_parameters_leaves_the_jobs_as_they_are() -> None:

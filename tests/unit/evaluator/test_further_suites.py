@@ -196,8 +196,8 @@ def test_hellaswag_scene_is_free_of_marks(tmp_path: Path) -> None:
 def test_bbh_option_is_named_by_its_letter_or_its_text(tmp_path: Path) -> None:
     task = made(tmp_path, "bbh/snarks")
     for item in items(task):
-        bracketed, text = item.answers
-        letter = bracketed[1]
+        (letter,) = item.answers
+        bracketed, text = f"({letter})", item.fields[letter]
         for answer in (bracketed, letter, f"{letter.lower()})", f"{letter}.", f"{bracketed} {text}", text, f"{text}."):
             assert task.score(item, Response(f"Answer: {answer}")).statistics["correct"] == 1, answer
         other = "B" if letter == "A" else "A"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from services import further
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import Request
@@ -76,7 +77,7 @@ async def test_googles_client_knows_the_stubs_errors() -> None:
 
 async def test_our_request_to_gemini_is_its_clients() -> None:
     sampling = job_pb2.Sampling(temperature=0.5, top_p=0.9, top_k=40, max_tokens=64, seed=7)
-    sampling.extra.update({"thinkingBudget": 0})
+    further.write(sampling, {"thinkingBudget": 0})
     config = genai.types.GenerateContentConfig(
         system_instruction="Be brief.",
         temperature=0.5,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services import further
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError, Request
@@ -56,7 +57,7 @@ def sampling_of(field: str, value: float) -> job_pb2.Sampling:
 
 def extra_of(fields: dict[str, Any], **given: Any) -> job_pb2.Sampling:
     sampling = job_pb2.Sampling(**given)
-    sampling.extra.update(fields)
+    further.write(sampling, fields)
     return sampling
 
 

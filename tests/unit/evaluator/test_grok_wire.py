@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from services import further
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError, Request
@@ -54,7 +55,7 @@ async def refusal(fault: Fault, objects: bool = False, **changes: Any) -> Provid
 
 def effort(value: str) -> job_pb2.Sampling:
     sampling = job_pb2.Sampling()
-    sampling.extra.update({"reasoning_effort": value})
+    further.write(sampling, {"reasoning_effort": value})
     return sampling
 
 

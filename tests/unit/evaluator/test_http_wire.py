@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from services import further
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints import endpoint
@@ -104,7 +105,7 @@ async def test_a_parameter_without_a_place_is_refused_and_not_dropped() -> None:
 
 async def test_what_was_sent_beside_the_question_is_recorded() -> None:
     sampling = job_pb2.Sampling(temperature=0.5)
-    sampling.extra.update({"deep": True})
+    further.write(sampling, {"deep": True})
     stub = yes()
     table = {"request": {"question": "Q: {prompt}", "t": "{temperature}"}}
     assert (await call(stub, table, sampling)).parameters == '{"deep":true,"question":"Q: {prompt}","t":0.5}'

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import timeit
+from itertools import permutations
 
 import pytest
 
+from services import further
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine.options import EngineModel, EngineOptions
 from services.evaluator.identity import Identity, asked_with, setup
@@ -43,15 +46,15 @@ def test_equal_requests_have_one_identity_of_thirty_two_digits() -> None:
 
 
 def test_whatever_could_change_the_answer_changes_the_identity() -> None:
-    warm, further, scoring = spec(), spec(), spec(mode=suite_pb2.MODE_LOGLIKELIHOOD)
+    warm, effort, scoring = spec(), spec(), spec(mode=suite_pb2.MODE_LOGLIKELIHOOD)
     warm.sampling.temperature = 0.7
-    further.sampling.extra["reasoning_effort"] = "low"
+    further.write(effort.sampling, {"reasoning_effort": "low"})
     others = [
         of(spec(endpoint="other")),
         of(spec(model="other")),
         of(digest="sha256:b"),
         of(warm),
-        of(further),
+        of(effort),
         of(scoring),
         of(repeat=1),
         of(item=dataclasses.replace(ITEM, messages=(Message("user", "Is it?"),))),
@@ -60,6 +63,41 @@ def test_whatever_could_change_the_answer_changes_the_identity() -> None:
         of(item=dataclasses.replace(ITEM, stop=("\n",))),
     ]
     assert len({of(), *others}) == len(others) + 1
+
+
+def asking(sampling: job_pb2.Sampling) -> job_pb2.JobSpec:
+    made = spec()
+    made.sampling.CopyFrom(sampling)
+    return made
+
+
+def stored(text: str) -> job_pb2.Sampling:
+    """Further fields as versions up to 0.1 kept them."""
+    made = job_pb2.Sampling()
+    made.extra.update(json.loads(text))
+    return made
+
+
+def test_requests_that_differ_in_the_order_of_a_schemas_names_alone_differ() -> None:
+    schemas = [{key: {"minimum": 1.0} for key in keys} for keys in permutations(("a", "b"))]
+    orders = [json.dumps({"format": schema, "user": "u"}) for schema in schemas]
+    found = [of(asking(job_pb2.Sampling(extra_json=text))) for text in orders]
+    assert len({*found}) == 2
+    turned = json.dumps({"user": "u", "format": schemas[0]})
+    assert of(asking(job_pb2.Sampling(extra_json=turned))) == found[0], "fields of the request have no order"
+    # In which order an earlier version asked is not known.
+    assert not {*found} & {of(asking(stored(text))) for text in orders}
+
+
+@pytest.mark.parametrize("text", ['{"reasoning_effort":"low"}', '{"seed":5,"min_p":0.5}', '{"options":{"min_p":1}}'])
+def test_answers_of_earlier_versions_are_found_where_there_is_no_order(text: str) -> None:
+    assert of(asking(job_pb2.Sampling(extra_json=text))) == of(asking(stored(text)))
+
+
+def test_identities_that_earlier_versions_stored_are_the_same() -> None:
+    sampling = stored('{"format":{"reasoning":{"minimum":1},"answer":[1,{"b":2,"a":0.5}]},"seed":5}')
+    assert of() == "dea77860c2f3620cc24635700fb13eb8"
+    assert of(asking(sampling)) == "0cee45dc759fba9192d0c0b9a43aa87e"
 
 
 def test_what_the_endpoints_file_says_of_serving_and_asking_counts() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from services import further
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.providers import registry
@@ -216,7 +217,7 @@ async def test_a_value_that_is_no_number_is_an_error_and_no_answer_of_the_model(
 
 async def test_extra_fields_go_with_every_call() -> None:
     stub, sampling = VLLMServer(), job_pb2.Sampling(temperature=0.7)
-    sampling.extra.update({"add_special_tokens": False})
+    further.write(sampling, {"add_special_tokens": False})
     await score(stub, sampling=sampling)
     assert all(record.body["add_special_tokens"] is False for record in stub.records)
     assert all(record.body["temperature"] == 0 for record in stub.records)

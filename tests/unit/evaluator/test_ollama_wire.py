@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deploy.local.ports import free_port
+from services import further
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.base import ProviderError, Request
@@ -108,7 +109,7 @@ async def test_stop_sequences_are_sent_unless_the_server_says_that_the_model_thi
 async def test_a_temperature_among_the_further_options_is_not_overwritten() -> None:
     stub = OllamaServer()
     sampling = job_pb2.Sampling()
-    sampling.extra.update({"options": {"temperature": 0.6}})
+    further.write(sampling, {"options": {"temperature": 0.6}})
     await call(stub, sampling)
     assert stub.records[0].body["options"] == {"temperature": 0.6}
 
@@ -116,7 +117,7 @@ async def test_a_temperature_among_the_further_options_is_not_overwritten() -> N
 async def test_extra_reaches_the_body_and_its_options_join_the_others() -> None:
     stub = OllamaServer()
     sampling = job_pb2.Sampling(temperature=0.0)
-    sampling.extra.update({"think": False, "options": {"min_p": 0.5}})
+    further.write(sampling, {"think": False, "options": {"min_p": 0.5}})
     await call(stub, sampling)
     body = stub.records[0].body
     assert body["think"] is False

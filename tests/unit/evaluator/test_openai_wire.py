@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from services import further
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.providers import openai
@@ -72,7 +73,7 @@ async def test_without_sampling_the_model_is_asked_for_its_likeliest_answer() ->
 async def test_what_was_sent_beside_the_messages_is_recorded() -> None:
     stub, item = OpenAIServer(), replace(ITEM, stop=("\n\n", "Q:"))
     sampling = job_pb2.Sampling(max_tokens=16, seed=7)
-    sampling.extra.update({"user": "u"})
+    further.write(sampling, {"user": "u"})
     response = await call(stub, sampling, item=item, repeat=2, repeats=3, stream=True)
     sent = {key: value for key, value in stub.records[0].body.items() if key not in ("model", "messages")}
     assert json.loads(response.parameters) == sent
@@ -221,7 +222,7 @@ async def test_a_parameter_that_cannot_be_sent_is_refused_and_not_dropped(field:
 async def test_extra_is_merged_into_the_body_as_it_is() -> None:
     stub = OpenAIServer()
     sampling = job_pb2.Sampling()
-    sampling.extra.update({"top_k": 5, "stop": ["\n"], "chat_template_kwargs": {"thinking": False}})
+    further.write(sampling, {"top_k": 5, "stop": ["\n"], "chat_template_kwargs": {"thinking": False}})
     await call(stub, sampling)
     body = stub.records[0].body
     assert (body["top_k"], body["stop"], body["chat_template_kwargs"]) == (5, ["\n"], {"thinking": False})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
@@ -11,7 +11,8 @@ from services.results.comparison import places
 from services.results.comparison.places import BoardPlaces
 from services.results.database import Connection, Database
 from services.results.leaderboard import leaderboard
-from tests.unit.results.finished import finished, right_or_wrong, share_right, task
+from tests.unit.results.builders import ANSWERED, UNPARSED
+from tests.unit.results.finished import finished, right_or_wrong, said, share_right, task
 from touchstone.v1 import results_service_pb2
 
 RUNS = {"best": "1" * 60, "second": "10" * 30, "twin": "01" * 30, "last": "0" * 60}
@@ -105,3 +106,47 @@ async def test_a_reader_of_the_service_sees_all_items_again_after_a_comparison_o
     assert found == {"all": (1, 2), "half": (1, 2)}
     ((rows,),) = await database.read(lambda c: c.execute("SELECT count(*) FROM items").fetchall())
     assert rows == 45
+
+
+async def test_unread_answers_leave_open_every_place_that_right_ones_would_have(
+    connection: Connection, database: Database
+) -> None:
+    def store_unread(job_id: str, right: int, unread: int, first: int) -> None:
+        marks = "1" * right + "?" * unread + "0" * (60 - right - unread)
+        answers = [
+            said(i, "yes" if m == "1" else "no", outcome=UNPARSED if m == "?" else 1) for i, m in enumerate(marks)
+        ]
+        finished(connection, job_id, task("t", answers), model=job_id, minute=first, item_set="s")
+
+    store(connection, {"best": "1" * 50 + "0" * 10, "low": "1" * 12 + "0" * 48})
+    store_unread("few", right=30, unread=1, first=5)
+    store_unread("many", right=25, unread=30, first=6)
+    found = await settled(database, BoardPlaces(database, moment_s=PATIENT))
+    # With its 30 right ones more it were the best; as it stands only the last one is behind it for certain.
+    assert found == {"best": (1, 2), "few": (2, 3), "many": (1, 3), "low": (4, 4)}
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews_correlation", "macro_f1"])
+@pytest.mark.parametrize("passages", [False, True])
+async def test_best_cases_hold_for_every_metric_of_classes(
+    connection: Connection, database: Database, metric: str, passages: bool
+) -> None:
+    """A run of nonsense whose every answer is unread is shown to be worse than nobody, and nobody than it."""
+    reference = ["yes", "no"] * 30
+
+    def store_said(job_id: str, answers: Sequence[str], outcome: int, minute: int) -> None:
+        made = [
+            said(item, answer, right, outcome, group=f"p{item // 3}" if passages else "")
+            for item, (answer, right) in enumerate(zip(answers, reference, strict=True))
+        ]
+        finished(connection, job_id, task("t", made, metric), model=job_id, minute=minute, item_set="s")
+
+    store_said("good", [*reference[:54], *reference[53:59]], ANSWERED, 1)
+    store_said("poor", [*reference[1:], "yes"], ANSWERED, 2)
+    assert await database.read(lambda c: places.of_board(c, metric, ["good", "poor"])) == {
+        "good": (1, 1),
+        "poor": (2, 2),
+    }
+    store_said("mute", reference, UNPARSED, 3)
+    found = await database.read(lambda c: places.of_board(c, metric, ["good", "poor", "mute"]))
+    assert found == {"good": (1, 2), "poor": (2, 3), "mute": (1, 3)}

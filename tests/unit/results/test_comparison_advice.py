@@ -149,10 +149,15 @@ def test_unread_and_cut_answers_are_to_be_put_right_first(connection: Connection
         finished(connection, model, task("t", results), model=model)
     response = compared(connection, "good", "unread", "cut")
     told = " ".join(response.recommendations[:2])
+    assert "unread: 25.0% of the answers could not be read. They count as wrong here." in told
     assert "Look at the unread answers of job unread first" in told
     assert "Run the cut items of job cut again with more room." in told
     assert response.runs[0].job_id == "good"
-    assert {run.job_id for run in response.runs if run.not_ranked_reason} == {"unread", "cut"}
+    assert {run.job_id for run in response.runs if run.caution} == {"unread", "cut"}
+    assert not any(run.not_ranked_reason for run in response.runs)
+    # Had all they left been right they were as good.
+    assert {(run.rank_low, run.rank_high) for run in response.runs} == {(1, 3)}
+    assert "Prefer" not in " ".join(response.recommendations)
 
 
 def test_runs_of_one_model_are_told_apart_by_what_differs(connection: Connection) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -54,6 +56,37 @@ def test_a_flipped_byte_in_the_log_or_the_header_names_the_file_and_the_commands
     assert str(path) in raised.value.message
     assert f"touchstone repair --state-dir {tmp_path / 'state'}`" in raised.value.message
     assert f"touchstone restore BACKUP --state-dir {tmp_path / 'state'}`" in raised.value.message
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def _of_sqlite(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE items (item)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("what", "log", "said"),
+    [
+        (_loop, False, "touchstone.duckdb is not a file"),
+        (_loop, True, "touchstone.duckdb.wal is not a file"),
+        (_of_sqlite, False, "is not a file of DuckDB's"),
+        (Path.touch, False, "is not a file of DuckDB's"),
+    ],
+)
+def test_what_stands_in_the_place_of_the_database_is_said(
+    tmp_path: Path, what: Callable[[Path], None], log: bool, said: str
+) -> None:
+    path = tmp_path / "state" / "results" / "touchstone.duckdb"
+    open_file(path).close()
+    place = path.with_suffix(".duckdb.wal") if log else path
+    place.unlink(missing_ok=True)
+    what(place)
+    with pytest.raises(DamagedFilesError, match=f"{said}. Stop Touchstone"):
+        open_file(path)
 
 
 async def test_a_damaged_block_found_while_reading_ends_the_service_for_good(tmp_path: Path) -> None:

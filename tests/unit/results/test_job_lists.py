@@ -88,19 +88,19 @@ def test_a_user_who_sees_own_jobs_alone_lists_and_counts_them_alone(connection: 
 
 def test_averages_stand_beside_sealed_jobs_only_while_they_are_of_the_present_attempt(connection: Connection) -> None:
     run(connection, job("done", plan("t", 4), minute=1), right=3, wrong=1, minute=1)
-    run(connection, job("unranked", plan("t", 10), minute=2), right=5, wrong=4, unparsed=1, minute=2)
+    run(connection, job("unread", plan("t", 10), minute=2), right=5, wrong=4, unparsed=1, minute=2)
     duckdb_store.store_events(connection, [event("000003", job("live", plan("t", 4), minute=3))])
     page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
-    assert (
-        [scores.job_id for scores in page.scores] == [job.job_id for job in page.jobs] == ["live", "unranked", "done"]
-    )
-    live, unranked, done = page.scores
+    assert [scores.job_id for scores in page.scores] == [job.job_id for job in page.jobs] == ["live", "unread", "done"]
+    live, unread, done = page.scores
     assert [(metric.metric, metric.mean, metric.n) for metric in done.averages] == [
         ("score", 0.75, 4),
         ("accuracy", 0.75, 4),
     ]
     assert (len(live.averages), live.not_ranked_reason, done.not_ranked_reason) == (0, "", "")
-    assert "could not be read" in unranked.not_ranked_reason
+    assert unread.not_ranked_reason == done.caution == ""
+    assert unread.caution == "10.0% of the answers could not be read"
+    assert unread.averages[0].answered_mean == pytest.approx(5 / 9)
     again = job("done", plan("t", 4), minute=1, attempt=2)
     duckdb_store.store_events(connection, [event("999999-done", again, "retried")])
     page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))

@@ -9,9 +9,10 @@ import pytest
 from services.errors import InvalidRequestError
 from services.results.database import Connection
 from services.results.leaderboard import UnknownSuiteError, leaderboard
-from services.results.ranking import not_ranked_reason, redrawn_reason
+from services.results.ranking import redrawn_reason
+from services.results.unread import caution, unread
 from tests.unit.results.builders import CUT, ERROR, UNPARSED, endpoint_suite, job, plan, run
-from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
+from touchstone.v1 import item_result_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 
 def board(
@@ -69,23 +70,32 @@ def test_baselines_come_last_without_a_rank_and_rank_only_when_alone(connection:
     assert board(connection).total_models == 1
 
 
-@pytest.mark.parametrize(("cut", "unparsed", "reason"), [(2, 0, "cut"), (0, 6, "could not be read"), (1, 5, "")])
-def test_too_many_cut_or_unreadable_answers_are_listed_with_bounds_and_not_ranked(
-    connection: Connection, cut: int, unparsed: int, reason: str
+@pytest.mark.parametrize(
+    ("cut", "unparsed", "caution"),
+    [
+        (2, 0, "2.0% of the answers were cut at a token limit"),
+        (0, 6, "6.0% of the answers could not be read"),
+        (1, 5, ""),
+    ],
+)
+def test_cut_and_unreadable_answers_count_as_wrong_and_too_many_are_told_of(
+    connection: Connection, cut: int, unparsed: int, caution: str
 ) -> None:
-    right = 100 - cut - unparsed
-    run(connection, job("j", plan("t", 100)), right=right, cut=cut, unparsed=unparsed, minute=1)
+    right = 50
+    wrong = 100 - right - cut - unparsed
+    run(connection, job("j", plan("t", 100)), right=right, wrong=wrong, cut=cut, unparsed=unparsed, minute=1)
     run(connection, job("other", plan("t", 100), model="other"), right=10, wrong=90, minute=2)
-    run(connection, job("floor", plan("t", 100), model="floor", baseline=True), right=5, wrong=95, minute=3)
     response = board(connection)
-    if not reason:
-        assert ranks(response) == [(1, "j"), (2, "other"), (0, "floor")]
-        return
-    assert ranks(response) == [(1, "other"), (0, "floor"), (0, "j")]
-    entry = response.entries[-1]
-    assert reason in entry.not_ranked_reason
-    assert [entry.score.bound_low, entry.score.bound_high] == pytest.approx([right / 100, 1.0])
-    assert response.total_models == 1
+    assert ranks(response) == [(1, "j"), (2, "other")]
+    entry = response.entries[0]
+    assert (entry.caution, entry.not_ranked_reason) == (caution, "")
+    assert [(one.task, one.unparsed, one.cut) for one in entry.unread] == (
+        [("t", unparsed / 100, cut / 100)] if caution else []
+    )
+    assert [entry.score.mean, entry.score.bound_low] == pytest.approx([right / 100] * 2)
+    assert entry.score.bound_high == pytest.approx((right + cut + unparsed) / 100)
+    assert entry.score.answered_mean == pytest.approx(right / (right + wrong))
+    assert not response.entries[1].score.HasField("answered_mean")
 
 
 def test_runs_of_another_item_set_mode_or_suite_are_never_beside(connection: Connection) -> None:
@@ -188,13 +198,27 @@ def test_the_endpoint_filter_leaves_only_its_runs(connection: Connection) -> Non
     assert ranks(board(connection, endpoint="y")) == [(1, "b")]
 
 
-def test_small_unreadable_tasks_do_not_hide_behind_a_large_one() -> None:
-    large = metric_pb2.OutcomeCounts(answered=40_000)
-    small = metric_pb2.OutcomeCounts(unparsed=300)
-    assert "could not be read" in not_ranked_reason(job_pb2.Job.STATE_COMPLETED, 0, [large, small])
-    # A few unreadable answers in a small task are a small share of the score.
-    few = metric_pb2.OutcomeCounts(answered=67, unparsed=4)
-    assert not_ranked_reason(job_pb2.Job.STATE_COMPLETED, 0, [*[large] * 8, few]) == ""
+def test_unread_answers_are_judged_task_by_task_and_the_worst_are_named() -> None:
+    large = unread(plan("large", 1), metric_pb2.OutcomeCounts(answered=40_000))
+    small = [
+        unread(
+            plan(f"small{n}", 1), metric_pb2.OutcomeCounts(answered=94 - n, unparsed=6 + n, input_truncated=int(n == 2))
+        )
+        for n in range(5)
+    ]
+    assert large is None
+    found = [one for one in small if one is not None]
+    assert [one.title for one in found] == ["SMALL0", "SMALL1", "SMALL2", "SMALL3", "SMALL4"]
+    assert caution(found[:1], 9) == "answers could not be read: SMALL0 6.0%"
+    assert caution(found, 9) == (
+        "answers could not be read: SMALL4 10.0%, SMALL3 9.0%, SMALL2 7.9%, and of 2 more tasks above 5%"
+    )
+    assert caution([], 9) == ""
+    # A share of exactly the threshold is none too many.
+    assert unread(plan("t", 1), metric_pb2.OutcomeCounts(answered=94, unparsed=5, output_truncated=1)) is None
+    cut = unread(plan("t", 1), metric_pb2.OutcomeCounts(answered=90, unparsed=8, output_truncated=1, input_truncated=1))
+    assert cut is not None
+    assert caution([cut], 2) == "answers could not be read: T 8.0%; answers were cut at a token limit: T 2.0%"
 
 
 def test_a_suite_of_an_open_kind_has_an_empty_leaderboard_until_it_runs(connection: Connection) -> None:

@@ -66,7 +66,7 @@ def test_averages_are_over_runs_that_rank_and_whole_ones_where_there_are_any(con
     run(connection, job("most", plan("t", 4), item_set="most", subset=True), right=1, wrong=3, minute=2)
     assert (figures(connection).mean, figures(connection).runs_with_metric) == (0.25, 1)
     run(connection, job("whole", plan("t", 4)), right=3, wrong=1, minute=3)
-    run(connection, job("unread", plan("t", 4), model="silent"), right=0, unparsed=4, minute=4)
+    run(connection, job("lost", plan("t", 4), model="silent"), right=0, wrong=3, minute=4)
     found = figures(connection)
     assert (found.mean, found.runs_with_metric, found.completed_jobs, found.models) == (0.75, 1, 4, 2)
 
@@ -142,7 +142,7 @@ def test_trends_hold_runs_that_rank_of_the_days_asked_for(connection: Connection
     old = job("old", plan("t", 4))
     old.created_at.FromDatetime(START - timedelta(days=40))
     run(connection, old, right=4, minute=1)
-    run(connection, job("unread", plan("t", 10)), right=4, unparsed=6, minute=2)
+    run(connection, job("lost", plan("t", 10)), right=4, minute=2)
     run(connection, job("good", plan("t", 4)), right=3, wrong=1, minute=3)
     failed = job("failed", plan("t", 4), state=job_pb2.Job.STATE_FAILED)
     run(connection, failed, right=4, minute=4)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.results.paired.difference import Difference, Terms
+from services.results.paired.difference import Difference, Reach, Terms
+from services.results.paired.power import within
 from services.results.paired.task_differences import task_differences
 from services.results.paired.verdicts import Verdict, sentence, verdict
 from tests.unit.results.paired_rows import counted
@@ -19,7 +20,9 @@ SHOWN = Difference(0.021, 872, 0.006, 0.008, 0.034, 0.002, "exact McNemar", 40, 
 OPEN = Difference(0.004, 872, 0.008, -0.011, 0.019, 0.61, "exact McNemar", 30, 27, 0.023, 0.2)
 
 
-def say(difference: Difference, adjusted: float | None, terms: Terms = TERMS, reason: str = "", **how: int) -> str:
+def say(
+    difference: Difference, adjusted: float | None, terms: Terms = TERMS, reason: str = "", **how: int | str
+) -> str:
     found = verdict(difference, adjusted, terms, reason)
     return sentence(found, difference, "alpha", "beta", adjusted, terms, reason=reason, **how)  # type: ignore[arg-type]
 
@@ -43,16 +46,16 @@ def test_no_difference_shown_says_what_would_have_been_shown() -> None:
 
 
 def test_an_interval_beside_zero_without_a_shown_difference_gives_the_p_that_says_why() -> None:
-    assert say(SHOWN, 0.2, comparisons=6) == (
-        "No difference shown: 2.1 points (0.8 to 3.4), adjusted p = .20: interval and power are not adjusted for the 6 "
-        "comparisons, the p is; these 872 items would show 2.0 points or more with 80 % power."
+    corrected_by = "the p is corrected for 6 comparisons (Holm)"
+    assert say(SHOWN, 0.2, comparisons=6, corrected_by=corrected_by) == (
+        "No difference shown: 2.1 points (0.8 to 3.4), adjusted p = .20: the interval is of this comparison alone, "
+        "the p is corrected for 6 comparisons (Holm); these 872 items would show 2.0 points or more with 80 % power "
+        "as one of 6 comparisons."
     )
-    small = replace(SHOWN, smallest=0.03)
-    assert ": the interval is not adjusted for the 6 comparisons, the p is; these" in say(small, 0.2, comparisons=6)
-    exact = replace(small, p=0.07)
+    exact = replace(SHOWN, smallest=0.03, p=0.07)
     for adjusted in (None, 0.2):
         assert "p = " in say(exact, adjusted)
-        assert ": the test asks for more than the interval does; these" in say(exact, adjusted)
+        assert ": the exact McNemar test asks for more than the interval does; these" in say(exact, adjusted)
 
 
 def test_a_difference_of_the_size_that_would_be_shown_says_why_it_is_not() -> None:
@@ -129,3 +132,16 @@ def test_the_smallest_difference_shrinks_with_the_root_of_the_items(n: int) -> N
         for k in (n // 10, 4 * (n // 10))
     )
     assert one / four == pytest.approx(2, rel=0.05)
+
+
+def test_one_of_several_comparisons_has_to_be_larger_to_be_shown() -> None:
+    by_counts = task_differences([counted(500, 60, 50, 262)], [(0, 1)], TERMS)[0]["accuracy"][0]
+    by_reach = Difference(0.01, 872, smallest=0.02, reach=Reach(0.0071, 400.0, 1.0))
+    unknown = Difference(0.01, 1)
+    alone = within([by_counts], TERMS.alpha)[0]
+    assert alone.smallest == pytest.approx(by_counts.smallest)
+    family = within([by_counts, by_reach, unknown, *[by_counts] * 24], TERMS.alpha)
+    # (z(1 - .05/54) + z(.8)) / (z(.975) + z(.8)), and t with 400 degrees.
+    assert (family[0].smallest or 0) / (alone.smallest or 1) == pytest.approx(1.413, rel=0.02)
+    assert family[1].smallest == pytest.approx(0.0071 * (3.137 + 0.843), rel=0.002)
+    assert family[2].smallest is None

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
 
 from services.results.datasets.reading.shards import MOST_ROWS
 from tests.unit.results.uploads import URL, batch_line, jsonl, upload
@@ -43,16 +42,21 @@ def test_a_batch_line_becomes_messages_and_sampling() -> None:
         -3,
     )
     assert list(row.stop) == ["\n", "END"]
-    assert json_format.MessageToDict(row.sampling.extra) == {
-        "response_format": {"type": "json_object"},
-        "logit_bias": {"50256": -100},
-    }
+    assert row.sampling.extra_json == '{"response_format":{"type":"json_object"},"logit_bias":{"50256":-100}}'
+    assert not row.sampling.HasField("extra")
     assert (row.reference, row.metadata) == ("", "")
     assert made.dataset is not None
     assert made.dataset.format == Dataset.FORMAT_BATCH
     assert list(made.dataset.models) == ["gpt-x"]
     assert (made.dataset.most_max_tokens, made.dataset.longest_prompt_bytes) == (64, 16)
     assert made.dataset.input_tokens == 4 + 2 * 4
+
+
+def test_further_fields_keep_the_order_of_their_names_and_their_digits() -> None:
+    fields = '{"response_format":{"b":1.0,"a":[{"z":1,"y":12345678901234567890}],"10":0.1},"user":"u"}'
+    for line in ({"prompt": "a", "extra": json.loads(fields)}, batch_line(**json.loads(fields))):
+        (row,) = upload(jsonl(line)).rows
+        assert row.sampling.extra_json == fields
 
 
 def test_what_a_row_leaves_out_stays_absent() -> None:
@@ -78,7 +82,7 @@ def test_reference_and_metadata_may_stand_beside_a_batch_lines_body() -> None:
     assert json.loads(row.metadata) == {"candidate": "Ada", "level": 3, "batch": "b7"}
     assert made.dataset is not None
     assert sorted(made.dataset.metadata_fields) == ["batch", "candidate", "level"]
-    assert "metadata" not in row.sampling.extra
+    assert not row.sampling.extra_json
 
 
 @pytest.mark.parametrize(
@@ -105,7 +109,10 @@ def test_reference_and_metadata_may_stand_beside_a_batch_lines_body() -> None:
         ({"stop": [""]}, '"stop" may be'),
         ({"stop": [1]}, '"stop" may be'),
         ({"stop": {}}, '"stop" may be'),
-        ({"logit_bias": {"1": 2**60}}, "2^53"),
+        ({"logit_bias": {"1": 10**309}}, "too large"),
+        ({"logprobs": True}, '"logprobs" asks for log-probabilities, which are not kept with answers. Leave it out.'),
+        ({"top_logprobs": 2}, '"top_logprobs" asks for'),
+        ({"response_format": [[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]}, "nests more than 16"),
         ({"response_format": {"x": "y" * 70_000}}, "further fields"),
         ({"messages": []}, '"messages" is no array'),
         ({"messages": None}, '"messages" is no array'),
@@ -210,7 +217,7 @@ def test_a_plain_line_has_prompt_reference_metadata_id_and_sampling() -> None:
     assert json.loads(row.metadata) == {"topic": "geo", "source": "atlas"}
     assert (row.sampling.top_k, row.sampling.context_length, row.sampling.repeat_penalty) == (40, 4096, 1.1)
     assert row.sampling.HasField("temperature")
-    assert dict(row.sampling.extra) == {"min_p": 0.1, "frequency_penalty": 0.5}
+    assert row.sampling.extra_json == '{"min_p":0.1,"frequency_penalty":0.5}'
     assert list(row.stop) == ["\n"]
     assert made.dataset is not None
     assert made.dataset.format == Dataset.FORMAT_LINES

@@ -16,7 +16,7 @@ from services.results.backups.checking import database_faults
 from services.results.backups.rebuilding import complete, rebuild
 from services.results.database import Database
 from services.results.duckdb_store import Mark
-from services.results.job_files import JobFiles
+from services.results.job_files import JobFiles, is_whole
 from services.results.schema import open_file
 from tests.unit.results.builders import START, answer, batch, event, job, plan, seal
 from touchstone.v1 import job_pb2
@@ -49,6 +49,11 @@ async def filled(folder: Path) -> Path:
     await files.bring_up_to_date(NEVER)
     await database.close()
     return path
+
+
+def names(folder: Path) -> list[str]:
+    """Of the files of jobs, without their digests."""
+    return sorted(file.name.rsplit(".", 2)[0] for file in folder.iterdir())
 
 
 def items_of(path: Path) -> list[tuple[object, ...]]:
@@ -138,7 +143,7 @@ async def test_a_backup_of_a_newer_version_is_copied_as_it_is(tmp_path: Path) ->
 async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path: Path) -> None:
     path = await filled(tmp_path)
     folder = tmp_path / "jobs"
-    assert sorted(file.name for file in folder.iterdir()) == [f"j{n}.1.0.parquet" for n in range(JOBS)]
+    assert names(folder) == [f"j{n}.1.0" for n in range(JOBS)]
     connection = open_file(path, folder)
     connection.execute("UPDATE answer_texts SET dropped_attempt = 1 WHERE job_id = 'j1'")
     connection.execute("UPDATE items SET response = '' WHERE job_id = 'j1'")
@@ -148,12 +153,51 @@ async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path
     files._look()
     await files.bring_up_to_date(NEVER)
     await database.close()
-    assert sorted(file.name for file in folder.iterdir()) == [
-        "j0.1.0.parquet", "j1.1.1.parquet", "j2.1.0.parquet", "j3.1.0.parquet"
-    ]  # fmt: skip
+    assert names(folder) == ["j0.1.0", "j1.1.1", "j2.1.0", "j3.1.0"]
     with duckdb.connect() as reader:
-        told = reader.execute(f"SELECT max(response) FROM '{folder}/j1.1.1.parquet'").fetchall()
+        told = reader.execute(f"SELECT max(response) FROM '{folder}/j1.1.1.*.parquet'").fetchall()
     assert told == [("",)]
+
+
+async def test_nothing_is_taken_from_a_damaged_file_of_a_job(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    whole = items_of(path)
+    files = sorted((tmp_path / "jobs").iterdir())
+    assert all(map(is_whole, files))
+    draw = random.Random(1)
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[draw.randrange(len(content))] ^= 4
+        file.write_bytes(content)
+    # One of an earlier version does not say what it was.
+    files[2].rename(tmp_path / "jobs" / "j2.1.0.parquet")
+    files[3].write_bytes(b"")
+    path.unlink()
+    said: list[str] = []
+    rebuild(path, tmp_path / "jobs", tmp_path / "fresh.duckdb", said.append)
+    assert [file.name in words for file, words in zip(files[:2] + files[3:], said[1:], strict=False)] == [True] * 3
+    assert {row[0] for row in items_of(tmp_path / "fresh.duckdb")} <= {"j2"}
+    assert len(whole) == JOBS * ITEMS
+
+
+async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    folder = tmp_path / "jobs"
+    first, second, third, _ = sorted(folder.iterdir())
+    first.unlink()
+    first.mkdir()
+    (first / "x").touch()
+    second.write_bytes(b"")
+    third.unlink()
+    third.symlink_to(third.name)
+    (folder / "j3.1.0.parquet.new").mkdir()
+    database = Database(open_file(path, folder))
+    files = JobFiles(database, folder, bus.Room())
+    files._look()
+    await files.bring_up_to_date(NEVER)
+    await database.close()
+    assert names(folder) == [f"j{n}.1.0" for n in range(JOBS)]
+    assert all(file.is_file() and is_whole(file) for file in folder.iterdir())
 
 
 async def test_a_check_names_what_contradicts(tmp_path: Path) -> None:

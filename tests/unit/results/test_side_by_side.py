@@ -8,6 +8,7 @@ import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.results import duckdb_store, job_reads
+from services.results.comparison.compare import compare
 from services.results.database import Connection
 from services.results.intervals import score_interval
 from services.results.paging import MAX_PAGE_BYTES
@@ -18,6 +19,7 @@ from tests.unit.results.dataset_runs import EXACT, TOKEN_F1, completed, row, sto
 from tests.unit.results.finished import finished, right_or_wrong, said, task
 from touchstone.v1 import item_result_pb2, job_pb2
 from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1.comparison_pb2 import CompareRequest
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest as Ask
 
 
@@ -211,11 +213,53 @@ def test_items_of_one_passage_and_answers_to_one_item_hang_together(connection: 
         assert beside(run) == pytest.approx(of_the_run(connection, job_id), abs=1e-12)
 
 
-def test_the_score_over_several_tasks_has_the_interval_of_all_their_items(connection: Connection) -> None:
+def test_the_score_over_several_tasks_is_the_jobs_own(connection: Connection) -> None:
+    """Over tasks, whose items differ in number, as boards have it; and with the metrics that no single answer has."""
+    for job_id, step in (("a", 1), ("b", 7)):
+        numbers = [
+            said(item, "1", statistics={"value": float(item * step % 5 + item % 2), "target": float(item % 5)})
+            for item in range(20)
+        ]
+        finished(
+            connection,
+            job_id,
+            task("t", right_or_wrong("1101")),
+            task("u", right_or_wrong("0010111001"), "matthews_correlation"),
+            task("v", numbers, "pearson", "spearman"),
+            task("w", right_or_wrong("11"), beside=True),
+        )
+    for job_id, run in zip("ab", ask(connection).runs, strict=True):
+        whole = job_reads.get_job_result(connection, job_id).suite_score
+        assert whole.n == 34
+        assert beside(run) == (whole.mean, whole.ci95_low, whole.ci95_high)
+
+
+@pytest.mark.parametrize("name", ["t", "u", "w"])
+def test_the_score_of_one_task_is_that_of_its_metric(connection: Connection, name: str) -> None:
+    patterns = ("1101", "0010111001", "10")
     for job_id in "ab":
-        finished(connection, job_id, task("t", right_or_wrong("1101")), task("u", right_or_wrong("001011")))
-    assert beside(ask(connection).runs[0]) == pytest.approx((0.6, *score_interval(0.6, 10)))
-    assert beside(ask(connection, task="u").runs[0]) == pytest.approx((0.5, *score_interval(0.5, 6)))
+        finished(
+            connection,
+            job_id,
+            task("t", right_or_wrong(patterns[0])),
+            task("u", right_or_wrong(patterns[1]), "f1"),
+            task("w", right_or_wrong(patterns[2]), beside=True),
+        )
+    (sealed,) = (one for one in job_reads.get_job_result(connection, "a").tasks if one.task == name)
+    metric = sealed.metrics[0]
+    expected = pytest.approx((metric.mean, metric.ci95_low, metric.ci95_high), abs=1e-12)
+    assert beside(ask(connection, task=name).runs[0]) == expected
+
+
+def test_on_common_rows_the_score_is_that_of_a_comparison(connection: Connection) -> None:
+    for job_id, first, second in (("a", "110110", "0101"), ("b", "101", "010100")):
+        finished(connection, job_id, task("t", right_or_wrong(first)), task("u", right_or_wrong(second), "f1"))
+    with connection.cursor() as cursor:
+        compared = compare(cursor, CompareRequest(subjects=["a", "b"]))
+    scores = {run.job_id: run.scores[0] for run in compared.runs}
+    for job_id, run in zip("ab", ask(connection).runs, strict=True):
+        score = scores[job_id]
+        assert beside(run) == (score.mean, score.ci95_low, score.ci95_high)
 
 
 def test_one_graded_row_tells_nothing_of_the_spread(connection: Connection) -> None:

@@ -54,12 +54,12 @@ def test_metrics_are_over_the_rows_with_a_reference_and_completeness_over_all(co
     assert (entry.rank, entry.score.n) == (1, 4)
 
 
-def test_unread_answers_to_rows_without_a_reference_keep_no_run_from_its_rank(connection: Connection) -> None:
+def test_unread_answers_to_rows_without_a_reference_call_for_no_caution(connection: Connection) -> None:
     completed(connection, "a", [row(i, 1) for i in range(4)] + [row(i, outcome=UNPARSED) for i in range(4, 9)], EXACT)
-    assert measured(connection, "a").not_ranked_reason == ""
+    assert measured(connection, "a").caution == ""
     few = [row(0, 0, outcome=UNPARSED), row(1, 1), *(row(i) for i in range(2, 100))]
     completed(connection, "b", few, EXACT, minute=1)
-    assert "50.0% of the answers could not be read" in measured(connection, "b").not_ranked_reason
+    assert measured(connection, "b").caution == "50.0% of the answers could not be read"
 
 
 def test_what_is_lost_widens_the_bounds_by_itself_alone(connection: Connection) -> None:

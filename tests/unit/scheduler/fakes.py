@@ -74,9 +74,14 @@ class FakeStore:
     async def find_request(self, owner: str, request_id: str) -> Sequence[str]:
         return self.requests.get((owner, request_id), [])
 
-    async def last_told(self, job_id: str) -> job_pb2.Job | None:
-        told = [event.job for event in self.events if event.job.job_id == job_id]
+    async def last_told(self, job_id: str) -> job_pb2.JobEvent | None:
+        told = [event for event in self.events if event.job.job_id == job_id]
         return told[-1] if told else None
+
+    async def tell(self, event: job_pb2.JobEvent) -> None:
+        if self.fenced:
+            raise LeadershipLostError("NATS is away")
+        self.events.append(event)
 
     def jobs(self) -> list[Job]:
         return [Job.load(job_record_pb2.JobRecord.FromString(data)) for data in self.records.values()]

@@ -114,7 +114,7 @@ async def field_of(world: World, wanted: job_pb2.JobSpec) -> str:
     return refused.value.field
 
 
-@pytest.mark.parametrize("budget", [-0.01, float("nan"), float("inf")])
+@pytest.mark.parametrize("budget", [-0.01, 1.000001e9, float("nan"), float("inf")])
 async def test_a_budget_is_an_amount(world: World, budget: float) -> None:
     assert await field_of(world, with_budget(budget)) == "spec.budget_usd"
 

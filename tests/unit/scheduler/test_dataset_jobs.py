@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from services import further
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError, UnavailableError
 from services.scheduler.lookout import stop_without_dataset
 from services.scheduler.settings import Limits
@@ -49,6 +50,13 @@ async def finished(world: World, wanted: job_pb2.JobSpec, made: unit_pb2.Plan | 
     await world.run_all(job.job_id)
     assert world.state(job.job_id) == "completed"
     return world.desk.get(job.job_id)
+
+
+async def test_a_job_tells_what_became_of_the_assistants_last_message(world: World) -> None:
+    world.datasets.put(DATASET, last_assistant=job_pb2.LAST_ASSISTANT_PREFILL)
+    wanted = dataset_spec()
+    wanted.dataset.last_assistant = job_pb2.LAST_ASSISTANT_REFERENCE
+    assert (await create(world, wanted)).spec.dataset.last_assistant == job_pb2.LAST_ASSISTANT_PREFILL
 
 
 async def test_a_job_gets_the_datasets_name_digest_and_scoring_and_normal_priority(world: World) -> None:
@@ -259,7 +267,7 @@ async def test_labels_beyond_their_limits_are_refused(world: World, labels: dict
 async def test_sixteen_long_labels_leave_room_for_the_rest_of_the_spec(world: World) -> None:
     wanted = spec()
     wanted.labels.update({f"{i}": "語" * 512 for i in range(16)})
-    wanted.sampling.extra.update({"a": "b" * 15_000})
+    further.write(wanted.sampling, {"a": "b" * 15_000})
     assert (await create(world, wanted)).spec.labels == wanted.labels
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from services import further
 from services.bus import KIND_ITEMS, PLAN_UNIT, Level, ResultHeaders
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NoRoomError, PermissionDeniedError
 from services.scheduler import upkeep
@@ -367,7 +368,7 @@ async def test_a_wrong_spec_is_refused_with_the_field(world: World, change, fiel
 
 async def test_a_description_that_is_too_long_is_refused(world: World) -> None:
     wrong = spec()
-    wrong.sampling.extra["padding"] = "x" * 20_000
+    further.write(wrong.sampling, {"padding": "x" * 20_000})
     with pytest.raises(InvalidRequestError, match="may have 16,384"):
         await world.desk.create(ALICE, "", wrong)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
-
-from google.protobuf.json_format import MessageToJson
-from google.protobuf.struct_pb2 import Struct
+from typing import Any
 
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.sampling import PARAMETERS, endpoint_of
 from touchstone_client.command.scores import optional
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import mode_of, sampling_parameters, suite_of
+from touchstone_client.specs import further_fields, mode_of, suite_of
 
 
 def require_same(client: Client, options: argparse.Namespace, job: job_pb2.Job) -> None:
@@ -50,16 +49,18 @@ def _pairs(
     for name in PARAMETERS:
         asked, has = getattr(options, name), optional(spec.sampling, name)
         yield f"--{name.replace('_', '-')}", _value(asked), _value(has)
-    custom = sampling_parameters(options.custom_config).extra
-    yield "--custom-config", _json(custom), _json(spec.sampling.extra)
+    asked, has = options.custom_config or {}, further_fields(spec.sampling)
+    # The order is not known of a job of an earlier version.
+    same = asked == has and not spec.sampling.extra_json
+    yield "--custom-config", _json(asked), _json(asked if same else has)
 
 
 def _value(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _json(extra: Struct) -> str:
-    return MessageToJson(extra, indent=None) if extra else ""
+def _json(custom: dict[str, Any]) -> str:
+    return json.dumps(custom, ensure_ascii=False) if custom else ""
 
 
 def _number(value: int) -> str:

@@ -54,9 +54,9 @@ def judge(
         return Outcome(UNUSABLE, f"The comparison says nothing of {metric}. Name another --metric.", tasks)
     whole, findings = of_suite[0], (of_suite[0], *tasks)
     for run in compared.runs:
-        if run.not_ranked_reason:
+        if why := run.not_ranked_reason or run.caution:
             which = "candidate's" if run.job_id == candidate else "baseline's"
-            return Outcome(UNUSABLE, f"The {which} score cannot be relied on: {run.not_ranked_reason}.", findings)
+            return Outcome(UNUSABLE, f"The {which} score cannot be relied on: {why}.", findings)
     if whole.reason or whole.difference is None or whole.low is None or whole.high is None:
         why = whole.reason or "the difference is not defined"
         return Outcome(UNUSABLE, f"The runs do not compare: {why}.", findings)

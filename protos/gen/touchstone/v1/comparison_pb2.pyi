@@ -78,7 +78,7 @@ class CompareResponse(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., runs: _Optional[_Iterable[_Union[ComparedRun, _Mapping]]] = ..., differences: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., omnibus: _Optional[_Iterable[_Union[Omnibus, _Mapping]]] = ..., recommendations: _Optional[_Iterable[str]] = ..., items: _Optional[int] = ..., subset: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., metrics: _Optional[_Iterable[str]] = ..., margin: _Optional[float] = ..., alpha: _Optional[float] = ...) -> None: ...
 
 class ComparedRun(_message.Message):
-    __slots__ = ("subject", "job_id", "model", "endpoint", "configuration", "name", "rank_low", "rank_high", "scores", "baseline", "completed_at", "not_ranked_reason", "tasks")
+    __slots__ = ("subject", "job_id", "model", "endpoint", "configuration", "name", "rank_low", "rank_high", "scores", "baseline", "completed_at", "not_ranked_reason", "tasks", "caution")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,7 @@ class ComparedRun(_message.Message):
     COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
     NOT_RANKED_REASON_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    CAUTION_FIELD_NUMBER: _ClassVar[int]
     subject: str
     job_id: str
     model: str
@@ -105,7 +106,8 @@ class ComparedRun(_message.Message):
     completed_at: _timestamp_pb2.Timestamp
     not_ranked_reason: str
     tasks: _containers.RepeatedCompositeFieldContainer[_metric_pb2.TaskResult]
-    def __init__(self, subject: _Optional[str] = ..., job_id: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., configuration: _Optional[str] = ..., name: _Optional[str] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., baseline: _Optional[bool] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_metric_pb2.TaskResult, _Mapping]]] = ...) -> None: ...
+    caution: str
+    def __init__(self, subject: _Optional[str] = ..., job_id: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., configuration: _Optional[str] = ..., name: _Optional[str] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., baseline: _Optional[bool] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_metric_pb2.TaskResult, _Mapping]]] = ..., caution: _Optional[str] = ...) -> None: ...
 
 class Difference(_message.Message):
     __slots__ = ("a", "b", "task", "title", "metric", "difference", "stderr", "low", "high", "p_value", "p_adjusted", "family", "correction", "test", "n", "only_a", "only_b", "verdict", "words", "smallest_difference", "equivalence_p", "reason", "baseline")

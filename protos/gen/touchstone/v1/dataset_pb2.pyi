@@ -14,7 +14,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Dataset(_message.Message):
-    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file")
+    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file", "last_assistant", "rows_with_last_assistant")
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[Dataset.Format]
@@ -49,6 +49,8 @@ class Dataset(_message.Message):
     MODELS_FIELD_NUMBER: _ClassVar[int]
     MOST_MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     IS_FILE_FIELD_NUMBER: _ClassVar[int]
+    LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_WITH_LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     name: str
     owner: str
@@ -69,10 +71,12 @@ class Dataset(_message.Message):
     models: _containers.RepeatedScalarFieldContainer[str]
     most_max_tokens: int
     is_file: bool
-    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ...) -> None: ...
+    last_assistant: _job_pb2.LastAssistant
+    rows_with_last_assistant: int
+    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ...) -> None: ...
 
 class DatasetOptions(_message.Message):
-    __slots__ = ("name", "format", "template", "scoring", "project_id", "custom_id_field", "is_file", "owner")
+    __slots__ = ("name", "format", "template", "scoring", "project_id", "custom_id_field", "is_file", "owner", "last_assistant")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +85,7 @@ class DatasetOptions(_message.Message):
     CUSTOM_ID_FIELD_FIELD_NUMBER: _ClassVar[int]
     IS_FILE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
     name: str
     format: Dataset.Format
     template: str
@@ -89,7 +94,8 @@ class DatasetOptions(_message.Message):
     custom_id_field: str
     is_file: bool
     owner: str
-    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., template: _Optional[str] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., project_id: _Optional[int] = ..., custom_id_field: _Optional[str] = ..., is_file: _Optional[bool] = ..., owner: _Optional[str] = ...) -> None: ...
+    last_assistant: _job_pb2.LastAssistant
+    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., template: _Optional[str] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., project_id: _Optional[int] = ..., custom_id_field: _Optional[str] = ..., is_file: _Optional[bool] = ..., owner: _Optional[str] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ...) -> None: ...
 
 class DatasetRow(_message.Message):
     __slots__ = ("custom_id", "messages", "sampling", "stop", "reference", "metadata")

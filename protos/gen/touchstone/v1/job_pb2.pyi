@@ -21,10 +21,21 @@ class Priority(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PRIORITY_LOW: _ClassVar[Priority]
     PRIORITY_NORMAL: _ClassVar[Priority]
     PRIORITY_HIGH: _ClassVar[Priority]
+
+class LastAssistant(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LAST_ASSISTANT_UNSPECIFIED: _ClassVar[LastAssistant]
+    LAST_ASSISTANT_REFERENCE: _ClassVar[LastAssistant]
+    LAST_ASSISTANT_PREFILL: _ClassVar[LastAssistant]
+    LAST_ASSISTANT_REFUSE: _ClassVar[LastAssistant]
 PRIORITY_UNSPECIFIED: Priority
 PRIORITY_LOW: Priority
 PRIORITY_NORMAL: Priority
 PRIORITY_HIGH: Priority
+LAST_ASSISTANT_UNSPECIFIED: LastAssistant
+LAST_ASSISTANT_REFERENCE: LastAssistant
+LAST_ASSISTANT_PREFILL: LastAssistant
+LAST_ASSISTANT_REFUSE: LastAssistant
 
 class Job(_message.Message):
     __slots__ = ("job_id", "owner", "spec", "state", "attempt", "created_at", "started_at", "finished_at", "reason", "incomplete", "plan", "item_set", "subset", "progress", "receipt", "baseline", "attempt_started_at", "published_items", "reason_detail")
@@ -144,7 +155,7 @@ class Reuse(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., rerun: _Optional[_Iterable[_Union[_item_result_pb2.Outcome, str]]] = ..., any_job: _Optional[bool] = ..., import_id: _Optional[str] = ...) -> None: ...
 
 class Sampling(_message.Message):
-    __slots__ = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty", "extra")
+    __slots__ = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty", "extra", "extra_json")
     TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
     TOP_P_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +164,7 @@ class Sampling(_message.Message):
     SEED_FIELD_NUMBER: _ClassVar[int]
     REPEAT_PENALTY_FIELD_NUMBER: _ClassVar[int]
     EXTRA_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_JSON_FIELD_NUMBER: _ClassVar[int]
     temperature: float
     top_p: float
     top_k: int
@@ -161,7 +173,8 @@ class Sampling(_message.Message):
     seed: int
     repeat_penalty: float
     extra: _struct_pb2.Struct
-    def __init__(self, temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., max_tokens: _Optional[int] = ..., context_length: _Optional[int] = ..., seed: _Optional[int] = ..., repeat_penalty: _Optional[float] = ..., extra: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    extra_json: str
+    def __init__(self, temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., max_tokens: _Optional[int] = ..., context_length: _Optional[int] = ..., seed: _Optional[int] = ..., repeat_penalty: _Optional[float] = ..., extra: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., extra_json: _Optional[str] = ...) -> None: ...
 
 class SuiteWork(_message.Message):
     __slots__ = ("suite", "tasks", "limit", "shots", "repeats", "seed")
@@ -180,7 +193,7 @@ class SuiteWork(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., tasks: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class DatasetWork(_message.Message):
-    __slots__ = ("dataset_id", "limit", "scorer", "seed", "scoring", "name", "digest")
+    __slots__ = ("dataset_id", "limit", "scorer", "seed", "scoring", "name", "digest", "last_assistant")
     DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     SCORER_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +201,7 @@ class DatasetWork(_message.Message):
     SCORING_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     limit: int
     scorer: str
@@ -195,7 +209,8 @@ class DatasetWork(_message.Message):
     scoring: _scoring_pb2.Scoring
     name: str
     digest: str
-    def __init__(self, dataset_id: _Optional[str] = ..., limit: _Optional[int] = ..., scorer: _Optional[str] = ..., seed: _Optional[int] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., name: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
+    last_assistant: LastAssistant
+    def __init__(self, dataset_id: _Optional[str] = ..., limit: _Optional[int] = ..., scorer: _Optional[str] = ..., seed: _Optional[int] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., name: _Optional[str] = ..., digest: _Optional[str] = ..., last_assistant: _Optional[_Union[LastAssistant, str]] = ...) -> None: ...
 
 class ExperimentWork(_message.Message):
     __slots__ = ("experiment", "prompt_versions", "scenarios", "tips", "diversity", "max_model_b")

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Metric(_message.Message):
-    __slots__ = ("metric", "mean", "stderr", "ci95_low", "ci95_high", "n", "undefined_reason", "method", "bound_low", "bound_high", "beside")
+    __slots__ = ("metric", "mean", "stderr", "ci95_low", "ci95_high", "n", "undefined_reason", "method", "bound_low", "bound_high", "beside", "answered_mean")
     METRIC_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
     STDERR_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,7 @@ class Metric(_message.Message):
     BOUND_LOW_FIELD_NUMBER: _ClassVar[int]
     BOUND_HIGH_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_MEAN_FIELD_NUMBER: _ClassVar[int]
     metric: str
     mean: float
     stderr: float
@@ -35,7 +36,8 @@ class Metric(_message.Message):
     bound_low: float
     bound_high: float
     beside: bool
-    def __init__(self, metric: _Optional[str] = ..., mean: _Optional[float] = ..., stderr: _Optional[float] = ..., ci95_low: _Optional[float] = ..., ci95_high: _Optional[float] = ..., n: _Optional[int] = ..., undefined_reason: _Optional[str] = ..., method: _Optional[str] = ..., bound_low: _Optional[float] = ..., bound_high: _Optional[float] = ..., beside: _Optional[bool] = ...) -> None: ...
+    answered_mean: float
+    def __init__(self, metric: _Optional[str] = ..., mean: _Optional[float] = ..., stderr: _Optional[float] = ..., ci95_low: _Optional[float] = ..., ci95_high: _Optional[float] = ..., n: _Optional[int] = ..., undefined_reason: _Optional[str] = ..., method: _Optional[str] = ..., bound_low: _Optional[float] = ..., bound_high: _Optional[float] = ..., beside: _Optional[bool] = ..., answered_mean: _Optional[float] = ...) -> None: ...
 
 class OutcomeCounts(_message.Message):
     __slots__ = ("answered", "unparsed", "output_truncated", "refused", "input_truncated", "infrastructure_error")
@@ -52,6 +54,18 @@ class OutcomeCounts(_message.Message):
     input_truncated: int
     infrastructure_error: int
     def __init__(self, answered: _Optional[int] = ..., unparsed: _Optional[int] = ..., output_truncated: _Optional[int] = ..., refused: _Optional[int] = ..., input_truncated: _Optional[int] = ..., infrastructure_error: _Optional[int] = ...) -> None: ...
+
+class Unread(_message.Message):
+    __slots__ = ("task", "title", "unparsed", "cut")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    UNPARSED_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    title: str
+    unparsed: float
+    cut: float
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., unparsed: _Optional[float] = ..., cut: _Optional[float] = ...) -> None: ...
 
 class TaskResult(_message.Message):
     __slots__ = ("task", "title", "metrics", "items", "items_planned", "outcomes", "correct", "majority_share", "score_group", "category", "beside", "first_answer_gap")
@@ -94,7 +108,7 @@ class Average(_message.Message):
     def __init__(self, category: _Optional[str] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ..., rule: _Optional[str] = ..., tasks: _Optional[int] = ...) -> None: ...
 
 class JobResult(_message.Message):
-    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped", "input_untold", "output_untold")
+    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped", "input_untold", "output_untold", "unread", "caution")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SUITE_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +134,8 @@ class JobResult(_message.Message):
     TEXTS_DROPPED_FIELD_NUMBER: _ClassVar[int]
     INPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
+    CAUTION_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
     suite_score: Metric
@@ -145,10 +161,12 @@ class JobResult(_message.Message):
     texts_dropped: str
     input_untold: int
     output_untold: int
-    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ...) -> None: ...
+    unread: _containers.RepeatedCompositeFieldContainer[Unread]
+    caution: str
+    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., unread: _Optional[_Iterable[_Union[Unread, _Mapping]]] = ..., caution: _Optional[str] = ...) -> None: ...
 
 class LeaderboardEntry(_message.Message):
-    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages", "rank_low", "rank_high", "previous_job_id", "previous_mean", "name", "alias", "receipt", "shots", "repeats", "project_id", "mark")
+    __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages", "rank_low", "rank_high", "previous_job_id", "previous_mean", "name", "alias", "receipt", "shots", "repeats", "project_id", "mark", "unread", "caution")
     RANK_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +195,8 @@ class LeaderboardEntry(_message.Message):
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     MARK_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
+    CAUTION_FIELD_NUMBER: _ClassVar[int]
     rank: int
     model: str
     endpoint: str
@@ -205,4 +225,6 @@ class LeaderboardEntry(_message.Message):
     repeats: int
     project_id: int
     mark: str
-    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., previous_job_id: _Optional[str] = ..., previous_mean: _Optional[float] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ..., receipt: _Optional[_Union[_job_pb2.Receipt, _Mapping]] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., project_id: _Optional[int] = ..., mark: _Optional[str] = ...) -> None: ...
+    unread: _containers.RepeatedCompositeFieldContainer[Unread]
+    caution: str
+    def __init__(self, rank: _Optional[int] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., endpoint_kind: _Optional[str] = ..., configuration: _Optional[str] = ..., job_id: _Optional[str] = ..., score: _Optional[_Union[Metric, _Mapping]] = ..., task_count: _Optional[int] = ..., run_count: _Optional[int] = ..., baseline: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tokens_per_second: _Optional[float] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., state: _Optional[_Union[_job_pb2.Job.State, str]] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., previous_job_id: _Optional[str] = ..., previous_mean: _Optional[float] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ..., receipt: _Optional[_Union[_job_pb2.Receipt, _Mapping]] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., project_id: _Optional[int] = ..., mark: _Optional[str] = ..., unread: _Optional[_Iterable[_Union[Unread, _Mapping]]] = ..., caution: _Optional[str] = ...) -> None: ...

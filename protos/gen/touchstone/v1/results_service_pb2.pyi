@@ -77,14 +77,16 @@ class ResultsServiceListJobsResponse(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[JobScores, _Mapping]]] = ...) -> None: ...
 
 class JobScores(_message.Message):
-    __slots__ = ("job_id", "averages", "not_ranked_reason")
+    __slots__ = ("job_id", "averages", "not_ranked_reason", "caution")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     AVERAGES_FIELD_NUMBER: _ClassVar[int]
     NOT_RANKED_REASON_FIELD_NUMBER: _ClassVar[int]
+    CAUTION_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     averages: _containers.RepeatedCompositeFieldContainer[_metric_pb2.Metric]
     not_ranked_reason: str
-    def __init__(self, job_id: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., not_ranked_reason: _Optional[str] = ...) -> None: ...
+    caution: str
+    def __init__(self, job_id: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., not_ranked_reason: _Optional[str] = ..., caution: _Optional[str] = ...) -> None: ...
 
 class GetJobResultRequest(_message.Message):
     __slots__ = ("job_id",)

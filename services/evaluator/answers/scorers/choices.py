@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from services.evaluator.answers import scoring, words
-from services.evaluator.answers.letters import LetterExtractor
+from services.evaluator.answers import words
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.kinds import Kind
+from services.evaluator.answers.reading.label import LabelKind, plain_label
+from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.letter import LetterKind
+from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text
-from services.evaluator.answers.scoring import Extraction
 from services.evaluator.tasks.metrics import ACCURACY
 
 _LETTERS = string.ascii_uppercase
@@ -17,27 +21,27 @@ _USUAL = tuple(_LETTERS[:10])
 _MOST_CHOICES = 200
 _LOOKED_AT = 2000
 _MOST_CHARACTERS = 80
-"""Of a choice: what `scoring.LabelExtractor` takes for a label at most."""
+"""Of a choice: what `LabelKind` takes for a label at most."""
 
 
 def choice(read: Read | None, offered: Sequence[str]) -> Scorer:
-    """Of single letters from A on, or of texts, the one that the last “answer: …” names or the whole response is; or
-    what `read` finds. Raises ValueError for choices that cannot be told apart."""
+    """Of single letters from A on, or of texts, the one that the response names; or what `read` finds. Raises
+    ValueError for choices that cannot be told apart."""
     choices = tuple(dict.fromkeys(text.strip() for text in offered)) or _USUAL
     known = {words.plain(text): text for text in choices}
     if not 1 < len(choices) <= _MOST_CHOICES or max(map(len, choices)) > _MOST_CHARACTERS:
         raise ValueError(f"choices may be 2 to {_MOST_CHOICES} texts of up to {_MOST_CHARACTERS} characters")
-    labels = set(map(scoring.plain_label, choices))
+    labels = set(map(plain_label, choices))
     if not (all(known) and all(labels)) or min(len(known), len(labels)) < len(offered or _USUAL):
         raise ValueError("choices must be texts that differ in more than case, blanks and marks")
-    usual = _usual(choices)
+    usual, kind = AnswerReader(), _kind(choices)
 
     def found(text: str, cut: bool = False) -> Extraction:
         if read is None:
-            return usual(text)
+            return usual(text, kind)
         answer = read(text, cut)
         named = known.get(words.plain(answer.answer), "")
-        return Extraction(named, answer.how) if named or not answer.answer else Extraction("", scoring.NO_LABEL)
+        return Extraction(named, answer.how) if named or not answer.answer else Extraction("", layers.NO_LABEL)
 
     def right(value: Any) -> str:
         named = known.get(words.plain(as_text(value)))
@@ -49,11 +53,10 @@ def choice(read: Read | None, offered: Sequence[str]) -> Scorer:
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         return {"correct": float(answer in answers)}
 
-    return Scorer("choice", "choice-1", (ACCURACY,), ("correct",), right, found, judge)
+    return Scorer("choice", "choice-2", (ACCURACY,), ("correct",), right, found, judge)
 
 
-def _usual(choices: Sequence[str]) -> Callable[[str], Extraction]:
+def _kind(choices: Sequence[str]) -> Kind:
     if "".join(choices) == _LETTERS[: len(choices)]:
-        letters = LetterExtractor(choices)
-        return lambda text: letters(text, {})
-    return scoring.LabelExtractor(choices, looked_at=_LOOKED_AT)
+        return LetterKind(len(choices))
+    return LabelKind(choices, looked_at=_LOOKED_AT)

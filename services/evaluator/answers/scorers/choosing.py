@@ -15,7 +15,6 @@ from touchstone.v1.scoring_pb2 import Scoring
 USUAL = "exact_match"
 _FIELD = "dataset.scoring"
 _PLAIN: dict[str, Callable[[Read], Scorer]] = {
-    "exact_match": texts.exact_match,
     "contains": texts.contains,
     "regex": patterns.regex,
     "token_f1": texts.token_f1,
@@ -26,7 +25,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "numeric": ("tolerance", "tolerance_is_relative"),
     "json": ("fields",),
 }
-SCORERS = (*_PLAIN, *_OPTIONS)
+SCORERS = (USUAL, *_PLAIN, *_OPTIONS)
 _SHARED = ("reference_field", "answer_pattern")
 _MOST_FIELD_CHARACTERS = 200
 
@@ -57,6 +56,8 @@ def scorer(scoring: Scoring) -> Scorer:
                 f"The answer pattern {error}. Correct it, or leave it out.", f"{_FIELD}.answer_pattern"
             ) from error
     try:
+        if name == USUAL:
+            return texts.exact_match(read)
         if name == "choice":
             return choices.choice(read, scoring.choices)
         if name == "numeric":

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from services.evaluator.answers import scoring
+from services.evaluator.answers.reading.cleaning import strip_reasoning
+from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
-from services.evaluator.answers.scoring import Extraction
 from services.evaluator.tasks.metrics import beside
 
 MOST_FIELDS = 200
@@ -41,7 +41,7 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
 
     def found(text: str, cut: bool = False) -> Extraction:
         if read is None:
-            return _read(scoring.strip_reasoning(text))
+            return _read(strip_reasoning(text))
         answer = read(text, cut)
         how = "none: what the answer pattern finds is not JSON" if answer.answer else answer.how
         written = _canonical(answer.answer)

@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from services.evaluator.answers import scoring
+from services.evaluator.answers.reading.cleaning import strip_reasoning
+from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
-from services.evaluator.answers.scoring import Extraction
 from services.patterns import compiled
 
 BY_PATTERN = "last match of the answer pattern"
@@ -36,7 +36,7 @@ def answer_reader(pattern: str) -> Read:
     group = min(1, expression.groups)
 
     def read(text: str, cut: bool = False) -> Extraction:
-        searched = _end(_bytes(scoring.strip_reasoning(text))[-_SEARCHED_BYTES:], expression, _MOST_STEPS)
+        searched = _end(_bytes(strip_reasoning(text))[-_SEARCHED_BYTES:], expression, _MOST_STEPS)
         try:
             last = _last(expression, searched)
         except TimeoutError:

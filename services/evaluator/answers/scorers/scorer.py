@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.evaluator.answers import scoring
-from services.evaluator.answers.scoring import Extraction
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.cleaning import strip_reasoning
+from services.evaluator.answers.reading.layers import Extraction, Layer
+from services.evaluator.answers.reading.reader import AnswerReader
+from services.evaluator.answers.reading.text import TextKind
 from touchstone.v1.suite_pb2 import MetricSpec
 
 WHOLE = "whole response"
@@ -37,8 +40,17 @@ class Scorer:
 
 def whole(text: str, cut: bool = False) -> Extraction:
     """The whole response without its reasoning."""
-    answer = scoring.strip_reasoning(text).strip()
+    answer = strip_reasoning(text).strip()
     return Extraction(answer, WHOLE if answer else "none: the response is empty")
+
+
+_STATED = AnswerReader(most=Layer.MARKED)
+
+
+def stated(text: str, cut: bool = False) -> Extraction:
+    """What the response states as its answer ("Answer: …", `\\boxed{…}` and their like), else all of it."""
+    found = _STATED(text, TextKind(cut=cut))
+    return found if found.answer and found.how != layers.WHOLE_RESPONSE else whole(text, cut)
 
 
 def as_text(value: Any) -> str:

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.evaluator.answers import rouge, words
-from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text, mean
+from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text, mean, stated
 from services.evaluator.tasks.metrics import EXACT_MATCH
 
 
-def exact_match(read: Read) -> Scorer:
-    """Equal but for case, white space, marks around words, and articles (`words.plain`)."""
+def exact_match(read: Read | None) -> Scorer:
+    """Equal but for case, white space, marks around words, and articles (`words.plain`). Without `read`, what the
+    response states as its answer is compared."""
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         given = words.plain(answer)
         return {"correct": float(any(given == words.plain(right) for right in answers))}
 
-    return Scorer("exact_match", "exact_match-1", (EXACT_MATCH,), ("correct",), as_text, read, judge)
+    return Scorer("exact_match", "exact_match-2", (EXACT_MATCH,), ("correct",), as_text, read or stated, judge)
 
 
 def contains(read: Read) -> Scorer:

@@ -9,7 +9,7 @@ from services.gateway import jobs
 from services.gateway.api.benchmarks.body import BENCHMARK, MEMBERS, benchmark_body, find
 from services.gateway.api.checks import text
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
-from services.gateway.api.metrics import SCORE, metric_body
+from services.gateway.api.metrics import CAUTION, SCORE, metric_body
 from services.gateway.api.query import PAGE_TOKEN, PROJECT, STATUS, Parameter, page_size
 from services.gateway.api.results import OWNER, PAGE, TOKEN
 from services.gateway.api.schema import COUNT, STRING, about, array, null, shape, table
@@ -81,6 +81,7 @@ async def show(call: Call) -> JSONResponse:
             "score": metric_body(result.suite_score) if result and result.HasField("suite_score") else None,
             "metrics": {metric.metric: metric_body(metric) for metric in metrics},
             "not_ranked_reason": (result.not_ranked_reason or None) if result else None,
+            "caution": (result.caution or None) if result else None,
             "trouble": await call.ctx.catalogue.trouble(job) or None,
         }
     )
@@ -112,6 +113,7 @@ SHOW_BENCHMARK = Endpoint(
             "score": about(null(SCORE), "The mean of the metric that ranks; null without references."),
             "metrics": table(SCORE),
             "not_ranked_reason": null(STRING),
+            "caution": CAUTION,
             "trouble": about(null(STRING), "What keeps the endpoint of a running one from answering now."),
         },
         name="BenchmarkDetail",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import json_format
-
+from services import further
 from services.gateway import jobs
 from services.gateway.api import figures
 from services.gateway.api.datasets import scoring
@@ -21,6 +20,12 @@ FORMATS = {
     "hub": dataset_pb2.Dataset.FORMAT_HUB,
 }
 _FORMAT_NAMES = {number: name for name, number in FORMATS.items()}
+LAST_ASSISTANT = {
+    "reference": job_pb2.LAST_ASSISTANT_REFERENCE,
+    "prefill": job_pb2.LAST_ASSISTANT_PREFILL,
+    "refuse": job_pb2.LAST_ASSISTANT_REFUSE,
+}
+_LAST_ASSISTANT_NAMES = {number: name for name, number in LAST_ASSISTANT.items()}
 ID: Schema = {"type": "string", "pattern": "^ds_[0-9a-f]{32}$"}
 
 _MEMBERS: dict[str, Schema] = {
@@ -41,6 +46,11 @@ _MEMBERS: dict[str, Schema] = {
     "template": null(STRING),
     "source": null(shape({"dataset": STRING, "config": STRING, "split": STRING, "revision": STRING})),
     "models": about(array(STRING), "Models that batch lines name; a run's own counts."),
+    "last_assistant": about(
+        null(enum("reference", "prefill")),
+        "What became of last messages of the assistant's; null where no row has one.",
+    ),
+    "rows_with_last_assistant": about(COUNT, "Rows that had one."),
     "most_max_tokens": about(null(COUNT), "The most that a row asks for; null where some row sets none."),
 }
 DATASET = shape({"id": ID} | _MEMBERS, name="Dataset")
@@ -99,6 +109,8 @@ def _members(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
         if dataset.HasField("source")
         else None,
         "models": list(dataset.models),
+        "last_assistant": _LAST_ASSISTANT_NAMES.get(dataset.last_assistant),
+        "rows_with_last_assistant": dataset.rows_with_last_assistant,
         "most_max_tokens": dataset.most_max_tokens or None,
     }
 
@@ -132,4 +144,5 @@ def row_body(number: int, row: dataset_pb2.DatasetRow) -> dict[str, Any]:
 def sampling_body(sampling: job_pb2.Sampling) -> dict[str, Any]:
     """The parameters that are set, by their names in the API; further fields of a request as `custom_config`."""
     body = {one.name: getattr(sampling, one.field) for one in PARAMETERS if sampling.HasField(one.field)}
-    return body | ({"custom_config": json_format.MessageToDict(sampling.extra)} if sampling.HasField("extra") else {})
+    custom = further.fields(sampling)
+    return body | ({"custom_config": custom} if custom else {})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.gateway.api.checks import Field, integer, record, text
 from services.gateway.api.datasets import scoring
-from services.gateway.api.datasets.body import FORMATS, UPLOADED, uploaded_body
-from services.gateway.api.datasets.upload import NAME, REQUEST_ID, TEMPLATE
+from services.gateway.api.datasets.body import FORMATS, LAST_ASSISTANT, UPLOADED, uploaded_body
+from services.gateway.api.datasets.upload import LAST, LAST_ABOUT, NAME, REQUEST_ID, TEMPLATE
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.parameters import INT32_MAX, INT64_MAX
 from services.gateway.responses import JSONResponse
@@ -22,6 +22,7 @@ _BODY = record(
         "limit": Field(integer(1, INT32_MAX), about="Most rows, the first ones."),
         "name": Field(NAME, about="<dataset>/<config>/<split> when left out."),
         "custom_id_field": Field(text(200), about="Column with the row's own id."),
+        "last_assistant": Field(LAST, about=LAST_ABOUT),
         "project_id": Field(integer(0, INT64_MAX), about="A label to group by; 0 means none."),
         "scoring": Field(scoring.SCORING),
         "request_id": Field(text(64), about=REQUEST_ID),
@@ -41,6 +42,7 @@ async def hub(call: Call) -> JSONResponse:
         scoring=scoring.scoring_of(body.get("scoring", {})),
         project_id=body.get("project_id", 0),
         custom_id_field=body.get("custom_id_field", ""),
+        last_assistant=LAST_ASSISTANT[body["last_assistant"]] if "last_assistant" in body else None,
     )
     source = suite_pb2.DataSource(
         dataset=body["dataset"],

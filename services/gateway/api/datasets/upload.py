@@ -12,7 +12,7 @@ from services.errors import InvalidRequestError
 from services.gateway import context
 from services.gateway.api.checks import integer, one_of, text
 from services.gateway.api.datasets import scoring
-from services.gateway.api.datasets.body import FORMATS, UPLOADED, uploaded_body
+from services.gateway.api.datasets.body import FORMATS, LAST_ASSISTANT, UPLOADED, uploaded_body
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.query import Parameter, values_of
 from services.gateway.api.schema import STRING, Schema, about
@@ -29,12 +29,18 @@ _UPLOADED_FORMATS = [name for name in FORMATS if name != "hub"]
 _MOST_TEMPLATE = 64 * 1024
 NAME = text(200)
 TEMPLATE = text(_MOST_TEMPLATE)
+LAST = one_of(*LAST_ASSISTANT)
+LAST_ABOUT = (
+    "What becomes of a last message of the assistant's: it is the row's reference and leaves the prompt, begins the "
+    "answer, or is a wrong line. A file with such a row needs it."
+)
 REQUEST_ID = "Within a day, repeating a request with the same one gives the same dataset."
 OPTIONS = (
     Parameter("name", NAME, "The dataset's name; the file's when left out."),
     Parameter("format", one_of(*_UPLOADED_FORMATS), "What the lines are; told by the content when left out."),
     Parameter("template", TEMPLATE, "Makes messages of columns: text or a JSON list of messages, with {{column}}."),
     Parameter("custom_id_field", text(200), "Column with the row's own id; `custom_id` when left out."),
+    Parameter("last_assistant", LAST, LAST_ABOUT),
     Parameter("project_id", integer(0, INT64_MAX), "A label to group by; 0 means none.", 0),
     *scoring.OPTIONS,
     Parameter("request_id", text(64), REQUEST_ID),
@@ -105,6 +111,7 @@ def _options(values: Mapping[str, Any], file_name: str) -> dataset_pb2.DatasetOp
         scoring=scoring.scoring_of(values),
         project_id=values["project_id"],
         custom_id_field=values["custom_id_field"] or "",
+        last_assistant=LAST_ASSISTANT[values["last_assistant"]] if values["last_assistant"] else None,
     )
 
 

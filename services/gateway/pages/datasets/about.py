@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.gateway.pages import formatting
-from touchstone.v1 import dataset_pb2, scoring_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 
 FORMATS = {
     dataset_pb2.Dataset.FORMAT_BATCH: "OpenAI batch lines",
@@ -32,6 +32,7 @@ def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
     found = [
         ("Rows", f"{dataset.rows:,}", ""),
         ("Reference", _with_reference(dataset), ""),
+        ("Last message", _last_messages(dataset), ""),
         ("Scored by", scoring_words(dataset.scoring) if dataset.rows_with_reference else "", ""),
         ("Size", formatting.size(dataset.bytes), ""),
         ("Tokens", f"about {dataset.input_tokens:,} to read" if dataset.input_tokens else "", ""),
@@ -63,6 +64,19 @@ def scoring_words(scoring: scoring_pb2.Scoring) -> str:
     pattern = f"answer found by {scoring.answer_pattern}" if scoring.answer_pattern else ""
     reference = f"reference in {scoring.reference_field}" if scoring.reference_field else ""
     return ", ".join(filter(None, (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference)))
+
+
+def last_assistant_words(done: job_pb2.LastAssistant) -> str:
+    """What became of last messages of the assistant's; empty where no row had one."""
+    return {
+        job_pb2.LAST_ASSISTANT_REFERENCE: "the assistant's is the reference, not in the prompt",
+        job_pb2.LAST_ASSISTANT_PREFILL: "the assistant's begins the answer, in the prompt",
+    }.get(done, "")
+
+
+def _last_messages(dataset: dataset_pb2.Dataset) -> str:
+    words, rows = last_assistant_words(dataset.last_assistant), dataset.rows_with_last_assistant
+    return f"{words}, in {rows:,} of {dataset.rows:,} rows" if words and rows < dataset.rows else words
 
 
 def _with_reference(dataset: dataset_pb2.Dataset) -> str:

@@ -11,12 +11,12 @@ from starlette.datastructures import FormData, QueryParams
 from services.gateway.api.benchmarks.estimates import PILOT_LABEL
 from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.parameters import INT32_MAX, PARAMETERS, amount, sampling, whole
+from services.numbers import MOST_BUDGET_USD
 from touchstone.v1 import dataset_pb2, job_pb2, suite_pb2
 
 PILOT_ROWS = 30
 MOST_MODELS = 20
 SETTINGS = {"temperature": "Temperature", "num_predict": "Most tokens an answer"}
-_MOST_BUDGET = 1e9
 _NUMBERS = {p.name: p for p in PARAMETERS if p.name in SETTINGS}
 
 
@@ -103,7 +103,7 @@ class RunForm:
         if not self.budget:
             return 0
         value = amount(self.budget)
-        if value is None or not 0 < value <= _MOST_BUDGET:
+        if value is None or not 0 < value <= MOST_BUDGET_USD:
             self.errors["budget"] = "A budget is a number of US dollars above 0, such as 5.50."
             return 0
         return value

@@ -13,6 +13,7 @@ from services.results.datasets.reading.custom_ids import CustomIds
 from services.results.datasets.reading.decoding import Decoded
 from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines
+from services.results.datasets.reading.last_assistant import LastMessages
 from services.results.datasets.reading.lines import Numbered, numbered
 from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.scoring import References
@@ -50,6 +51,7 @@ class _Reading:
         self._ids = CustomIds()
         self._sharder = Sharder()
         self._references = References(options.scoring)
+        self._last_messages = LastMessages(options.last_assistant, self._references)
         self._template = Template.parse(options.template) if options.template else None
         self._bad: list[BadLine] = []
         self._bad_total = 0
@@ -71,7 +73,9 @@ class _Reading:
             try:
                 if isinstance(found, WrongRowError):
                     raise found
-                self._keep(number, form.row(found))
+                row = form.row(found)
+                self._last_messages.settle(row, number)
+                self._keep(number, row)
             except WrongRowError as wrong:
                 self._note(number, wrong.reason)
         self._end(format_, decoded.bytes)
@@ -182,6 +186,8 @@ class _Reading:
             self._emit(shard.frame())
         dataset = self._tally.dataset()
         dataset.format, dataset.bytes, dataset.digest = format_, size, self._sharder.digest
+        dataset.last_assistant = self._last_messages.done
+        dataset.rows_with_last_assistant = self._last_messages.rows
         self._emit(frame(Kind.DATASET, dataset.SerializeToString()))
 
 

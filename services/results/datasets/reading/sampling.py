@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from services import further
 from services.results.datasets.reading.faults import WrongRowError, quoted
 from services.results.datasets.reading.strict_json import dump
 from touchstone.v1.dataset_pb2 import DatasetRow
@@ -29,9 +30,6 @@ _FURTHER = frozenset(
 _MOST_STOPS = 4
 _MOST_STOP_CHARACTERS = 1000
 _EXTRA_BYTES = 64 * 1024
-_EXTRA_DEPTH = 16
-"""A Struct nests three messages a level, and readers take a hundred."""
-_EXACT = 2**53
 
 
 def is_field(name: str) -> bool:
@@ -93,18 +91,15 @@ def _keep(row: DatasetRow, extra: dict[str, Any]) -> None:
             f"The request's further fields have {size:,} bytes; it may be {_EXTRA_BYTES:,}. Leave some out."
         )
     for name, value in extra.items():
-        _check_extra(name, value, _EXTRA_DEPTH)
-    row.sampling.extra.update(extra)
-
-
-def _check_extra(name: str, value: Any, depth: int) -> None:
-    if isinstance(value, int) and abs(value) > _EXACT:
-        raise WrongRowError(f"{quoted(name)} holds a whole number over 2^53, which would be sent rounded. Shorten it.")
-    if isinstance(value, dict | list):
-        if not depth:
-            raise WrongRowError(f"{quoted(name)} nests more than {_EXTRA_DEPTH} objects and arrays. Make it flatter.")
-        for inner in value.values() if isinstance(value, dict) else value:
-            _check_extra(name, inner, depth - 1)
+        if further.too_deep([value]):
+            raise WrongRowError(
+                f"{quoted(name)} nests more than {further.MOST_DEPTH} objects and arrays. Make it flatter."
+            )
+        if further.too_large(value):
+            raise WrongRowError(f"{quoted(name)} holds a number that is too large. Write it as a text.")
+    if named := further.asks_logprobs(extra):
+        raise WrongRowError(f"{quoted(named)} {further.NO_LOGPROBS}")
+    further.write(row.sampling, extra)
 
 
 # -- what is not asked ---------------------------------------------------------------------------------------------

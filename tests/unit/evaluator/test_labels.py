@@ -6,14 +6,22 @@ import time
 
 import pytest
 
-from services.evaluator.answers import scoring
-from services.evaluator.answers.scoring import LabelExtractor, NumberExtractor, strip_reasoning
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.cleaning import strip_reasoning
+from services.evaluator.answers.reading.label import LabelKind
+from services.evaluator.answers.reading.layers import Layer
+from services.evaluator.answers.reading.number import NumberKind
+from services.evaluator.answers.reading.reader import AnswerReader
 
 ACCEPTABILITY = ("unacceptable", "acceptable")
 ENTAILMENT = ("entailment", "not_entailment")
 CHOICES = ("choice1", "choice2")
 INFERENCE = ("entailment", "neutral", "contradiction")
 SENTIMENT = ("negative", "positive")
+
+
+def strict(*captions: str) -> AnswerReader:
+    return AnswerReader(captions, Layer.STRICT)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +43,7 @@ SENTIMENT = ("negative", "positive")
         (SENTIMENT, "Answer: positive, since the cast is praised", "positive"),
         (ACCEPTABILITY, "Answer: unacceptable", "unacceptable"),
         (ACCEPTABILITY, "Answer: acceptable", "acceptable"),
+        (ACCEPTABILITY, "Answer: not acceptable", "unacceptable"),
         (ACCEPTABILITY, "An unacceptable order? No. Answer: acceptable", "acceptable"),
         (ENTAILMENT, "Answer: not_entailment", "not_entailment"),
         (ENTAILMENT, "Answer: Not Entailment", "not_entailment"),
@@ -48,7 +57,7 @@ SENTIMENT = ("negative", "positive")
     ],
 )
 def test_label_after_the_marker_is_the_answer(labels: tuple[str, ...], text: str, label: str) -> None:
-    found = LabelExtractor(labels)(text)
+    found = strict()(text, LabelKind(labels))
     assert (found.answer, found.how) == (label, "last match of “answer: …”")
 
 
@@ -66,56 +75,55 @@ def test_label_after_the_marker_is_the_answer(labels: tuple[str, ...], text: str
     ],
 )
 def test_response_that_is_only_a_label_is_the_answer(labels: tuple[str, ...], text: str, label: str) -> None:
-    found = LabelExtractor(labels, ["Review"])(text)
-    assert (found.answer, found.how) == (label, scoring.WHOLE_RESPONSE)
+    found = strict("Review")(text, LabelKind(labels))
+    assert (found.answer, found.how) == (label, layers.WHOLE_RESPONSE)
 
 
 @pytest.mark.parametrize(
     ("labels", "text", "how"),
     [
-        (SENTIMENT, "", scoring.NO_MARKER),
-        (SENTIMENT, "I cannot tell.", scoring.NO_MARKER),
-        (SENTIMENT, "The review is positive.", scoring.NO_MARKER),
-        (SENTIMENT, "The review is not positive but negative.", scoring.NO_MARKER),
-        (SENTIMENT, "positive negative", scoring.NO_MARKER),
-        (SENTIMENT, "Options:\n- positive\n- negative", scoring.NO_MARKER),
-        (SENTIMENT, "Answer: positive or negative", scoring.AMBIGUOUS),
-        (SENTIMENT, "Answer: positive/negative", scoring.AMBIGUOUS),
-        (SENTIMENT, "Answer: <label>\nwhere <label> is one of: negative, positive.", scoring.NO_LABEL),
-        (SENTIMENT, "The answer is not positive.", scoring.NO_LABEL),
-        (SENTIMENT, "Answer: positivity", scoring.NO_LABEL),
-        (SENTIMENT, "Answer: mixed", scoring.NO_LABEL),
-        (SENTIMENT, "Answer: posıtive", scoring.NO_LABEL),
-        (SENTIMENT, "Answer: poſitive", scoring.NO_LABEL),
-        (SENTIMENT, "poſitive", scoring.NO_MARKER),
-        (ACCEPTABILITY, "Answer: not acceptable", scoring.NO_LABEL),
-        (ENTAILMENT, "Answer: entailment, not_entailment", scoring.AMBIGUOUS),
-        (ENTAILMENT, "Answer: no entailment", scoring.NO_LABEL),
-        (INFERENCE, "Answer: entailments", scoring.NO_LABEL),
-        (SENTIMENT, "<think>Answer: positive", scoring.NO_MARKER),
+        (SENTIMENT, "", layers.NO_MARKER),
+        (SENTIMENT, "I cannot tell.", layers.NO_MARKER),
+        (SENTIMENT, "The review is positive.", layers.NO_MARKER),
+        (SENTIMENT, "The review is not positive but negative.", layers.NO_MARKER),
+        (SENTIMENT, "positive negative", layers.NO_MARKER),
+        (SENTIMENT, "Options:\n- positive\n- negative", layers.NO_MARKER),
+        (SENTIMENT, "Answer: positive or negative", layers.AMBIGUOUS),
+        (SENTIMENT, "Answer: positive/negative", layers.AMBIGUOUS),
+        (SENTIMENT, "Answer: <label>\nwhere <label> is one of: negative, positive.", layers.NO_LABEL),
+        (SENTIMENT, "The answer is not positive.", layers.NO_LABEL),
+        (SENTIMENT, "Answer: positivity", layers.NO_LABEL),
+        (SENTIMENT, "Answer: mixed", layers.NO_LABEL),
+        (SENTIMENT, "Answer: posıtive", layers.NO_LABEL),
+        (SENTIMENT, "Answer: poſitive", layers.NO_LABEL),
+        (SENTIMENT, "poſitive", layers.NO_MARKER),
+        (ENTAILMENT, "Answer: entailment, not_entailment", layers.AMBIGUOUS),
+        (ENTAILMENT, "Answer: no entailment", layers.NO_LABEL),
+        (INFERENCE, "Answer: entailments", layers.NO_LABEL),
+        (SENTIMENT, "<think>Answer: positive", layers.NO_MARKER),
     ],
 )
 def test_anything_else_is_no_answer(labels: tuple[str, ...], text: str, how: str) -> None:
-    found = LabelExtractor(labels, ["Review"])(text)
+    found = strict("Review")(text, LabelKind(labels))
     assert (found.answer, found.how) == ("", how)
 
 
 def test_answer_to_an_invented_next_question_does_not_count() -> None:
-    extract = LabelExtractor(SENTIMENT, ["Review"])
+    read, kind = strict("Review"), LabelKind(SENTIMENT)
     text = "Answer: positive\n\nReview: a dull evening\nAnswer: negative\n\nReview: fine\nAnswer: positive"
-    assert extract(text).answer == "positive"
-    assert extract("Answer: negative\n\nUser: and this?\nAnswer: positive").answer == "negative"
+    assert read(text, kind).answer == "positive"
+    assert read("Answer: negative\n\nUser: and this?\nAnswer: positive", kind).answer == "negative"
 
 
 def test_stated_form_goes_before_an_answer_in_a_sentence() -> None:
-    extract = LabelExtractor(ENTAILMENT, ["Hypothesis"])
+    read, kind = strict("Hypothesis"), LabelKind(ENTAILMENT)
     text = "The answer is entailment if it follows.\n\nHypothesis: Ali is tall.\nIt does not.\nAnswer: not_entailment"
-    assert extract(text).answer == "not_entailment"
+    assert read(text, kind).answer == "not_entailment"
 
 
 def test_answer_after_the_prompt_repeated_counts() -> None:
-    extract = LabelExtractor(SENTIMENT, ["Review"])
-    assert extract("Review: a dull evening\nIt is dull.\nAnswer: negative").answer == "negative"
+    read, kind = strict("Review"), LabelKind(SENTIMENT)
+    assert read("Review: a dull evening\nIt is dull.\nAnswer: negative", kind).answer == "negative"
 
 
 @pytest.mark.parametrize(
@@ -152,48 +160,48 @@ def test_reasoning_is_stripped(text: str, left: str) -> None:
         (".5", "0.5"),
         ("Answer: .5.", "0.5"),
         ("Answer: .5 out of 5", "0.5"),
+        ("Answer: four", "4"),
+        ("1.7999999999999998", "1.8"),
         ("Answer: 3\n\nSentence 1: a\nAnswer: 5", "3"),
     ],
 )
 def test_number_on_the_scale_is_the_answer(text: str, number: str) -> None:
-    assert NumberExtractor(0, 5, ["Sentence 1"])(text).answer == number
+    assert strict("Sentence 1")(text, NumberKind((0, 5))).answer == number
 
 
 @pytest.mark.parametrize(
     ("text", "how"),
     [
-        ("Answer: 5.1", scoring.OUT_OF_RANGE),
-        ("Answer: -1", scoring.OUT_OF_RANGE),
-        ("Answer: 87", scoring.OUT_OF_RANGE),
-        ("Answer: 4/10", scoring.AMBIGUOUS),
-        ("Answer: 3-4", scoring.AMBIGUOUS),
-        ("Answer: 3 or 4", scoring.AMBIGUOUS),
-        ("Answer: 3, 4", scoring.AMBIGUOUS),
-        ("Answer: 4%", scoring.NO_LABEL),
-        ("Answer: 1.2.3", scoring.NO_LABEL),
-        ("Answer: ..5", scoring.NO_LABEL),
-        ("Answer: 3 or .5", scoring.AMBIGUOUS),
-        ("Answer: -.5", scoring.OUT_OF_RANGE),
-        ("Answer: four", scoring.NO_LABEL),
-        ("..5", scoring.NO_MARKER),
-        ("I would say 4", scoring.NO_MARKER),
-        ("1 2", scoring.NO_MARKER),
-        ("", scoring.NO_MARKER),
+        ("Answer: 5.1", layers.OUT_OF_RANGE),
+        ("Answer: -1", layers.OUT_OF_RANGE),
+        ("Answer: 87", layers.OUT_OF_RANGE),
+        ("Answer: 4/10", layers.AMBIGUOUS),
+        ("Answer: 3-4", layers.AMBIGUOUS),
+        ("Answer: 3 or 4", layers.AMBIGUOUS),
+        ("Answer: 3, 4", layers.AMBIGUOUS),
+        ("Answer: 4%", layers.NO_LABEL),
+        ("Answer: 1.2.3", layers.NO_LABEL),
+        ("Answer: ..5", layers.NO_LABEL),
+        ("Answer: 3 or .5", layers.AMBIGUOUS),
+        ("Answer: -.5", layers.OUT_OF_RANGE),
+        ("..5", layers.NO_MARKER),
+        ("I would say 4", layers.NO_MARKER),
+        ("1 2", layers.NO_MARKER),
+        ("", layers.NO_MARKER),
     ],
 )
 def test_other_numbers_are_no_answer(text: str, how: str) -> None:
-    found = NumberExtractor(0, 5)(text)
+    found = strict()(text, NumberKind((0, 5)))
     assert (found.answer, found.how) == ("", how)
 
 
 def test_number_at_the_cut_may_lack_digits_and_does_not_count() -> None:
-    extract = NumberExtractor(0, 5)
-    assert extract("Answer: 4", cut=True).answer == ""
-    assert extract("Answer: 4 ", cut=False).answer == "4"
-    assert extract("Answer: 4.5\nThe two sentences", cut=True).answer == "4.5"
+    assert strict()("Answer: 4", NumberKind((0, 5), cut=True)).answer == ""
+    assert strict()("Answer: 4 ", NumberKind((0, 5))).answer == "4"
+    assert strict()("Answer: 4.5\nThe two sentences", NumberKind((0, 5), cut=True)).answer == "4.5"
 
 
-MEGABYTE = 1 << 20
+LONG = 1 << 17
 
 
 @pytest.mark.parametrize(
@@ -205,10 +213,10 @@ MEGABYTE = 1 << 20
         "\ud800", "ſ",
     ],
 )  # fmt: skip
-def test_hostile_megabyte_is_read_within_two_seconds(unit: str) -> None:
-    text = unit * (MEGABYTE // len(unit))
+def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
+    text = unit * (LONG // len(unit))
     started = time.process_time()
-    LabelExtractor(SENTIMENT, ["Review"])(text)
-    LabelExtractor(ENTAILMENT, ["Sentence 1", "Sentence 2"])(text)
-    NumberExtractor(0, 5, ["Sentence 1"])(text)
-    assert time.process_time() - started < 2.0
+    AnswerReader(["Review"])(text, LabelKind(SENTIMENT))
+    AnswerReader(["Sentence 1", "Sentence 2"])(text, LabelKind(ENTAILMENT))
+    AnswerReader(["Sentence 1"])(text, NumberKind((0, 5)))
+    assert time.process_time() - started < 1.0

@@ -1,0 +1,1 @@
+"""One reader of answers in free text, layered from strict to lenient."""

@@ -1,0 +1,160 @@
+"""One of a task's labels. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.kinds import REASON, STRIPPED, negated
+from services.evaluator.answers.reading.layers import Found
+from services.evaluator.answers.reading.places import DECORATION, FLAGS, line
+
+_WORDS = re.compile(r"[\s_-]+|(?<=[A-Za-z])(?=\d)")
+_LEAD = (
+    r"(?:(?:the|a|an|clearly|definitely|most[ ]likely|likely|probably|therefore|label|labelled|labeled|class|"
+    r"category)[\s*_`\"'“‘:]{1,4}){0,2}"
+)
+_EXPLAINS = re.compile(
+    r"[.;:(\n–—]|\bbecause\b|\bsince\b|\bas\b|\brather\b|\bnot\b|\binstead\b|\bthan\b|\bwhich\b|\bwhile\b|"
+    r"\balthough\b|\bthough\b|\bdespite\b|,",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"[\s)\]>*_`\"'”’.]{0,6}(?:[/,;&+|]|\bor\b|\band\b|\bto\b|\bbut\b)", FLAGS)
+_SENTENCE_NO = re.compile(
+    r"\b(?:not|never|neither|nor|wrong|incorrect|except|unlike|rather|instead|cannot|without|or|might|could|"
+    r"unsure|hard|"
+    r"uncertain|perhaps|maybe|possibly|if|whether|either|both|between|depends|mixed|almost|and|nearly|hardly|"
+    r"barely)\b|n['’]t\b|\?|=\s*$",
+    re.IGNORECASE,
+)
+_FIRST_ENDS = re.compile(
+    r"[*_`\"'”’)\]]{0,4}(?:[.!:;]|,|[ ]?[–—-]|\s*\n|\s*$|[ ]\(|[ ](?:because|since|as|this|these|the|it|he|she|"
+    r"they|in)\b)",
+    re.IGNORECASE,
+)
+_NO_OTHERWISE = re.compile(
+    r"[ \t]+(?!because|since|as\b|this|these|the\b|it\b|he\b|she\b|they|that|there|we\b|I\b|in\b|not\b|for\b|is\b|"
+    r"[(–—-])\w",
+    re.IGNORECASE,
+)
+"""After "no": "no idea", "no clear answer" are none."""
+_OPPOSITES = {"true": "yes", "false": "no", "yes": "true", "no": "false"}
+_ALSO = {"yeah": "yes", "yep": "yes", "yup": "yes", "nope": "no", "nah": "no"}
+_SAID = re.compile(r"(yeah|yep|yup|nope|nah)\b(?=[.,!:;\n]|$)", re.IGNORECASE)
+_VERBS = {"contradiction": r"contradict(?:s|ed|ory)?", "entailment": r"entail(?:s|ed)?"}
+"""What else a sentence says in place of a label."""
+_QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|‘[^’\n]{1,80}’)(?!\w)")
+_IT_IS = re.compile(
+    r"\A(?:That|It|(?:This|The)(?: (?:statement|claim|sentence|review|argument|hypothesis|sentiment|answer))?)"
+    r"(?:['’]s| is) (?:(?:clearly|definitely) )?"
+)
+_LISTED = re.compile(r"[*_`]{0,3}(?::|[ ][–—-])")
+_SHORT = 400
+
+
+class LabelKind:
+    """One of `labels`. Another label is looked for in so much of the answer's line, None being all: with hundreds of
+    long ones that takes long."""
+
+    def __init__(self, labels: Sequence[str], looked_at: int | None = None) -> None:
+        self._looked_at = looked_at
+        self._labels = {plain_label(label): label for label in labels}
+        # Longest first: "not_entailment" before "entailment". A separator in a label may be written as any or none, an
+        # underscore as Markdown escapes it; a number at its end may stand apart: "choice 1".
+        ordered = sorted(labels, key=len, reverse=True)
+        names = "|".join(r"(?:[\s-]|\\?_)?".join(map(re.escape, _WORDS.split(name))) for name in ordered)
+        # "Not acceptable" is another way to write "unacceptable".
+        for label in labels:
+            for denied in labels:
+                if plain_label(denied) in {f"{no}{plain_label(label)}" for no in ("un", "in", "non")}:
+                    self._labels[f"not{plain_label(label)}"] = denied
+                    names = rf"not[\s-]{re.escape(label)}|{names}"
+        self._label = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?!_?[A-Za-z0-9])", FLAGS)
+        self._at = re.compile(rf"{DECORATION}(?P<answer>{self._label.pattern})", FLAGS)
+        self._led = re.compile(rf"{DECORATION}{_LEAD}{DECORATION}(?P<answer>{self._label.pattern})", FLAGS)
+
+    def at(self, said: str, *, closed: bool, ends: bool) -> Found | None:
+        match = self._at.match(said) or self._led.match(said)
+        if match is None:
+            boolean = self._boolean(said) if closed else ""
+            return Found(boolean, len(said)) if boolean else None
+        label = self._labels[plain_label(match["answer"])]
+        after = said[match.end() :]
+        rest = line(after)[: self._looked_at]
+        if plain_label(label) == "no" and not closed and _NO_OTHERWISE.match(rest):
+            return None
+        if ends and not _FIRST_ENDS.match(rest):
+            return None
+        if negated(rest):
+            return Found("", match.end(), layers.NEGATED)
+        if self._names_another(label, rest):
+            return Found("", match.end(), layers.AMBIGUOUS)
+        return Found(label, match.end())
+
+    def whole(self, text: str) -> Found | None:
+        plain = plain_label(text)
+        label = self._labels.get(plain) or self._labels.get(_ALSO.get(plain, ""))
+        return Found(label, len(text)) if label else None
+
+    def first(self, text: str) -> Found | None:
+        said = _IT_IS.sub("", text.lstrip(), count=1)
+        if (also := _SAID.match(said)) is not None and _ALSO[also[1].lower()] in self._labels:
+            return Found(self._labels[_ALSO[also[1].lower()]], also.end())
+        match = self._at.match(said)
+        if match is None:
+            return None
+        label = self._labels[plain_label(match["answer"])]
+        rest = said[match.end() :]
+        if not _FIRST_ENDS.match(rest) or (plain_label(label) == "no" and _NO_OTHERWISE.match(rest)):
+            return None
+        if negated(rest) or self._names_another(label, line(rest)[: self._looked_at]):
+            return None
+        return Found(label, match.end())
+
+    def only(self, sentence: str) -> Found | None:
+        sentence = REASON.split(sentence, maxsplit=1)[0]
+        if len(sentence) > _SHORT:
+            return None
+        found = {self._labels[plain_label(each)] for each in self._label.findall(sentence)}
+        for label, verb in _VERBS.items():
+            if label in self._labels and re.search(rf"\b{verb}\b", sentence, re.IGNORECASE):
+                found.add(self._labels[label])
+        others = _QUOTED.sub(" ", self._label.sub(" ", sentence))
+        if len(found) != 1 or _SENTENCE_NO.search(others) or re.search(r"\bno\b", others, re.IGNORECASE):
+            return None
+        (label,) = found
+        # "Yes" and "no" are words of any sentence.
+        return None if plain_label(label) in ("yes", "no") else Found(label, len(sentence))
+
+    def ends_list(self, text: str, last: str) -> bool:
+        """Whether the last line is one of several that go through the labels."""
+        begun = [self._listed(each) for each in text.split("\n")]
+        return bool(self._listed(last)) and len(set(begun) - {""}) > 1
+
+    def _listed(self, line: str) -> str:
+        match = self._label.match(line.lstrip(" \t>*_#-"))
+        return (
+            plain_label(match[0]) if match is not None and _LISTED.match(line.lstrip(" \t>*_#-"), match.end()) else ""
+        )
+
+    def _names_another(self, label: str, rest: str) -> bool:
+        for other in self._label.finditer(rest):
+            if self._labels[plain_label(other[0])] == label:
+                continue
+            between = rest[: other.start()]
+            if _JOINED.match(rest) and not _EXPLAINS.search(between.lstrip(" ,;")):
+                return True
+            if not _EXPLAINS.search(between):
+                return True
+        return False
+
+    def _boolean(self, said: str) -> str:
+        """A Boolean of JSON for labels "yes" and "no", and the other way."""
+        return self._labels.get(_OPPOSITES.get(said.strip().lower(), ""), "")
+
+
+def plain_label(text: str) -> str:
+    """Lower case, without decoration and separators; empty for a text too long to be a label."""
+    bare = text.strip(STRIPPED)
+    return re.sub(r"[\s_\\-]", "", bare).lower() if len(bare) <= 80 else ""

@@ -1,0 +1,245 @@
+"""A number that stands for itself, or on a scale. Pure; computed in decimals and fractions."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.kinds import negated
+from services.evaluator.answers.reading.layers import Found
+from services.evaluator.answers.reading.number_forms import (
+    BLANKS,
+    MOST_DIGITS,
+    SCALE,
+    SCALED,
+    VALUE,
+    format_number,
+    value_of,
+    written,
+)
+from services.evaluator.answers.reading.number_words import in_words
+from services.evaluator.answers.reading.places import FLAGS, line
+
+_UNKNOWN = re.compile(
+    r"(?:\\?(?:pi|sqrt|infty)\b|(?!x[ ](?:larger|more|as|faster|bigger|higher|the)\b)[πxyzni²³⁴⁵⁶](?![A-Za-z])|"
+    r"[ ]?(?:π|√|\\pi|\\sqrt)|!(?=\w)|\^(?!\{?\\circ|\{?°)|\*\*(?=\d))"
+)
+_MORE = re.compile(
+    rf"{BLANKS}(?:(?:[-–—+−×·*^~/,;=≈]|\\times|\\cdot|\\approx|\bor\b|\band\b|\bto\b|\bx\b|"
+    rf"\bvs\b){BLANKS}[-+−$]?\.?\d|:\d|[ \u00a0]\.?\d)",
+    FLAGS,
+)
+_SECOND = re.compile(
+    r"[^\n.;=]{0,60}?\bor[ ](?:maybe[ ]|possibly[ ]|perhaps[ ]|about[ ]|even[ ])?(?:[a-z][ ]?=[ ]?)?[-−]?[$€£]?\d"
+    r"|[^\n.;(=]{0,40}?\b(?:and|to|but|or)[ ](?:maybe[ ]|possibly[ ]|perhaps[ ]|about[ ]|even[ ])?"
+    r"(?:[a-z][ ]?=[ ]?)?[-−]?[$€£]?\d"
+    r"|[ ]?[A-Za-z°]{1,12},?[ ](?:and[ ]|[/|][ ]?)?\d|[ ]?[A-Za-z°]{1,12}(?:[ ]\([^)\n]{0,40}\))?[,;/][ ]\d",
+    FLAGS,
+)
+"""A second number in the sentence that makes the first one but a part: "3 hours and 20 minutes"."""
+_IS_OTHER = re.compile(r"[ ]is[ ](?:the[ ]number|the[ ]amount|how[ ]many|what|only|not)\b")
+_UNFINISHED = re.compile(r"[ ]?[-−+*/×=][ ]?$")
+_SEVERAL = re.compile(r"\d\s?(?:and|or|,)\s?[A-Za-z]\s?=")
+"""More than one solution."""
+_OF_SCALE = re.compile(r"\b(?:hundreds?|thousands?|millions?|billions?|dozens?|half)\b", re.IGNORECASE)
+_LEAD = re.compile(
+    r"(?:[\s\u00a0*_`\"'“”‘’«»<(\[{:：]|\\[(\[{]|\$(?!\d)|\\(?:boxed|fbox|text|textbf|mathbf|mathrm|displaystyle)\b\{?"
+    r"|(?:approximately|approx\.?|about|around|roughly|nearly|exactly|only|just|equal[ ]to|is|a[ ]total[ ]of|"
+    r"total[ ]of|the|"
+    r"number|value|of|that|there[ ]are|there[ ]is|she[ ]has|he[ ]has|they[ ]have|it[ ]is|likely|therefore|thus|"
+    r"clearly|almost)\b(?![ ]*not)"
+    r"|[~≈=≅∼]|\\(?:approx|sim)\b|[A-Za-z](?:_\{?\w{1,8}\}?)?[ ]?=(?!=)){0,16}",
+    FLAGS,
+)
+_EQUATION = re.compile(
+    r"[\s\d.,!²³⁴⁵⁶+\-−–*×·/÷()\[\]{}^$€£%=≈]|\\(?:times|cdot|div|frac|left|right|text|approx|,|\(|\)|\[|\])|"
+    r"(?<![A-Za-z])x(?![A-Za-z])"
+)
+_AROUND = " \t\r\n\f\v\u00a0*_`"
+_OPENING = _AROUND + "$\\({"
+_MOST_EQUATION = 300
+
+
+class NumberKind:
+    """A number: "1,234.50", "$18", ".5", "18 apples", "3/4", "1.8 billion". A comma parts thousands. `scale`: the
+    lowest and highest value; then a comma may be the decimal one, and "4.5/5" or "4.5 out of 5" are 4.5.
+
+    Answers are decimals without needless digits, or "1/3" where there is no such decimal. `cut`: the token limit ended
+    the text, so a number at its very end may lack digits and does not count.
+    """
+
+    def __init__(self, scale: tuple[float, float] | None = None, *, cut: bool = False) -> None:
+        self._scale, self._cut = scale, cut
+
+    def at(self, said: str, *, closed: bool, ends: bool) -> Found | None:
+        lead = _LEAD.match(said)
+        start = lead.end() if lead is not None else 0
+        found = self._number(said, start, closed)
+        if found is None:
+            if (equation := self._equation(said)) is not None:
+                return equation
+            word = in_words(said[start : start + 200])
+            found = Found(*word) if word is not None else None
+            if found is None:
+                return None
+            found = Found(found.answer, start + found.end)
+            return self._on_scale(found)
+        if not found.answer:
+            return self._equation(said) or found
+        rest = line(said[found.end :])
+        if negated(rest):
+            return Found("", found.end, layers.NEGATED)
+        if ends and re.match(r"[^\n]{0,60}?[=≈]|[^\n.!]{0,200}?\d", rest):
+            return None
+        return found
+
+    def whole(self, text: str) -> Found | None:
+        bare = text.strip(_AROUND + "$").rstrip(_AROUND + "$.!")
+        # Cut, it may lack digits.
+        if not bare or len(bare) > 4 * MOST_DIGITS or (self._cut and text[-1:].isdigit()):
+            return None
+        found = self._number(bare, 0, closed=True)
+        if found is not None and found.answer and not bare[found.end :].strip(" %°$*`_)"):
+            return Found(found.answer, len(text))
+        calculated = self._equation(bare) if "=" in bare and "\n" not in bare else None
+        return Found(calculated.answer, len(text)) if calculated is not None else None
+
+    def first(self, text: str) -> Found | None:
+        said = text.lstrip()
+        first = line(said)
+        if len(first) > 40 or ("=" in first and first != said.rstrip()) or (self._cut and first == said):
+            return None
+        found = self.at(first, closed=False, ends=True)
+        if (
+            found is None
+            or not found.answer
+            or (re.search(r"\d", first[found.end :]) and not first[found.end :].startswith((" (", "(")))
+            or first[found.end : found.end + 1] in (".)", ")", ":")
+        ):
+            return None
+        if re.match(r"[.)]\s", first[found.end :]):
+            return None
+        return found
+
+    def only(self, sentence: str) -> Found | None:
+        return self._only(sentence) if _CONCLUDES.search(sentence) else None
+
+    def alone(self, sentence: str) -> Found | None:
+        """The number of a reply that is one sentence."""
+        if not re.search(r"\d", sentence):
+            words = [
+                found
+                for match in re.finditer(r"\b[A-Za-z]", sentence)
+                if (found := in_words(sentence[match.start() :]))
+            ]
+            kept = [word for word in words if word[0] not in ("1",)] or words
+            return self._on_scale(Found(kept[0][0], len(sentence))) if len(words) == 1 else None
+        return self._only(sentence)
+
+    def _only(self, sentence: str) -> Found | None:
+        if len(sentence) > 600 or (self._cut and not sentence.rstrip().endswith((".", "!", "$", "*"))):
+            return None
+        if _UNSAID.search(sentence) or _SEVERAL.search(sentence):
+            return None
+        _, equals, right = re.sub(r"≈|\\approx", "=", sentence).rpartition("=")
+        if (
+            equals
+            and (found := self.at(right, closed=False, ends=False)) is not None
+            and found.answer
+            and not re.search(r"\d", right[found.end :])
+        ):
+            return found
+        numbers = re.finditer(r"(?<![\w.,\-−–])(?:[-−]|(?<=\s)–)?[$€£]?\.?\d", sentence)
+        values = {}
+        place = 0
+        for match in numbers:
+            if match.start() < place:
+                continue
+            found = self._number(sentence, match.start(), closed=False)
+            if found is None or not found.answer:
+                return None
+            values[found.answer] = found
+            place = found.end
+        if len(values) != 1 or _OF_SCALE.search(SCALED.sub("", sentence)):
+            return None
+        return next(iter(values.values()))
+
+    def _number(self, said: str, start: int, closed: bool) -> Found | None:
+        """The number at `start`, with an empty answer where it is but a part of what is said."""
+        if self._scale is not None:
+            return self._rating(said, start, closed)
+        match = VALUE.match(said, start)
+        if match is None:
+            return None
+        end = match.end()
+        value = value_of(match)
+        if value is None or _UNKNOWN.match(said, end):
+            return Found("", end, layers.AMBIGUOUS)
+        if (scaled := SCALED.match(said, end)) is not None:
+            if scaled["letter"] in ("M", "B") and not match["currency"] and "." not in (match["digits"] or ""):
+                return Found("", end, layers.AMBIGUOUS)
+            value *= 10 ** SCALE[(scaled["word"] or scaled["letter"]).lower()]
+            end = scaled.end()
+        if self._cut and not said[end:].strip() and not closed:
+            return None
+        rest = line(said[end:])
+        if _UNFINISHED.match(rest) or (not closed and _IS_OTHER.match(rest)):
+            return Found("", end, layers.AMBIGUOUS)
+        if _MORE.match(rest) or (not closed and _SECOND.match(rest)):
+            return Found("", end, layers.AMBIGUOUS)
+        return Found(written(value), end)
+
+    def _rating(self, said: str, start: int, closed: bool) -> Found | None:
+        match = _RATING.match(said, start)
+        if match is None or (self._cut and not closed and not said[match.end() :].strip()):
+            return None
+        assert self._scale is not None
+        high = self._scale[1]
+        if match["more"] or (match["most"] and float(match["most"]) != high):
+            return Found("", match.end(), layers.AMBIGUOUS)
+        return self._on_scale(Found(match["value"].replace(",", ".").replace("−", "-"), match.end()))
+
+    def _on_scale(self, found: Found) -> Found:
+        if self._scale is None or not found.answer:
+            return found
+        low, high = self._scale
+        value = float(Fraction(found.answer))
+        if not low <= value <= high:
+            return Found("", found.end, layers.OUT_OF_RANGE)
+        return Found(format_number(value), found.end)
+
+    def _equation(self, said: str) -> Found | None:
+        """The right-hand side of "9 * 2 = 18"."""
+        calculation = line(said.lstrip())[:_MOST_EQUATION].rstrip(_AROUND + ".")
+        left, equals, right = calculation.rpartition("=")
+        if not equals or not re.search(r"\d", left) or self._scale is not None:
+            return None
+        if _EQUATION.sub("", left).strip(_AROUND + "\\").strip():
+            return None
+        found = self._number(right.lstrip(_OPENING), 0, closed=False)
+        if found is None or not found.answer or re.search(r"\d", right.lstrip(_OPENING)[found.end :]):
+            return None
+        if self._cut and line(said.lstrip()) == said.lstrip():
+            return None
+        return Found(found.answer, len(said) - len(said.lstrip()) + len(calculation))
+
+
+_DECIMAL = r"[-+−]?(?:\d{1,9}(?:[.,]\d{1,100})?|\.\d{1,100})"
+_OF_MOST = r"(?:\s{0,3}(?:/|out of|of)\s{0,3}(?P<most>\d{1,3}(?:\.0)?))?"
+_SECOND_NUMBER = r"(?P<more>\s{0,3}(?:[-–—/~,;]|to\b|or\b|and\b)\s{0,3}\.?\d)?"
+_RATING = re.compile(rf"(?P<value>{_DECIMAL})(?![\d%]|[.,]\d){_OF_MOST}{_SECOND_NUMBER}", FLAGS)
+_UNSAID = re.compile(
+    r"\?|\b(?:let me know|hope|for example|e\.g\.|step|question|problem|not|cannot|unclear|or|between|if|either|"
+    r"maybe|might|could|"
+    r"options?|first|next|then|each)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_CONCLUDES = re.compile(
+    r"^\W{0,4}(?:therefore|thus|hence|so|in total|altogether|overall|finally|consequently|in conclusion|"
+    r"this means|that means|that is|"
+    r"this gives|that leaves)\b|\*\*|\b(?:in total|altogether|in all|total)\b|\b(?:is|are|was|were|has|have|had|"
+    r"makes?|made|costs?|earns?|earned|pays?|paid|"
+    r"spends?|spent|gets?|got|sold|needs?|takes?|took|will|equals?|left|remains?|rate|carries|weighs)\b|≈",
+    re.IGNORECASE,
+)

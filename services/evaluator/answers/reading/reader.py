@@ -1,0 +1,203 @@
+"""Reads an answer out of a response. Pure: text in, answer and the rule by which it was read out.
+
+A prompt asks for a line `Answer: …`, but models write as they please. What counts is, in this order:
+
+1. Reasoning is removed, and the text is cut into parts where the model goes on to invent a next question. The first
+   part counts that has an answer, or one that does not count.
+2. A part that is nothing but an answer is that answer.
+3. The last place that marks its answer counts: `Answer: …`, and in the layer MARKED `\\boxed{…}`, `#### …` and their
+   like. It must begin with an answer, and its line must not name another: "Answer: positive or negative" is no answer.
+4. Failing that, the last `answer is …`, and in the layer LENIENT the last sentence that names or concludes it.
+5. In the layer LENIENT, an answer alone: in the last line, at the beginning, the only one in bold or in the last
+   sentence.
+
+An answer that is denied or taken back ("Answer: B is incorrect", "Answer: A. Wait, no") is none, unless a later place
+has another. A label inside any other sentence may be negated, quoted or copied from the prompt, and is no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.alone import read_alone
+from services.evaluator.answers.reading.cleaning import narrow, parts_pattern, strip_reasoning
+from services.evaluator.answers.reading.kinds import Kind, taken_back
+from services.evaluator.answers.reading.layers import Extraction, Found, Layer
+from services.evaluator.answers.reading.places import Place, places
+from services.evaluator.answers.reading.text import TextKind
+
+_ANY_MARKER = re.compile(r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b|[:：])", re.IGNORECASE | re.ASCII)
+_OR = re.compile(r"[\s*_`.,;/|)\]}>$]*(?:or\b)?[\s*_`(\[{<$]*", re.IGNORECASE)
+_FENCED = re.compile(r"\s*```[A-Za-z0-9_+-]{0,16}[ \t]*\n(?P<said>[^`]*)```\s*")
+_UNDER_CONDITION = re.compile(r"[ ](?:only )?(?:if|unless)\b")
+_IF = re.compile(r"\b(?:if|unless|assuming|supposing|depending)\b", re.IGNORECASE)
+
+
+class AnswerReader:
+    """Reads responses to one prompt. By `captions`, which begin the prompt's lines ("Sentence"), a next question shows.
+    `most` is the most lenient layer that it takes."""
+
+    def __init__(self, captions: Sequence[str] = (), most: Layer = Layer.LENIENT) -> None:
+        self._parts = parts_pattern(captions)
+        self._most = most
+
+    def __call__(self, text: str, kind: Kind) -> Extraction:
+        bare = strip_reasoning(text)
+        parts = self._parts.split(bare if isinstance(kind, TextKind) else narrow(bare))
+        found = self._in(parts, kind, self._most)
+        if found.answer and found.layer > Layer.STRICT:
+            # Marks may overlap, as in "Answer: \boxed{B}". The stricter rule names itself.
+            for layer in range(Layer.STRICT, found.layer):
+                stricter = self._in(parts, kind, Layer(layer))
+                # Of a text, marks around all of it are marks and not the text.
+                if stricter.answer == found.answer and stricter.how != layers.WHOLE_RESPONSE:
+                    return stricter
+        return found
+
+    def _in(self, parts: Sequence[str], kind: Kind, most: Layer) -> Extraction:
+        # Any line may be a text's answer, so none is looked for beside a marker.
+        alone = not isinstance(kind, TextKind) or not any(_ANY_MARKER.search(part) for part in parts)
+        for number, part in enumerate(parts):
+            # What follows a line of the prompt may be the prompt itself.
+            found = _read(part, kind, most, alone and number == 0)
+            if found.answer or found.how:
+                return found
+        if any(_ANY_MARKER.search(part) for part in parts):
+            return Extraction("", layers.NO_LABEL)
+        return Extraction("", layers.NO_MARKER if most == Layer.STRICT else layers.NOTHING)
+
+
+def _read(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
+    """`how` is empty where nothing is said of an answer. `alone`: an answer that nothing
+    names as such counts."""
+    if not part.strip():
+        return Extraction("", "")
+    marked = _last(part, kind, most, weak=False)
+    if marked is None and alone and not isinstance(kind, TextKind) and (found := kind.whole(part)) is not None:
+        return _extraction(found, layers.WHOLE_RESPONSE, Layer.STRICT)
+    if marked is not None:
+        place, found = marked
+        if _side_by_side(part, place, found, kind, most):
+            return Extraction("", layers.AMBIGUOUS)
+        after = part[_end(place, found) :]
+        if found.answer and not taken_back(after):
+            return _extraction(found, place.rule.how, place.rule.layer)
+        corrected = _corrected(after, kind, most) if taken_back(after) or found.why == layers.NEGATED else None
+        return corrected or Extraction("", found.why or layers.NEGATED)
+    if most >= Layer.MARKED and part.rstrip()[-3:].endswith(("}", "```")) and (field := _field(part, kind)).answer:
+        return field
+    if (said := _last(part, kind, most, weak=True)) is not None:
+        place, found = said
+        if _depends(part, place, found, kind, most):
+            return Extraction("", layers.AMBIGUOUS)
+        if found.answer and taken_back(part[_end(place, found) :]):
+            return _corrected(part[_end(place, found) :], kind, most) or Extraction("", layers.NEGATED)
+        if _starts_again(part, place, found, kind):
+            return Extraction("", layers.AMBIGUOUS)
+        return _extraction(found, place.rule.how, place.rule.layer)
+    if not alone:
+        return Extraction("", "")
+    if isinstance(kind, TextKind) and (found := kind.whole(part)) is not None:
+        return _extraction(found, layers.WHOLE_RESPONSE, Layer.STRICT)
+    if most < Layer.LENIENT or _ANY_MARKER.search(part.rstrip().rpartition("\n")[2]):
+        return Extraction("", "")
+    return read_alone(part, kind)
+
+
+def _last(part: str, kind: Kind, most: Layer, *, weak: bool) -> tuple[Place, Found] | None:
+    """The last place that begins with an answer, or with one that does not count."""
+    for place in places(part, most, weak=weak):
+        if weak and place.supposed and _IF.search(_sentence_before(part, place)):
+            continue
+        if weak and isinstance(kind, TextKind) and not place.rule.ends:
+            found = kind.sentence(place.said)
+        else:
+            found = kind.at(place.said, closed=place.closed, ends=place.rule.ends)
+        if weak and found is not None and _UNDER_CONDITION.match(place.said, found.end):
+            continue
+        if found is not None:
+            return place, found
+    return None
+
+
+def _corrected(after: str, kind: Kind, most: Layer) -> Extraction | None:
+    """The answer in what follows one that was taken back."""
+    said = _last(after, kind, most, weak=True)
+    if said is not None and said[1].answer:
+        return _extraction(said[1], said[0].rule.how, said[0].rule.layer)
+    alone = read_alone(after, kind) if most == Layer.LENIENT else Extraction("", "")
+    return alone if alone.answer else None
+
+
+def _starts_again(part: str, place: Place, found: Found, kind: Kind) -> bool:
+    """Whether an earlier paragraph ended with another answer, stated alike: then the model went on to another
+    problem."""
+    if "\n\n" not in part[: place.start] or place.rule.ends:
+        return False
+    for paragraph in part[: place.start].split("\n\n")[:-1]:
+        before = _last(paragraph, kind, Layer.STRICT, weak=True)
+        if before is not None and before[1].answer not in ("", found.answer) and len(paragraph) - _end(*before) < 8:
+            return True
+    return False
+
+
+def _side_by_side(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> bool:
+    """Whether another answer is marked right before this one, with no more than "or" between them."""
+    before = _last(part[: place.start], kind, most, weak=False)
+    if before is None or not found.answer or before[1].answer in ("", found.answer):
+        return False
+    end = _end(*before)
+    between = part[end : place.start]
+    return (
+        end < place.start
+        and len(between) < 40
+        and not taken_back(part[before[0].start : place.start])
+        and _OR.fullmatch(between) is not None
+    )
+
+
+def _field(part: str, kind: Kind) -> Extraction:
+    """The only value of a JSON object that is an answer."""
+    fenced = _FENCED.fullmatch(part)
+    try:
+        value = json.loads(fenced["said"] if fenced is not None else part)
+    except (ValueError, RecursionError):
+        return Extraction("", "")
+    if not isinstance(value, dict):
+        return Extraction("", "")
+    texts = [
+        str(each).lower() if isinstance(each, bool) else str(each)
+        for each in value.values()
+        if isinstance(each, str | int | float)
+    ]
+    if isinstance(kind, TextKind) and len(texts) > 1:
+        return Extraction("", "")
+    answers = [found for text in texts if (found := kind.whole(text)) is not None]
+    return (
+        _extraction(answers[0], layers.BY_FIELD, Layer.MARKED)
+        if len({each.answer for each in answers}) == 1
+        else Extraction("", "")
+    )
+
+
+def _depends(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> bool:
+    """Whether the answer stands under a condition, and another one under another."""
+    if not _IF.search(_sentence_before(part, place)):
+        return False
+    before = _last(part[: place.start], kind, most, weak=True)
+    return before is not None and before[1].answer != found.answer and "if" in part[: before[0].start].lower()
+
+
+def _sentence_before(part: str, place: Place) -> str:
+    return re.split(r"[.;\n]", part[max(0, place.start - 300) : place.start])[-1]
+
+
+def _end(place: Place, found: Found) -> int:
+    return place.end if place.closed else place.end + found.end
+
+
+def _extraction(found: Found, how: str, layer: Layer) -> Extraction:
+    return Extraction(found.answer, how, layer) if found.answer else Extraction("", found.why)

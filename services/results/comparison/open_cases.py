@@ -1,0 +1,61 @@
+"""Runs beside themselves as they would be had all that they left unanswered been right, or wrong. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from services.results import statistics
+from services.results.comparison.comparability import Comparability
+from services.results.comparison.runs import Run, Unanswered
+from services.results.paired.difference import Pair
+from touchstone.v1.suite_pb2 import MetricSpec
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCases:
+    """`compared` has the runs, and behind them their cases: `best` and `worst` are the places of those by run. A run
+    without a case of its own is its own."""
+
+    compared: Comparability
+    best: Mapping[int, int]
+    worst: Mapping[int, int]
+
+    def pairs(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """The first run at its worst, the second at its best."""
+        return [(self.worst.get(a, a), self.best.get(b, b)) for a, b in pairs]
+
+
+def open_cases(compared: Comparability, places: Sequence[int]) -> OpenCases:
+    """Of the runs in `places`. Only where a metric may fall below what it is as scored is there a worst case."""
+    left = [place for place in places if left_unanswered(compared.runs[place], compared.tasks)]
+    may_fall = any(map(_may_fall, (spec for task in compared.tasks for spec in compared.plans[task][0].metrics)))
+    falling = left if may_fall else []
+    first = len(compared.runs)
+    runs = [
+        *compared.runs,
+        *(replace(compared.runs[place], unanswered=Unanswered.RIGHT) for place in left),
+        *(replace(compared.runs[place], unanswered=Unanswered.WRONG) for place in falling),
+    ]
+    more = replace(
+        compared,
+        runs=runs,
+        cohorts={task: [*of, *(of[place] for place in (*left, *falling))] for task, of in compared.cohorts.items()},
+        plans={task: [*of, *(of[place] for place in (*left, *falling))] for task, of in compared.plans.items()},
+    )
+    return OpenCases(
+        more,
+        best={place: first + number for number, place in enumerate(left)},
+        worst={place: first + len(left) + number for number, place in enumerate(falling)},
+    )
+
+
+def left_unanswered(run: Run, tasks: Sequence[str]) -> bool:
+    """Whether some item of these tasks has no answer that could be read."""
+    outcomes = [run.measured[task].outcomes for task in tasks]
+    return any(o.unparsed or o.output_truncated or o.refused or o.input_truncated for o in outcomes)
+
+
+def _may_fall(spec: MetricSpec) -> bool:
+    """The Matthews correlation has no answer as a class of its own, and a vote leaves unread answers out."""
+    return spec.rule == MetricSpec.RULE_MAJORITY or (not spec.rule and spec.metric == statistics.MATTHEWS)

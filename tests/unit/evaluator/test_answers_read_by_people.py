@@ -1,0 +1,100 @@
+"""Replies as models write them, each read by a careful person who had not seen the reader."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.evaluator.answers.reading.kinds import Kind
+from services.evaluator.answers.reading.label import LabelKind
+from services.evaluator.answers.reading.layers import Layer
+from services.evaluator.answers.reading.letter import LetterKind
+from services.evaluator.answers.reading.number import NumberKind
+from services.evaluator.answers.reading.reader import AnswerReader
+from services.evaluator.answers.reading.text import TextKind
+
+CASES = [
+    json.loads(line)
+    for line in Path(__file__).with_name("answers_read_by_people.jsonl").read_text("utf-8").splitlines()
+]
+
+
+def kind_of(case: dict[str, Any]) -> Kind:
+    options = case["options"]
+    match case["kind"]:
+        case "letter":
+            return LetterKind(len(options) or 10, options)
+        case "label":
+            return LabelKind(options)
+        case "number":
+            return NumberKind()
+        case "scale":
+            return NumberKind((float(options[0]), float(options[1])))
+    return TextKind()
+
+
+def same(case: dict[str, Any], answer: str) -> bool:
+    if case["kind"] in ("number", "scale") and answer and case["read"]:
+        return Fraction(answer) == Fraction(case["read"])
+    read: str = case["read"]
+    return answer.split() == read.split()
+
+
+def test_answers_are_read_as_people_read_them() -> None:
+    read = AnswerReader()
+    ends: Counter[str] = Counter()
+    for case in CASES:
+        found = read(case["response"], kind_of(case))
+        if same(case, found.answer):
+            ends["alike"] += 1
+        else:
+            ends["wrong" if found.answer else "missed"] += 1
+    assert ends.total() == 680
+    assert ends["alike"] >= 0.97 * ends.total(), ends
+    assert ends["wrong"] <= 0.005 * ends.total(), ends
+
+
+FOUR = {"A": "oxygen", "B": "carbon dioxide", "C": "iron", "D": "gold"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("\\boxed{B}", "$\\boxed{\\text{B}}$", "<answer>B</answer>", "### Final answer\nB", "b", "(b)", "B.", "Ｂ"),
+        *("B) carbon dioxide", "The correct option is B.", "I choose B", "Answer - B", '{"answer": "B"}'),
+    ],
+)
+def test_an_option_is_read_in_the_forms_that_models_write(text: str) -> None:
+    assert AnswerReader()(text, LetterKind(4, FOUR)).answer == "B"
+
+
+@pytest.mark.parametrize(
+    "text", ["Answer: B is incorrect", "Answer: A. Actually, no: B", "Answer: (A) or (B)", "(A) or (B)", "Answer: B?"]
+)
+def test_an_option_that_is_denied_or_one_of_several_is_not_read(text: str) -> None:
+    assert AnswerReader()(text, LetterKind(4, FOUR)).answer == ""
+
+
+def test_no_idea_is_not_no_and_json_may_be_true() -> None:
+    read = AnswerReader()
+    for text in ("No idea", "Answer: No idea", "No idea.", "I have no idea."):
+        assert read(text, LabelKind(["yes", "no"])).answer == "", text
+    assert read('{"answer": true}', LabelKind(["True", "False"])).answer == "True"
+    assert read('{"answer": false}', LabelKind(["yes", "no"])).answer == "no"
+
+
+def test_brackets_at_the_end_of_a_sentence_keep_no_full_stop() -> None:
+    assert AnswerReader()("So the answer is ] ].", TextKind()).answer == "] ]"
+
+
+def test_a_more_lenient_layer_reads_more() -> None:
+    alike = []
+    for layer in Layer:
+        read = AnswerReader(most=layer)
+        alike.append(sum(same(case, read(case["response"], kind_of(case)).answer) for case in CASES if case["read"]))
+    assert alike[0] + 50 < alike[1] < alike[2] - 50, alike
