@@ -153,12 +153,14 @@ class Bus(KeyValues):
         done: bool,
         told: Container[int] = (),
         turn: Turn | None = None,
+        name: str = "",
     ) -> int:
         """Stores item results; returns their position. `told` are the positions of items that an earlier delivery has
         published with their costs.
 
-        Without a `turn` the message has no id: a redelivered unit must be able to publish again; the item key makes it
-        harmless. Raises StreamFullError while RESULTS has no room, OvertakenError when it is not the message's turn.
+        A message that is sent again with the same `name` is stored once; a `turn` brings a name of its own. A later
+        delivery of the unit takes another name, as it must be able to publish again. Raises StreamFullError while
+        RESULTS has no room, OvertakenError when it is not the message's turn.
         """
         # Stored answers were generated, and paid, once, and not now.
         asked = [r for r in batch.items if not r.reused and r.calls and r.position not in told]
@@ -180,7 +182,7 @@ class Bus(KeyValues):
             retries=sum(r.calls - 1 for r in asked),
             evaluator=one_line(batch.evaluator),
         )
-        return await self._publish_result(batch.job_id, batch.unit, batch.SerializeToString(), headers, turn)
+        return await self._publish_result(batch.job_id, batch.unit, batch.SerializeToString(), headers, turn, name)
 
     async def publish_plan(self, job_id: str, attempt: int, plan: unit_pb2.Plan) -> int:
         headers = ResultHeaders(kind=KIND_PLAN, attempt=attempt, done=True)
@@ -219,9 +221,9 @@ class Bus(KeyValues):
         return msg.seq or 0, (msg.headers or {}).get(api.Header.MSG_ID.value, "")
 
     async def _publish_result(
-        self, job_id: str, unit: int, data: bytes, headers: ResultHeaders, turn: Turn | None = None
+        self, job_id: str, unit: int, data: bytes, headers: ResultHeaders, turn: Turn | None = None, name: str = ""
     ) -> int:
-        sent = headers.encode()
+        sent = headers.encode() | ({api.Header.MSG_ID.value: name} if name else {})
         if turn is not None:
             sent |= expecting(turn.after) | {api.Header.MSG_ID.value: turn.name}
         try:

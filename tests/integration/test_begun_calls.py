@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+import nats.errors
 import pytest
 from nats.aio.msg import Msg
+from nats.js.api import PubAck
 
 from services.bus import (
     KIND_BEGUN,
@@ -26,6 +28,7 @@ from services.bus import (
 )
 from services.evaluator.units.begun import Begun
 from services.evaluator.units.hand import Held, Stop
+from services.evaluator.units.packer import Packer
 from services.scheduler.lease import Lease
 from services.scheduler.nats_work import WorkStream
 from tests.nats_server import NatsServer
@@ -166,3 +169,25 @@ async def test_a_message_whose_answer_was_lost_is_found_stored(bus: Bus, remembe
     assert len(await told(bus)) == 1
     with pytest.raises(OvertakenError):
         await bus.publish_begun(unit, "e2", 1, Turn(0, "other.0"))
+
+
+async def test_a_message_of_answers_that_is_sent_again_is_stored_once(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only the acknowledgement was lost: answers of a job without a budget have no turn."""
+    publish = bus.js.publish
+    acks: list[PubAck] = []
+
+    async def loses_the_first_answer(*args: Any, **kwargs: Any) -> PubAck:
+        acks.append(await publish(*args, **kwargs))
+        if len(acks) == 1:
+            raise nats.errors.TimeoutError
+        return acks[-1]
+
+    monkeypatch.setattr(bus.js, "publish", loses_the_first_answer)
+    packer = Packer.of(held(), 2, bus, "e1")
+    for position in range(2):
+        packer.add(item_result_pb2.ItemResult(position=position, calls=1))
+        await packer.flush()
+    assert [ack.duplicate for ack in acks] == [None, True, None]
+    assert await told(bus) == [(KIND_ITEMS, 1), (KIND_ITEMS, 1)]

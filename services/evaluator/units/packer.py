@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Container, Iterable
 
 from services.bus import Bus, Turn, heed_cancel
@@ -60,9 +61,12 @@ class Packer:
                 evaluator=evaluator,
             )
 
+            # Sent again where only the acknowledgement was lost, it must not pay and count its answers twice.
+            name = uuid.uuid4().hex
+
             async def publish(turn: Turn | None = None) -> int:
                 number = delivery or held.number
-                return await bus.publish_items(batch, delivery=number, done=done, told=told, turn=turn)
+                return await bus.publish_items(batch, delivery=number, done=done, told=told, turn=turn, name=name)
 
             if begun is not None:
                 await begun.publish(publish)
