@@ -36,11 +36,12 @@ async def stored(nats_bus: bus.Bus) -> list[tuple[str, token_pb2.Token]]:
 
 
 async def revoke(nats_bus: bus.Bus, name: str) -> token_pb2.Token:
-    """Deletes the one token with this label or start of its digest.
+    """Deletes the one token with this label or, where none has it, with this start of its digest.
 
     Raises NotFoundError for none, ConflictError for several.
     """
-    found = [(key, token) for key, token in await stored(nats_bus) if token.label == name or key.startswith(name)]
+    pairs = await stored(nats_bus)
+    found = [pair for pair in pairs if pair[1].label == name] or [pair for pair in pairs if pair[0].startswith(name)]
     if not found:
         raise NotFoundError(f"No token has the label or prefix {name!r}. `token list` shows them.")
     if len(found) > 1:

@@ -107,6 +107,15 @@ async def test_tokens_open_the_api_for_their_user_until_they_are_revoked(nats: N
         assert (await gateway.client.get("/healthz")).status_code == 200
 
 
+async def test_a_label_names_its_token_before_any_prefix_does(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (_, nats_bus):
+        await tokens.create(nats_bus, "alice", "user", "laptop")
+        ((digest, _),) = await tokens.stored(nats_bus)
+        await tokens.create(nats_bus, "bob", "user", digest[0])
+        assert (await tokens.revoke(nats_bus, digest[0])).user == "bob"
+        assert (await tokens.revoke(nats_bus, digest[0])).user == "alice"
+
+
 async def test_users_jobs_and_limits_are_their_own(nats: NatsServer) -> None:
     async with with_tokens(nats) as (gateway, nats_bus):
         alice = {"X-API-Key": await tokens.create(nats_bus, "alice", "user", "a")}
