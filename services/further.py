@@ -39,7 +39,8 @@ def fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
     if not sampling.HasField("extra"):
         return {}
     try:
-        return _sorted(whole(json_format.MessageToDict(sampling.extra)))  # type: ignore[no-any-return]
+        known = whole(json_format.MessageToDict(sampling.extra))
+        return {name: _sorted(known[name]) for name in sorted(known)}
     except json_format.Error as error:
         raise ValueError("holds a number that JSON does not know") from error
 

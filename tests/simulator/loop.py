@@ -96,7 +96,11 @@ class SimTask(_Numbered, asyncio.Task):  # type: ignore[type-arg]
 
 
 class SimFuture(_Numbered, asyncio.Future):  # type: ignore[type-arg]
-    """A future whose hash does not depend on its address."""
+    """A future whose hash does not depend on its address, and whose error nobody need hear: who asked may be dead."""
+
+    def set_exception(self, exception: Any, /) -> None:
+        super().set_exception(exception)
+        self._log_traceback = False
 
 
 class SimLoop(asyncio.BaseEventLoop):
