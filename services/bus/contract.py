@@ -35,7 +35,9 @@ STORED_ENDPOINT = "stored"
 _BATCHES_OF = "_batches"
 _SET_ASIDE = "_aside"
 """In the place of an endpoint. No endpoint's own name has the underscore."""
-IMPORTED_ENDPOINTS = ("lm_eval", "inspect")
+IMPORTED = "imported"
+"""The tool's name of answers whose tool is not told. They say by an id or a text which item they belong to."""
+IMPORTED_ENDPOINTS = ("lm_eval", "inspect", IMPORTED)
 """Reserved endpoint names: tools whose answers jobs are made of."""
 
 LOG_LEVELS = ("info", "warning", "error")

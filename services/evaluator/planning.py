@@ -139,12 +139,19 @@ class Planner:
         return unit_pb2.Plan(tasks=tasks, receipt=receipt)
 
     async def _plan_import(self, spec: job_pb2.JobSpec) -> unit_pb2.Plan:
+        size = self._settings.unit_size
         try:
-            tasks, receipt = await imports.plan(spec, self._stored, self._catalogue, self._settings.unit_size)
+            if spec.HasField("dataset"):
+                task = await self._datasets.open(spec.dataset)
+                tasks, receipt = await imports.plan_rows(spec, self._stored, task, size)
+            else:
+                tasks, receipt = await imports.plan(spec, self._stored, self._catalogue, size)
         except (InvalidRequestError, NotFoundError) as error:
             return unit_pb2.Plan(error=error.message)
         except TouchstoneError as error:
-            return unit_pb2.Plan(error=self._loader.data_error(spec.suite, error))
+            return unit_pb2.Plan(
+                error=error.message if spec.HasField("dataset") else self._loader.data_error(spec.suite, error)
+            )
         receipt.configuration = configuration(spec, receipt, tasks)
         return unit_pb2.Plan(tasks=tasks, receipt=receipt)
 

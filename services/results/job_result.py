@@ -142,7 +142,8 @@ def _add_usage(
     result.reasoning_tokens = total.reasoning_tokens
     result.items_reused = total.reused
     if total.stored > total.errors:
-        if not total.unpriced:
+        # What imported answers cost whoever collected them is not told.
+        if not total.unpriced and not job.spec.reuse.import_id:
             result.cost_usd = round(total.cost_usd, COST_DIGITS)
         ((median, p95, ttft_median, ttft_p95),) = connection.execute(
             query("latency"), {"job_id": job.job_id}

@@ -61,6 +61,8 @@ def check_import(spec: job_pb2.JobSpec, found: results_service_pb2.GetImportResp
         ("model", spec.model, run.model),
         ("mode", suite_pb2.Mode.Name(_mode(spec)), suite_pb2.Mode.Name(run.mode)),
         ("suite.suite", work.suite, run.suite),
+        ("dataset.dataset_id", spec.dataset.dataset_id, run.dataset_id),
+        ("dataset.limit", str(spec.dataset.limit), "0"),
         ("suite.repeats", str(max(1, work.repeats)), str(repeats)),
         ("suite.limit", str(work.limit), "0"),
     ):

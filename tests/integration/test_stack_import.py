@@ -127,3 +127,76 @@ def test_an_imported_run_is_not_rescored_but_imported_again(stack: Stack, tmp_pa
     refused = touchstone(stack, "rescore", made["job_id"])
     assert refused.returncode == 2
     assert "import the log again" in refused.stderr
+
+
+# -- files of answers --------------------------------------------------------------------------------------------------
+
+
+def answer_file(folder: Path, chosen: Sequence[Item], *more: object) -> Path:
+    """Every third answer is wrong; half of the lines name their item by its number, half by our prompt."""
+    lines = [
+        {
+            **({"id": item.index} if item.index % 2 else {"prompt": item.messages[0].content}),
+            "output": [f"Answer: {item.reference if number % 3 else 'neither'}"],
+            "generator": "published",
+        }
+        for number, item in enumerate(chosen)
+    ]
+    file = folder / "answers.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, *more]))
+    return file
+
+
+def taken(stack: Stack, file: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
+    made = touchstone(stack, "import", str(file), *arguments, "--format", "json")
+    assert made.returncode == code, made.stderr
+    body: dict[str, Any] = json.loads(made.stdout) if made.stdout else {}
+    return {**body, "said": made.stderr}
+
+
+def test_a_file_of_answers_to_every_item_is_a_run_that_ranks(stack: Stack, tmp_path: Path) -> None:
+    chosen = items(suite_pb2.MODE_GENERATE)
+    stray = {"id": "of-nobody", "response": "x"}
+    file = answer_file(tmp_path, chosen[::-1], stray, {"id": 1, "response": "Answer: twice"})
+    made = taken(stack, file, "--suite", "demo", "--task", TASK)
+    right = sum(bool(number % 3) for number in range(len(chosen)))
+    assert made["result"]["tasks"][0]["metrics"][0]["mean"] == pytest.approx(right / len(chosen), abs=1e-12)
+    assert "1 line matches no item; the first one says id “of-nobody”." in made["said"]
+    assert "1 line answers an item that has an answer already" in made["said"]
+    assert not made["job"].get("subset") or made["job"]["plan"][0]["items"] == len(chosen)
+    result = stack.get(f"/results/{made['job_id']}")
+    assert result["receipt"]["import_counts"] == {
+        "answers": len(chosen) + 2,
+        "unmatched": 1,
+        "unmatched_example": "id “of-nobody”",
+        "repeated": 1,
+    }
+    assert (result["receipt"]["endpoint_kind"], result["cost_usd"]) == ("imported", None)
+    board = stack.get("/leaderboard", suite="demo", mode="generate")["leaderboard"]
+    assert [(row["model"], row["provider"]) for row in board] == [("published", "imported")]
+    assert taken(stack, file, "--suite", "demo", "--task", TASK)["job_id"] == made["job_id"]
+
+
+def test_a_file_of_answers_to_some_rows_of_a_dataset_is_a_subset_of_it(stack: Stack, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(
+        "".join(json.dumps({"custom_id": f"r{n}", "prompt": f"{n} + 1?", "reference": n + 1}) + "\n" for n in range(5))
+    )
+    uploaded = touchstone(stack, "dataset", "upload", str(rows), "--scorer", "numeric")
+    assert uploaded.returncode == 0, uploaded.stderr
+    dataset = uploaded.stdout.split()[0]
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps({"id": f"r{n}", "completion": f"It is {n + 1}."}) + "\n" for n in (4, 0, 2)))
+    made = taken(stack, file, "--dataset", dataset, "--model", "published")
+    assert "3 of 5 items have an answer." in made["said"]
+    assert made["job"]["subset"]
+    assert made["result"]["tasks"][0]["metrics"][0]["mean"] == 1.0
+    assert [item.result.custom_id for item in stack.items(made["job_id"])] == ["r0", "r2", "r4"]
+
+
+def test_a_file_with_a_bad_line_leaves_nothing_behind(stack: Stack, tmp_path: Path) -> None:
+    before = len(stack.get("/history")["history"])
+    file = answer_file(tmp_path, items(suite_pb2.MODE_GENERATE)[:5], {"id": 7, "text": "x"})
+    made = taken(stack, file, "--suite", "demo", "--task", TASK, code=2)
+    assert "answers.jsonl, line 6: it has no response. Name it one of: response," in made["said"]
+    assert len(stack.get("/history")["history"]) == before

@@ -1,4 +1,4 @@
-"""`touchstone import`: sample logs of lm_eval and Inspect as finished runs."""
+"""`touchstone import`: sample logs of lm_eval and Inspect, and files of answers, as finished runs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from touchstone.v1.results_service_pb2 import ImportAnswersResponse
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import leaf, project
 from touchstone_client.command.watching import add_watch, follow
-from touchstone_client.importing import reading
-from touchstone_client.importing.log import Log
+from touchstone_client.errors import InvalidError
+from touchstone_client.importing import reading, responses
+from touchstone_client.importing.log import Log, Target
 from touchstone_client.importing.names import resolve
 from touchstone_client.importing.sending import Import
+from touchstone_client.specs import DATASET_TASK
 
 _ENDED = (job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED)
 
 
 def add(commands: Any) -> None:
-    words = "take sample logs of lm_eval or Inspect as a finished run"
+    words = "take answers that others collected as a finished run: logs of lm_eval or Inspect, or any JSON lines"
     parser = leaf(
         commands,
         "import",
         words,
         _import,
-        "Scores the answers in another tool's logs by our scorers, as a run of ours.",
+        "Scores the answers in another tool's logs, or in a file of answers, by our scorers, as a run of ours.",
     )
     add = parser.add_argument
     add(
@@ -35,18 +37,24 @@ def add(commands: Any) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="lm_eval's samples_*.jsonl (results_*.json beside them is read) or their folder; Inspect's .eval or .json",
+        help="lm_eval's samples_*.jsonl (results_*.json beside them is read) or their folder; Inspect's .eval or "
+        ".json; answers as .jsonl or .jsonl.gz, each line with an id or prompt and a response",
     )
-    add("--model", required=True, help="the model's id, as its other runs name it")
-    add("--suite", default="", help="the suite that the logs are about; told by their tasks where these are known")
+    add("--model", default="", help="the model's id, as its other runs name it; of answers, where their lines do not")
+    add(
+        "--suite",
+        default="",
+        help="the suite that the files are about; of logs told by their tasks where these are known",
+    )
+    add("--dataset", default="", metavar="ID", help="the dataset that a file of answers is about")
     add(
         "--task",
         dest="tasks",
         action="append",
         default=[],
         type=_pair,
-        metavar="NAME=[SUITE/]TASK",
-        help="the log's task NAME is about the rows of TASK; may be repeated",
+        metavar="[NAME=][SUITE/]TASK",
+        help="the log's task NAME, or the one file, is about the rows of TASK; may be repeated",
     )
     add("--shots", type=_number, metavar="K", help="examples in the prompts, where the log does not tell")
     add(
@@ -62,16 +70,66 @@ def add(commands: Any) -> None:
 
 def _import(options: argparse.Namespace) -> int:
     logs = reading.read(options.files, options.shots, options.first_id)
+    model = _model(logs, options.model)
     with Client() as client:
-        suite, targets = resolve(logs, client.suites(), options.suite, dict(options.tasks))
-        taken = Import(logs, options.model, suite, targets)
+        taken = _about_dataset(logs, model, options) or _about_suite(client, logs, model, options)
         stored = client.import_answers(taken.requests(options.again))
         if (job := _before(client, stored)) is not None:
             _say(f"imported before, as job {job.job_id}. To import it again: --again.")
         else:
             _tell(logs, stored)
             job = client.run(taken.spec(stored.import_id, stored.repeats, options.project_id))
-        return follow(client, job, options)
+        code = follow(client, job, options)
+        if not options.no_watch:
+            _tell_counts(client.job(job.job_id))
+        return code
+
+
+def _model(logs: list[Log], named: str) -> str:
+    """Raises InvalidError."""
+    models = list(dict.fromkeys(model for log in logs for model in log.models))
+    if named or len(models) == 1:
+        return named or models[0]
+    if models:
+        raise InvalidError.of(f"The lines are of several models: {', '.join(models)}. Name one: --model.")
+    raise InvalidError.of("Say which model answered: --model.")
+
+
+def _about_suite(client: Client, logs: list[Log], model: str, options: argparse.Namespace) -> Import:
+    """Raises InvalidError."""
+    tasks = dict(options.tasks)
+    if (only := tasks.pop("", None)) is not None:
+        if len(logs) > 1 or tasks:
+            raise InvalidError.of("Of several files, say for each which task it is about: --task NAME=TASK.")
+        tasks[logs[0].task] = only
+    suite, targets = resolve(logs, client.suites(), options.suite, tasks)
+    return Import(logs, model, suite, targets)
+
+
+def _about_dataset(logs: list[Log], model: str, options: argparse.Namespace) -> Import | None:
+    """Raises InvalidError."""
+    if not options.dataset:
+        return None
+    if options.suite or options.tasks:
+        raise InvalidError.of("A file is about a suite or a dataset. Leave out --dataset, or --suite and --task.")
+    if len(logs) > 1 or logs[0].tool != responses.TOOL:
+        raise InvalidError.of("For a dataset, name one file of answers.")
+    return Import(logs, model, "", {logs[0].task: [Target("", DATASET_TASK)]}, options.dataset)
+
+
+def _tell_counts(job: job_pb2.Job) -> None:
+    """Which lines and items found each other."""
+    if not job.receipt.HasField("import_counts"):
+        return
+    counts, items = job.receipt.import_counts, sum(plan.items for plan in job.plan)
+    published = job.published_items
+    _say(f"{items:,} of {published:,} items have an answer." if published else f"{items:,} items have an answer.")
+    if counts.unmatched:
+        lines = "line matches" if counts.unmatched == 1 else "lines match"
+        _say(f"{counts.unmatched:,} {lines} no item; the first one says {counts.unmatched_example}.")
+    if counts.repeated:
+        lines = "line answers" if counts.repeated == 1 else "lines answer"
+        _say(f"{counts.repeated:,} {lines} an item that has an answer already; the first one counts.")
 
 
 def _before(client: Client, stored: ImportAnswersResponse) -> job_pb2.Job | None:
@@ -85,7 +143,7 @@ def _before(client: Client, stored: ImportAnswersResponse) -> job_pb2.Job | None
 def _tell(logs: list[Log], stored: ImportAnswersResponse) -> None:
     """What the run rests on and the log does not say."""
     _say(f"{stored.answers:,} answers of {len(logs)} {'task' if len(logs) == 1 else 'tasks'} imported.")
-    if logs[0].shots is None:
+    if logs[0].shots is None and logs[0].tool != responses.TOOL:
         _say("the log does not tell how many examples the prompts have; 0 is taken. To say it: --shots.")
 
 
@@ -94,9 +152,9 @@ def _say(sentence: str) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    name, _, task = text.partition("=")
-    if not name or not task:
-        raise argparse.ArgumentTypeError("it must be NAME=TASK or NAME=SUITE/TASK")
+    name, equals, task = text.partition("=") if "=" in text else ("", "", text)
+    if not task or (equals and not name):
+        raise argparse.ArgumentTypeError("it must be TASK, NAME=TASK or NAME=SUITE/TASK")
     return name, task
 
 

@@ -122,6 +122,7 @@ def facts(job: job_pb2.Job) -> dict[str, Any]:
         "repeats": spec.suite.repeats or "",
         "item set": job.item_set,
         "answers from": receipt.source_job,
+        **dict(_flat("imported", document(receipt.import_counts))),
         **{f"{plan.task}: {name}": value for plan in job.plan for name, value in _task(plan)},
     }
 

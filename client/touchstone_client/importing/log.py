@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +40,8 @@ class Log:
     """One task's run. `shots` is None where the log does not tell; `mode` a word of `specs.MODES`.
 
     `prompt_hash` tells the tool's prompt templates apart; empty where the log does not tell. `samples` reads the file
-    anew at each call and raises InvalidError for a line that is none.
+    anew at each call and raises InvalidError for a line that is none. `models` are those that the log names, where the
+    run's model may be told by them.
     """
 
     tool: str
@@ -54,6 +55,7 @@ class Log:
     prompt_hash: str
     completed_at: datetime | None
     samples: Callable[[], Iterator[Sample]]
+    models: Sequence[str] = ()
 
 
 def wrong(file: Path, place: str, what: str) -> InvalidError:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from touchstone.v1 import suite_pb2
 from touchstone_client.errors import InvalidError
+from touchstone_client.importing import responses
 from touchstone_client.importing.log import Log, Target
 
 _GLUE = {name: name for name in ("cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "wnli")}
@@ -68,12 +69,24 @@ def _candidates(log: Log, known: Mapping[str, set[str]], suite: str, named: str)
     # A task of the very name in the suite that the user names.
     if not any(target.suite == suite for target in found) and log.task in known.get(suite, set()):
         found.append(Target(suite, log.task))
+    if not found and log.tool == responses.TOOL:
+        return [_only_task(log, known.get(suite, set()), suite)]
     if not found:
         raise InvalidError.of(
             f"{log.file.name} is of the task {log.task}, which is not known here. If it is about the rows of a task of "
             f"ours, say which: --task {log.task}=SUITE/TASK. Tasks: touchstone suites."
         )
     return found
+
+
+def _only_task(log: Log, tasks: set[str], suite: str) -> Target:
+    """Of a file whose name is no task's."""
+    if not suite:
+        raise InvalidError.of(f"Say what {log.file.name} answers: --suite NAME, or --dataset ID.")
+    if len(tasks) != 1:
+        there = ", ".join(sorted(tasks)) or "none"
+        raise InvalidError.of(f"Say which task of {suite} {log.file.name} answers: --task TASK. Tasks: {there}.")
+    return Target(suite, *tasks)
 
 
 def _table(log: Log, known: Mapping[str, set[str]]) -> Sequence[Target]:

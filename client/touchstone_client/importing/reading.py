@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from touchstone_client.errors import InvalidError
-from touchstone_client.importing import inspect, lm_eval
+from touchstone_client.importing import inspect, lm_eval, responses
 from touchstone_client.importing.log import Log
 
 
@@ -47,8 +47,13 @@ def _files(files: Sequence[Path]) -> list[Path]:
 
 
 def _one(file: Path, shots: int | None, first_id: int | None) -> Log:
+    if responses.is_responses(file):
+        return responses.read(file, shots)
     if lm_eval.is_samples(file):
         return lm_eval.read(file, shots)
     if inspect.is_log(file):
         return inspect.read(file, shots, first_id)
-    raise InvalidError.of(f"{file.name} is no log: samples_*.jsonl of lm_eval, or .eval and .json of Inspect.")
+    raise InvalidError.of(
+        f"{file.name} is no log and no file of answers. Import samples_*.jsonl of lm_eval, .eval or .json of Inspect, "
+        "or answers as .jsonl or .jsonl.gz."
+    )

@@ -12,7 +12,7 @@ from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersRequest, ImportedAnswer, ImportedRun
 from touchstone_client.errors import InvalidError
 from touchstone_client.importing.log import Log, Sample, Target, wrong
-from touchstone_client.specs import MODES, suite_spec
+from touchstone_client.specs import MODES, dataset_spec, suite_spec
 
 _MOST_ANSWERS = 1000
 _MOST_BYTES = 2_000_000
@@ -22,12 +22,21 @@ _FORM = "1"
 
 
 class Import:
-    """One import: the logs with the tasks that they are about, for one model."""
+    """One import: the logs with the tasks that they are about, for one model. `dataset_id` stands in place of
+    `suite`."""
 
-    def __init__(self, logs: Sequence[Log], model: str, suite: str, targets: Mapping[str, Sequence[Target]]) -> None:
+    def __init__(
+        self,
+        logs: Sequence[Log],
+        model: str,
+        suite: str,
+        targets: Mapping[str, Sequence[Target]],
+        dataset_id: str = "",
+    ) -> None:
         self._logs = logs
         self._targets = targets
         self._suite = suite
+        self._dataset_id = dataset_id
         self.run = self._run(model)
 
     def _run(self, model: str) -> ImportedRun:
@@ -40,6 +49,7 @@ class Import:
             tool_version=next((log.version for log in self._logs if log.version), ""),
             model=model,
             suite=self._suite,
+            dataset_id=self._dataset_id,
             mode=MODES[first.mode],
             parameters=json.dumps(asked, sort_keys=True, default=str),
             template=", ".join(dict.fromkeys(log.template for log in self._logs)),
@@ -95,6 +105,10 @@ class Import:
 
     def spec(self, import_id: str, repeats: int, project_id: int = 0) -> job_pb2.JobSpec:
         """The job over what was imported."""
+        if self._dataset_id:
+            spec = dataset_spec(self._dataset_id, endpoint=self.run.tool, model=self.run.model, project_id=project_id)
+            spec.reuse.import_id = import_id
+            return spec
         tasks = sorted({target.task for targets in self._targets.values() for target in targets})
         spec = suite_spec(
             self._suite,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
+from copy import copy
 
 from services.evaluator.answers import scoring as reading
 from services.evaluator.answers.reading.layers import Extraction
@@ -54,8 +55,20 @@ class DatasetTask:
         self._places = Places(manifest)
         self._shelf = shelf
         self.chosen = sample(TASK, self._places.rows, limit, seed)
-        self.item_set = item_set(dataset.digest, self._places.rows, self.chosen, choosing.canonical(scoring))
+        self._scoring = choosing.canonical(scoring)
+        self.item_set = self._item_set()
         self._usual: asyncio.Task[str] | None = None
+
+    def only(self, rows: Sequence[int]) -> DatasetTask:
+        """The same task over these rows alone; their numbers are in increasing order."""
+        task = copy(self)
+        task.chosen = rows
+        task.item_set = task._item_set()
+        task._usual = None
+        return task
+
+    def _item_set(self) -> str:
+        return item_set(self.info.data.revision, self._places.rows, self.chosen, self._scoring)
 
     async def items(self, positions: Sequence[int], sampling: job_pb2.Sampling) -> list[Item]:
         """The items at these places among the chosen ones, which are in increasing order, as a job with this sampling

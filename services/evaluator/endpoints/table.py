@@ -92,7 +92,7 @@ class _Table:
         return MappingProxyType({name: float(price) for name, price in prices.items()})
 
 
-RESERVED = frozenset({"plan", "stored", "inspect", "lm_eval"})
+RESERVED = frozenset({"plan", "stored", "inspect", "lm_eval", "imported"})
 """Endpoints of the bus that are no server's. Written out, as endpoints are also read where no bus is installed."""
 
 

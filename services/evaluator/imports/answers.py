@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from services.errors import TouchstoneError
 from services.evaluator.datasets.task import AnyTask
-from services.evaluator.imports import matching
+from services.evaluator.imports import finding, matching
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.tasks.base import Item
 from services.evaluator.units import result
@@ -30,22 +30,23 @@ async def results(store: ImportStore, import_id: str, task: str, loaded: Loaded)
     found: dict[int, ItemResult] = {}
     for repeat, items in places.items():
         try:
-            answers = await store.answers(import_id, task, sorted(items), repeat)
+            numbers = {loaded.found.answers[row] if loaded.found else row: row for row in items}
+            answers = await store.answers(import_id, task, sorted(numbers), repeat)
         except TouchstoneError as error:
             raise FaultError(error.message) from error
-        found.update(_scored(loaded.task, repeat, items, answers))
+        found.update(_scored(loaded, repeat, items, {numbers[answer.item]: answer for answer in answers}))
     return found
 
 
 def _scored(
-    task: AnyTask, repeat: int, items: dict[int, tuple[int, Item]], answers: list[ImportedAnswer]
+    loaded: Loaded, repeat: int, items: dict[int, tuple[int, Item]], given: dict[int, ImportedAnswer]
 ) -> Iterator[tuple[int, ItemResult]]:
-    given = {answer.item: answer for answer in answers}
+    make = _found_result if loaded.found else _result
     for index, (place, item) in items.items():
         try:
-            yield place, _result(task, item, place, repeat, given.get(index))
+            yield place, make(loaded.task, item, place, repeat, given.get(index))
         except ValueError as error:
-            yield place, result.failed(task, item, place, repeat, str(error), 0)
+            yield place, result.failed(loaded.task, item, place, repeat, str(error), 0)
 
 
 def _result(task: AnyTask, item: Item, place: int, repeat: int, answer: ImportedAnswer | None) -> ItemResult:
@@ -57,3 +58,14 @@ def _result(task: AnyTask, item: Item, place: int, repeat: int, answer: Imported
     response = matching.response(item, answer)
     prompt_hash = item.prompt_hash if matching.asked_as_we_do(item, answer) else matching.prompt_hash(answer)
     return result.imported(task, item, place, repeat, response, answer.prompt, prompt_hash)
+
+
+def _found_result(task: AnyTask, item: Item, place: int, repeat: int, answer: ImportedAnswer | None) -> ItemResult:
+    """As `_result`, of an answer that was found by what it says of its item."""
+    if answer is None:
+        raise ValueError(_ABSENT)
+    if why := answer.error or finding.contradiction(task, item, answer):
+        raise ValueError(why)
+    prompt = answer.prompt or finding.shown_prompt(item)
+    prompt_hash = item.prompt_hash if finding.asked_as_we_do(item, answer) else matching.prompt_hash(answer)
+    return result.imported(task, item, place, repeat, matching.response(item, answer), prompt, prompt_hash)

@@ -53,18 +53,18 @@ def disagreement(item: Item, answer: ImportedAnswer) -> str:
         return ""
     row = _row(answer.row)
     texts = [*_texts(row), answer.prompt, *(continuation.text for continuation in answer.continuations)]
-    said = _BETWEEN.join(map(_plain, texts))
+    said = _BETWEEN.join(map(plain, texts))
     for name, text in item.fields.items():
-        ours = _plain(text)
+        ours = plain(text)
         theirs = row.get(name)
         if isinstance(theirs, str | int | float):
-            if _plain(str(theirs)) != ours:
-                return f"The log's row is another one: its {name} is “{_short(str(theirs))}”, not “{_short(text)}”."
+            if plain(str(theirs)) != ours:
+                return f"The log's row is another one: its {name} is “{short(str(theirs))}”, not “{short(text)}”."
         elif ours not in said:
-            return f"The log's row is another one: “{_short(text)}” ({name}) is not in it."
-    if not any(map(_plain, item.fields.values())):
+            return f"The log's row is another one: “{short(text)}” ({name}) is not in it."
+    if not any(map(plain, item.fields.values())):
         return "Its row cannot be told from others, and its prompt differs."
-    return "" if _in_order(item, _plain(answer.prompt)) else "The log's options stand in another order than ours."
+    return "" if _in_order(item, plain(answer.prompt)) else "The log's options stand in another order than ours."
 
 
 def response(item: Item, answer: ImportedAnswer) -> Response:
@@ -87,8 +87,8 @@ def _ordered(choices: Sequence[str], answer: ImportedAnswer) -> tuple[Continuati
         raise ValueError("The log has a log-likelihood that cannot be.")
     if len(given) != len(choices):
         raise ValueError(f"The log has {len(given)} continuations, the item {len(choices)} choices.")
-    by_text = {_plain(continuation.text): continuation for continuation in given}
-    wanted = [_plain(choice) for choice in choices]
+    by_text = {plain(continuation.text): continuation for continuation in given}
+    wanted = [plain(choice) for choice in choices]
     if len(set(wanted)) == len(by_text) == len(given) and set(wanted) == set(by_text):
         return tuple(by_text[text] for text in wanted)
     return tuple(given)
@@ -96,10 +96,10 @@ def _ordered(choices: Sequence[str], answer: ImportedAnswer) -> tuple[Continuati
 
 def _in_order(item: Item, prompt: str) -> bool:
     """Options that a prompt lists stand there in our order: else the answer's letter would mean another one."""
-    options = [_plain(text) for name, text in item.fields.items() if _LETTER.fullmatch(name)]
+    options = [plain(text) for name, text in item.fields.items() if _LETTER.fullmatch(name)]
     if item.choices or not all(option in prompt for option in options):
         return True
-    others = [_plain(text) for name, text in item.fields.items() if not _LETTER.fullmatch(name)]
+    others = [plain(text) for name, text in item.fields.items() if not _LETTER.fullmatch(name)]
     # After the last of the question's texts: examples before it have options, too.
     place = max((prompt.rfind(text) + len(text) for text in others if text in prompt), default=0)
     for option in options:
@@ -126,10 +126,12 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _texts(part, depth + 1)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """White space does not count."""
     return " ".join(text.split())
 
 
-def _short(text: str) -> str:
-    plain = _plain(text)
-    return plain if len(plain) <= _SHOWN_CHARACTERS else f"{plain[:_SHOWN_CHARACTERS]}…"
+def short(text: str) -> str:
+    """One line, for sentences."""
+    line = plain(text)
+    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"

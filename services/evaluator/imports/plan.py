@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import services
+from services.bus import IMPORTED
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.datasets import planning as datasets
+from services.evaluator.datasets.task import DatasetTask
+from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.matching import prompts_of
 from services.evaluator.imports.store import ImportedRows, ImportStore
 from touchstone.v1 import job_pb2, suite_pb2
@@ -29,15 +33,14 @@ async def plan(
     """
     found = await store.run(spec.reuse.import_id)
     wanted = set(spec.suite.tasks)
-    rows = {
-        task.task: await store.rows(spec.reuse.import_id, task.task)
-        for task in found.tasks
-        if not wanted or task.task in wanted
-    }
+    names = sorted(task.task for task in found.tasks if not wanted or task.task in wanted)
     mode = spec.mode or suite_pb2.MODE_GENERATE
     work = job_pb2.SuiteWork()
     work.CopyFrom(spec.suite)
-    work.tasks[:] = sorted(rows)
+    work.tasks[:] = names
+    if found.run.tool == IMPORTED:
+        return await _plan_found(spec, found.run, work, store, catalogue, unit_size)
+    rows = {name: await store.rows(spec.reuse.import_id, name) for name in names}
     items = {task: there.items for task, there in rows.items()}
     tasks = await asyncio.to_thread(catalogue.plan, work, mode, unit_size, items)
     if not any(task.items for task in tasks):
@@ -48,6 +51,60 @@ async def plan(
         )
     await asyncio.to_thread(_tell_prompts, spec, found.run, rows, tasks, catalogue)
     return tasks, _receipt(spec, found.run)
+
+
+async def plan_rows(
+    spec: job_pb2.JobSpec, store: ImportStore, task: DatasetTask, unit_size: int
+) -> tuple[list[job_pb2.TaskPlan], job_pb2.Receipt]:
+    """The same for a job over a dataset. Raises as `plan`."""
+    datasets.check_mode(spec)
+    imported = await store.run(spec.reuse.import_id)
+    found = await find(store, spec.reuse.import_id, task.info.task, task)
+    _require_some([found], task.name)
+    planned = await datasets.plan(spec, task.only(list(found.answers)), unit_size, None)
+    planned.prompt_hash = found.prompt_hash or planned.prompt_hash
+    return [planned], _receipt_found(spec, imported.run, [found])
+
+
+async def _plan_found(
+    spec: job_pb2.JobSpec,
+    run: ImportedRun,
+    work: job_pb2.SuiteWork,
+    store: ImportStore,
+    catalogue: Catalogue,
+    unit_size: int,
+) -> tuple[list[job_pb2.TaskPlan], job_pb2.Receipt]:
+    """Of answers that say by an id or a text which item they belong to."""
+    found: dict[str, Found] = {}
+    for name in work.tasks:
+        task = catalogue.task(work.suite, name, spec.mode, work.shots)
+        found[name] = await find(store, spec.reuse.import_id, name, task)
+    _require_some(list(found.values()), work.suite)
+    items = {name: list(each.answers) for name, each in found.items()}
+    tasks = await asyncio.to_thread(catalogue.plan, work, spec.mode, unit_size, items)
+    for planned in tasks:
+        planned.prompt_hash = found[planned.task].prompt_hash or planned.prompt_hash
+    return tasks, _receipt_found(spec, run, list(found.values()))
+
+
+def _require_some(found: Sequence[Found], name: str) -> None:
+    """Raises InvalidRequestError."""
+    if not any(each.answers for each in found):
+        raise InvalidRequestError(
+            f"No line of the import matches an item of {name}. The first one says {found[0].counts.unmatched_example}. "
+            "Give each line the item's id, or its question as its row has it.",
+            "reuse.import_id",
+        )
+
+
+def _receipt_found(spec: job_pb2.JobSpec, run: ImportedRun, found: Sequence[Found]) -> job_pb2.Receipt:
+    receipt = _receipt(spec, run)
+    for each in found:
+        receipt.import_counts.answers += each.counts.answers
+        receipt.import_counts.unmatched += each.counts.unmatched
+        receipt.import_counts.repeated += each.counts.repeated
+    receipt.import_counts.unmatched_example = next(filter(None, (one.counts.unmatched_example for one in found)), "")
+    return receipt
 
 
 def _receipt(spec: job_pb2.JobSpec, run: ImportedRun) -> job_pb2.Receipt:

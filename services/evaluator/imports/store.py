@@ -37,10 +37,11 @@ _UNKNOWN = (
 @dataclass(frozen=True, slots=True)
 class ImportedRows:
     """Row numbers that an import has answers for, in increasing order, and the number of each one's prompt, as
-    GetImportResponse.prompts tells."""
+    GetImportResponse.prompts tells. `rows` are the tool's copies of the rows, where they were asked for."""
 
     items: Sequence[int]
     prompts: Sequence[int]
+    rows: Sequence[str] = ()
 
 
 class ImportStore(Protocol):
@@ -50,7 +51,9 @@ class ImportStore(Protocol):
         """The run and its tasks, without rows."""
         ...
 
-    async def rows(self, import_id: str, task: str) -> ImportedRows: ...
+    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
+        """`copies`: with the tool's copies of the rows."""
+        ...
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
         """Answers number `repeat` to these items; what is not stored is left out."""
@@ -63,7 +66,7 @@ class NoImports:
     async def run(self, import_id: str) -> GetImportResponse:
         raise NotFoundError(_UNKNOWN)
 
-    async def rows(self, import_id: str, task: str) -> ImportedRows:
+    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
         raise NotFoundError(_UNKNOWN)
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
@@ -80,15 +83,19 @@ class ImportsOfResults:
     async def run(self, import_id: str) -> GetImportResponse:
         return await self._get(GetImportRequest(import_id=import_id))
 
-    async def rows(self, import_id: str, task: str) -> ImportedRows:
+    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
         items: list[int] = []
         prompts: list[int] = []
+        rows: list[str] = []
         while True:
-            page = await self._get(GetImportRequest(import_id=import_id, task=task, after=items[-1] if items else None))
+            after = items[-1] if items else None
+            request = GetImportRequest(import_id=import_id, task=task, after=after, with_rows=copies)
+            page = await self._get(request)
             if not page.items:
-                return ImportedRows(items, prompts)
+                return ImportedRows(items, prompts, rows)
             items += page.items
             prompts += page.prompts
+            rows += page.rows
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
         found: list[ImportedAnswer] = []

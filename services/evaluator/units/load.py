@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.bus import of_job
+from services.bus import IMPORTED, of_job
 from services.errors import TouchstoneError
 from services.evaluator.catalogue import Catalogue, Selection
 from services.evaluator.datasets.opened import OpenDatasets
-from services.evaluator.datasets.task import AnyTask
+from services.evaluator.datasets.task import AnyTask, DatasetTask
+from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.tasks.base import Item, Task
 from services.evaluator.units.hand import FaultError
@@ -22,15 +23,21 @@ from touchstone.v1 import job_pb2, suite_pb2, unit_pb2
 log = logging.getLogger(__name__)
 
 _REMEMBERED = 64
+_REMEMBERED_ROWS = 8
 _Key = tuple[Task, int, int, str]
+_RowsKey = tuple[DatasetTask, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A unit's items in order, each with its position among the job's answers and the repeat that it stands for."""
+    """A unit's items in order, each with its position among the job's answers and the repeat that it stands for.
+
+    `found` tells the items' answers in an import whose answers say by an id or a text which item they belong to.
+    """
 
     task: AnyTask
     items: Sequence[tuple[int, int, Item]]
+    found: Found | None = None
 
 
 class Loader:
@@ -40,8 +47,9 @@ class Loader:
         self._catalogue = catalogue
         self._imports = imports
         self._datasets = datasets
-        self._reading: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._selections: dict[_Key, Selection] = {}
+        self._reading: defaultdict[_Key | _RowsKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._selections: dict[_Key, tuple[Selection, Found | None]] = {}
+        self._rows: dict[_RowsKey, tuple[DatasetTask, Found]] = {}
 
     async def load(self, unit: unit_pb2.Unit) -> Loaded:
         """Raises FaultError when the data is missing or differs from the plan's."""
@@ -51,13 +59,14 @@ class Loader:
         mode = unit.spec.mode or suite_pb2.MODE_GENERATE
         try:
             task = self._catalogue.task(work.suite, unit.task, mode, work.shots)
-            selection = await self._selection(task, unit)
+            selection, found = await self._selection(task, unit)
             if unit.item_set and unit.item_set != selection.item_set:
                 raise FaultError(
                     f"Failed to load {self.title(work.suite)} dataset: the rows of {unit.task} differ from those that "
                     "were planned. Give all evaluators the same data, then start the job again."
                 )
-            return await asyncio.to_thread(_read, task, unit, selection)
+            items = await asyncio.to_thread(_read, task, unit, selection)
+            return Loaded(task, items, found)
         except TouchstoneError as error:
             raise FaultError(self.data_error(work, error)) from error
 
@@ -65,6 +74,9 @@ class Loader:
         work = unit.spec.dataset
         try:
             task = await self._datasets.task(work)
+            found: Found | None = None
+            if import_id := unit.spec.reuse.import_id:
+                task, found = await self._found_rows(task, import_id)
             if unit.item_set and unit.item_set != task.item_set:
                 raise FaultError(
                     f"The rows of {task.name} are not those that were planned. Run one version of Touchstone on all "
@@ -74,9 +86,21 @@ class Loader:
             items = await task.items(positions, unit.spec.sampling)
         except TouchstoneError as error:
             raise FaultError(error.message) from error
-        return Loaded(task, [(position, 0, item) for position, item in zip(positions, items, strict=True)])
+        return Loaded(task, [(position, 0, item) for position, item in zip(positions, items, strict=True)], found)
 
-    async def _selection(self, task: Task, unit: unit_pb2.Unit) -> Selection:
+    async def _found_rows(self, task: DatasetTask, import_id: str) -> tuple[DatasetTask, Found]:
+        key = (task, import_id)
+        if key not in self._rows:
+            async with self._reading[key]:
+                if key not in self._rows:
+                    found = await find(self._imports, import_id, task.info.task, task)
+                    self._rows[key] = (task.only(list(found.answers)), found)
+            self._reading.pop(key, None)
+            while len(self._rows) > _REMEMBERED_ROWS:
+                self._rows.pop(next(iter(self._rows)))
+        return self._rows[key]
+
+    async def _selection(self, task: Task, unit: unit_pb2.Unit) -> tuple[Selection, Found | None]:
         limit, seed = unit.spec.suite.limit, unit.spec.suite.seed
         import_id = unit.spec.reuse.import_id
         key = (task, limit, seed, import_id)
@@ -84,12 +108,16 @@ class Loader:
             async with self._reading[key]:
                 if key not in self._selections:
                     began = time.monotonic()
-                    if import_id:
+                    found: Found | None = None
+                    if unit.spec.endpoint == IMPORTED:
+                        found = await find(self._imports, import_id, unit.task, task)
+                        read = await asyncio.to_thread(self._catalogue.chosen, task, list(found.answers))
+                    elif import_id:
                         rows = await self._imports.rows(import_id, unit.task)
                         read = await asyncio.to_thread(self._catalogue.chosen, task, rows.items)
                     else:
                         read = await asyncio.to_thread(self._catalogue.selection, task, limit, seed)
-                    self._selections[key] = read
+                    self._selections[key] = (read, found)
                     took_s = time.monotonic() - began
                     extra = of_job(unit.job_id)
                     log.info("%s: %d items read in %.1f s", unit.task, len(read.indexes), took_s, extra=extra)
@@ -110,9 +138,9 @@ def _positions(unit: unit_pb2.Unit) -> Sequence[int]:
     return list(unit.positions) or range(unit.start, unit.stop)
 
 
-def _read(task: Task, unit: unit_pb2.Unit, selection: Selection) -> Loaded:
+def _read(task: Task, unit: unit_pb2.Unit, selection: Selection) -> list[tuple[int, int, Item]]:
     positions = _positions(unit)
     repeats = max(1, unit.spec.suite.repeats)
     indexes = [selection.indexes[position // repeats] for position in positions]
     items = zip(positions, task.items(indexes), strict=True)
-    return Loaded(task, [(position, position % repeats, item) for position, item in items])
+    return [(position, position % repeats, item) for position, item in items]

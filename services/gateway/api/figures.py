@@ -123,6 +123,16 @@ def receipt(receipt: job_pb2.Receipt) -> dict[str, Any]:
         "setup": receipt.setup or None,
         "source_job": receipt.source_job or None,
         "capabilities": capabilities(receipt.capabilities),
+        "import_counts": _import_counts(receipt.import_counts) if receipt.HasField("import_counts") else None,
+    }
+
+
+def _import_counts(counts: job_pb2.ImportCounts) -> dict[str, Any]:
+    return {
+        "answers": counts.answers,
+        "unmatched": counts.unmatched,
+        "unmatched_example": counts.unmatched_example or None,
+        "repeated": counts.repeated,
     }
 
 
@@ -139,6 +149,16 @@ RECEIPT = shape(
         "setup": null(STRING),
         "source_job": about(null(STRING), "Job whose answers were taken."),
         "capabilities": table(BOOLEAN),
+        "import_counts": null(
+            shape(
+                {
+                    "answers": COUNT,
+                    "unmatched": about(COUNT, "Answers that match no item."),
+                    "unmatched_example": about(null(STRING), "What the first of them says of its item."),
+                    "repeated": about(COUNT, "Further answers to an item; the first one counts."),
+                }
+            )
+        ),
     },
     name="Receipt",
 )

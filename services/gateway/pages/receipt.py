@@ -40,6 +40,7 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Budget", f"${formatting.dollars(spec.budget_usd)}" if spec.budget_usd else "", ""),
         ("May be charged", formatting.lost(job) and f"{formatting.lost(job)}, whose answers tell no price", ""),
         ("Answers of", f"job {jobs.short_id(receipt.source_job)}" if receipt.source_job else "", ""),
+        ("Imported", _imported(receipt), ""),
         ("Concurrency", f"{receipt.concurrency} per evaluator" if receipt.concurrency else "", ""),
         ("Software", f"Touchstone {receipt.software}" if receipt.software else "", ""),
         ("Configuration", "", receipt.configuration[:12]),
@@ -47,6 +48,18 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Attempt", str(job.attempt) if job.attempt > 1 else "", ""),
     ]
     return [row for row in found if row[1] or row[2]]
+
+
+def _imported(receipt: job_pb2.Receipt) -> str:
+    if not receipt.HasField("import_counts"):
+        return ""
+    counts = receipt.import_counts
+    words = [formatting.plural(counts.answers, "answer")]
+    if counts.unmatched:
+        words.append(f"{counts.unmatched:,} of no item here, the first with {_plain(counts.unmatched_example)}")
+    if counts.repeated:
+        words.append(f"{counts.repeated:,} to items that have one already")
+    return ", ".join(words)
 
 
 def sampling_words(sampling: job_pb2.Sampling) -> str:

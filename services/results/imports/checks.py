@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from services.bus import IMPORTED_ENDPOINTS
+from services.bus import IMPORTED, IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError
 from touchstone.v1 import suite_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
@@ -32,11 +32,19 @@ def check_run(run: ImportedRun) -> None:
     """Raises InvalidRequestError."""
     if run.tool not in IMPORTED_ENDPOINTS:
         raise InvalidRequestError(f"tool may be {' or '.join(IMPORTED_ENDPOINTS)}.", "run.tool")
-    for field, text in (("model", run.model), ("suite", run.suite), ("digest", run.digest)):
+    if run.dataset_id and (run.suite or run.tool != IMPORTED):
+        raise InvalidRequestError(
+            f"dataset_id stands in place of suite, for the tool {IMPORTED} alone. Leave one of them out.",
+            "run.dataset_id",
+        )
+    about = ("dataset_id", run.dataset_id) if run.dataset_id else ("suite", run.suite)
+    for field, text in (("model", run.model), about, ("digest", run.digest)):
         if not 0 < len(text) <= _NAME_CHARACTERS:
             raise InvalidRequestError(f"{field} has 1 to {_NAME_CHARACTERS} characters.", f"run.{field}")
     if run.mode not in (suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD):
         raise InvalidRequestError("mode may be generate or loglikelihood.", "run.mode")
+    if run.tool == IMPORTED and run.mode != suite_pb2.MODE_GENERATE:
+        raise InvalidRequestError(f"Answers of the tool {IMPORTED} are texts. Set mode to generate.", "run.mode")
     if len(run.prompt_hashes) > MOST_TASKS or run.ByteSize() > _RUN_BYTES:
         raise InvalidRequestError(
             f"The run's description is larger than {_RUN_BYTES:,} bytes or names over {MOST_TASKS} tasks.", "run"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.results.database import Connection, first_row
@@ -19,6 +19,8 @@ from touchstone.v1.results_service_pb2 import (
 )
 
 _ITEMS = 100_000
+_ROWS_BYTES = MAX_PAGE_BYTES - 256 * 1024
+"""Of the rows on a page but the last one, which has 128 KB at most."""
 _MOST = 1000
 _CHUNK = 64
 """Answers read at once; one may take half a megabyte."""
@@ -56,14 +58,28 @@ def get_import(connection: Connection, request: GetImportRequest) -> GetImportRe
         ],
     )
     if request.task:
-        rows = connection.execute(
-            "SELECT item, CASE WHEN min(prompts) = max(prompts) THEN min(prompts) ELSE 0 END FROM imported_answers "
-            "WHERE import_id = $import_id AND task = $task AND item > $after GROUP BY item ORDER BY item LIMIT $most",
-            where | {"task": request.task, "after": request.after if request.HasField("after") else -1, "most": _ITEMS},
-        ).fetchall()
-        response.items.extend(item for item, _ in rows)
-        response.prompts.extend(prompts for _, prompts in rows)
+        after = request.after if request.HasField("after") else -1
+        _add_items(connection, response, where | {"task": request.task, "after": after}, request.with_rows)
     return response
+
+
+def _add_items(
+    connection: Connection, response: GetImportResponse, where: Mapping[str, object], with_rows: bool
+) -> None:
+    row = 'first("row" ORDER BY "repeat")' if with_rows else "''"
+    rows = connection.execute(
+        f"SELECT item, CASE WHEN min(prompts) = max(prompts) THEN min(prompts) ELSE 0 END, {row} AS row_of_item "
+        "FROM imported_answers "
+        "WHERE import_id = $import_id AND task = $task AND item > $after GROUP BY item "
+        # One row more than fits, so that there is always one.
+        "QUALIFY sum(strlen(row_of_item)) OVER (ORDER BY item) - strlen(row_of_item) < $bytes "
+        "ORDER BY item LIMIT $most",
+        {**where, "most": _ITEMS, "bytes": _ROWS_BYTES},
+    ).fetchall()
+    response.items.extend(item for item, _, _ in rows)
+    response.prompts.extend(prompts for _, prompts, _ in rows)
+    if with_rows:
+        response.rows.extend(row for _, _, row in rows)
 
 
 def find_answers(connection: Connection, request: FindResponsesRequest) -> FindResponsesResponse:

@@ -10,7 +10,7 @@ import pytest
 from services import errors
 from tests.unit.client.fakes import JOB, Fakes, job, result
 from tests.unit.client.logs import choices, lm_eval
-from touchstone.v1 import results_service_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersRequest, ImportAnswersResponse, ImportedAnswer
 from touchstone_client import AsyncClient, Client, InvalidError
 from touchstone_client.command import main
@@ -98,7 +98,8 @@ def test_the_services_refusal_is_printed(told: Fakes, log: str, capsys: Captured
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--task", "rte"], "it must be NAME=TASK or NAME=SUITE/TASK"),
+        (["--task", "rte="], "it must be TASK, NAME=TASK or NAME=SUITE/TASK"),
+        (["--task", "rte"], "name the suite too"),
         (["--shots", "-1"], "it must be a whole number, 0 or more"),
         (["--task", "x=glue/rte"], "No log is of x, which --task names."),
     ],
@@ -137,3 +138,71 @@ async def test_both_clients_send_everything_and_raise_what_making_it_raises(told
             await awaited.import_answers(requests(breaks=True))
     whole = [len(sent) for sent in told.requests("ImportAnswers")]
     assert whole[0] == 50
+
+
+# -- files of answers --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f'{{"id": {n}, "response": "x", "model": "mine"}}\n' for n in range(2)))
+    return str(path)
+
+
+def counted(told: Fakes) -> None:
+    done = job()
+    done.published_items = 3
+    done.plan.add(items=2)
+    done.receipt.import_counts.CopyFrom(
+        job_pb2.ImportCounts(answers=5, unmatched=1, unmatched_example="id “9”", repeated=2)
+    )
+    told.answers |= {
+        "WatchJob": [scheduler_service_pb2.WatchJobResponse(job=done)],
+        "Scheduler.GetJob": scheduler_service_pb2.GetJobResponse(job=done),
+    }
+
+
+def test_a_file_of_answers_becomes_a_run_of_the_model_that_its_lines_name(
+    told: Fakes, file: str, capsys: Captured
+) -> None:
+    counted(told)
+    assert main(["import", file, "--suite", "glue", "--task", "rte"]) == 0
+    (sent,) = told.requests("ImportAnswers")
+    assert (sent[0].run.tool, sent[0].run.model, sent[0].run.suite) == ("imported", "mine", "glue")
+    spec = told.requests("CreateJob")[0].spec
+    assert (spec.endpoint, list(spec.suite.tasks), spec.reuse.import_id) == ("imported", ["rte"], IMPORT)
+    said = capsys.readouterr().err
+    assert "2 of 3 items have an answer." in said
+    assert "1 line matches no item; the first one says id “9”." in said
+    assert "2 lines answer an item that has an answer already; the first one counts." in said
+
+
+def test_a_file_of_answers_to_a_dataset_names_it(told: Fakes, file: str) -> None:
+    assert main(["import", file, "--dataset", "ds_1", "--model", "other", "--no-watch"]) == 0
+    run = told.requests("ImportAnswers")[0][0].run
+    assert (run.dataset_id, run.suite, run.model) == ("ds_1", "", "other")
+    spec = told.requests("CreateJob")[0].spec
+    assert (spec.dataset.dataset_id, spec.endpoint, spec.reuse.import_id) == ("ds_1", "imported", IMPORT)
+
+
+@pytest.mark.parametrize(
+    ("lines", "arguments", "said"),
+    [
+        ('{"id": 1, "response": "x"}', [], "Say which model answered: --model."),
+        (
+            '{"id": 1, "response": "x", "model": "a"}\n{"id": 2, "response": "x", "model": "b"}',
+            [],
+            "several models: a, b",
+        ),
+        ('{"id": 1, "response": "x", "model": "a"}', ["--suite", "glue"], "about a suite or a dataset"),
+    ],
+)
+def test_what_a_file_of_answers_leaves_open_is_asked_for(
+    told: Fakes, tmp_path: Path, capsys: Captured, lines: str, arguments: list[str], said: str
+) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(lines)
+    assert main(["import", str(path), "--dataset", "ds_1", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert not told.requests("ImportAnswers")

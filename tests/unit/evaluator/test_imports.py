@@ -45,7 +45,7 @@ class Store:
         task = results_service_pb2.ImportedTask(task=self._task, items=len(rows.items), repeats=1)
         return results_service_pb2.GetImportResponse(run=self._run, owner="ann", tasks=[task])
 
-    async def rows(self, import_id: str, task: str) -> ImportedRows:
+    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
         if import_id != IMPORT:
             raise NotFoundError("gone")
         first = [answer for answer in self._given if answer.repeat == 0]

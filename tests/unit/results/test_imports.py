@@ -109,6 +109,38 @@ async def test_what_is_sent_in_several_messages_is_found_by_item_and_repeat(data
     assert list((await database.read(lambda c: get_import(c, request))).items) == [2]
 
 
+async def test_rows_come_in_pages_of_bytes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.results.imports.reads._ROWS_BYTES", 20)
+    made = await sent(database, answers(*range(6)))
+    pages = []
+    after = None
+    while True:
+        request = GetImportRequest(import_id=made.import_id, task="rte", after=after, with_rows=True)
+        page = await database.read(partial(get_import, request=request))
+        if not page.items:
+            break
+        pages.append(list(zip(page.items, page.rows, strict=True)))
+        after = page.items[-1]
+    # Eight bytes each: a third row begins below twenty.
+    assert pages == [[(n, f'{{"n": {n}}}') for n in three] for three in ((0, 1, 2), (3, 4, 5))]
+
+
+async def test_an_import_is_about_a_suite_or_a_dataset(database: Database) -> None:
+    ours = ImportedRun(tool="imported", model="m", dataset_id="ds_1", mode=suite_pb2.MODE_GENERATE, digest="e")
+    assert (await sent(database, answers(0, task="rows"), described=ours)).answers == 1
+    for change, field in (
+        (ImportedRun(suite="glue"), "dataset_id"),
+        (ImportedRun(tool="lm_eval"), "dataset_id"),
+        (ImportedRun(mode=suite_pb2.MODE_LOGLIKELIHOOD), "mode"),
+    ):
+        wrong = ImportedRun()
+        wrong.CopyFrom(ours)
+        wrong.MergeFrom(change)
+        with pytest.raises(InvalidRequestError) as refused:
+            await sent(database, answers(0), described=wrong)
+        assert refused.value.field == f"run.{field}"
+
+
 async def test_continuations_come_back_as_they_were(database: Database) -> None:
     given = ImportedAnswer(task="rte", item=0, prompt="q")
     for text, value in ((" yes", -1.5), (" no", float("-inf"))):

@@ -92,6 +92,10 @@ def limited(spec: job_pb2.JobSpec) -> None:
     spec.suite.limit = 1
 
 
+def over_a_dataset(spec: job_pb2.JobSpec) -> None:
+    spec.dataset.dataset_id = "ds_1"
+
+
 def repeated(spec: job_pb2.JobSpec) -> None:
     spec.suite.repeats = 2
 
@@ -106,6 +110,7 @@ def repeated(spec: job_pb2.JobSpec) -> None:
         (of_an_absent_task, "spec.suite.tasks"),
         (limited, "spec.suite.limit"),
         (repeated, "spec.suite.repeats"),
+        (over_a_dataset, "spec.suite.suite"),
     ],
 )
 async def test_an_import_is_run_as_what_it_is(

@@ -331,7 +331,7 @@ class TaskProgress(_message.Message):
     def __init__(self, task: _Optional[str] = ..., items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., running: _Optional[bool] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("endpoint_kind", "server", "model_digest", "software", "concurrency", "configuration", "parameters", "template", "source_job", "capabilities", "setup")
+    __slots__ = ("endpoint_kind", "server", "model_digest", "software", "concurrency", "configuration", "parameters", "template", "source_job", "capabilities", "setup", "import_counts")
     ENDPOINT_KIND_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
     MODEL_DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -343,6 +343,7 @@ class Receipt(_message.Message):
     SOURCE_JOB_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     SETUP_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_COUNTS_FIELD_NUMBER: _ClassVar[int]
     endpoint_kind: str
     server: str
     model_digest: str
@@ -354,7 +355,20 @@ class Receipt(_message.Message):
     source_job: str
     capabilities: _endpoint_pb2.Capabilities
     setup: str
-    def __init__(self, endpoint_kind: _Optional[str] = ..., server: _Optional[str] = ..., model_digest: _Optional[str] = ..., software: _Optional[str] = ..., concurrency: _Optional[int] = ..., configuration: _Optional[str] = ..., parameters: _Optional[str] = ..., template: _Optional[str] = ..., source_job: _Optional[str] = ..., capabilities: _Optional[_Union[_endpoint_pb2.Capabilities, _Mapping]] = ..., setup: _Optional[str] = ...) -> None: ...
+    import_counts: ImportCounts
+    def __init__(self, endpoint_kind: _Optional[str] = ..., server: _Optional[str] = ..., model_digest: _Optional[str] = ..., software: _Optional[str] = ..., concurrency: _Optional[int] = ..., configuration: _Optional[str] = ..., parameters: _Optional[str] = ..., template: _Optional[str] = ..., source_job: _Optional[str] = ..., capabilities: _Optional[_Union[_endpoint_pb2.Capabilities, _Mapping]] = ..., setup: _Optional[str] = ..., import_counts: _Optional[_Union[ImportCounts, _Mapping]] = ...) -> None: ...
+
+class ImportCounts(_message.Message):
+    __slots__ = ("answers", "unmatched", "unmatched_example", "repeated")
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    UNMATCHED_FIELD_NUMBER: _ClassVar[int]
+    UNMATCHED_EXAMPLE_FIELD_NUMBER: _ClassVar[int]
+    REPEATED_FIELD_NUMBER: _ClassVar[int]
+    answers: int
+    unmatched: int
+    unmatched_example: str
+    repeated: int
+    def __init__(self, answers: _Optional[int] = ..., unmatched: _Optional[int] = ..., unmatched_example: _Optional[str] = ..., repeated: _Optional[int] = ...) -> None: ...
 
 class JobEvent(_message.Message):
     __slots__ = ("event_id", "occurred_at", "actor", "action", "job")

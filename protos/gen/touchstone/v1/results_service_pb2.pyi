@@ -582,28 +582,32 @@ class FindResponsesResponse(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[_item_result_pb2.ItemResult, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[ImportedAnswer, _Mapping]]] = ...) -> None: ...
 
 class GetImportRequest(_message.Message):
-    __slots__ = ("import_id", "task", "after")
+    __slots__ = ("import_id", "task", "after", "with_rows")
     IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    WITH_ROWS_FIELD_NUMBER: _ClassVar[int]
     import_id: str
     task: str
     after: int
-    def __init__(self, import_id: _Optional[str] = ..., task: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+    with_rows: bool
+    def __init__(self, import_id: _Optional[str] = ..., task: _Optional[str] = ..., after: _Optional[int] = ..., with_rows: _Optional[bool] = ...) -> None: ...
 
 class GetImportResponse(_message.Message):
-    __slots__ = ("run", "owner", "tasks", "items", "prompts")
+    __slots__ = ("run", "owner", "tasks", "items", "prompts", "rows")
     RUN_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
     run: ImportedRun
     owner: str
     tasks: _containers.RepeatedCompositeFieldContainer[ImportedTask]
     items: _containers.RepeatedScalarFieldContainer[int]
     prompts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, run: _Optional[_Union[ImportedRun, _Mapping]] = ..., owner: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[ImportedTask, _Mapping]]] = ..., items: _Optional[_Iterable[int]] = ..., prompts: _Optional[_Iterable[int]] = ...) -> None: ...
+    rows: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, run: _Optional[_Union[ImportedRun, _Mapping]] = ..., owner: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[ImportedTask, _Mapping]]] = ..., items: _Optional[_Iterable[int]] = ..., prompts: _Optional[_Iterable[int]] = ..., rows: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportedTask(_message.Message):
     __slots__ = ("task", "items", "answers", "repeats")
@@ -878,7 +882,7 @@ class ImportAnswersResponse(_message.Message):
     def __init__(self, import_id: _Optional[str] = ..., answers: _Optional[int] = ..., known: _Optional[bool] = ..., job_id: _Optional[str] = ..., repeats: _Optional[int] = ...) -> None: ...
 
 class ImportedRun(_message.Message):
-    __slots__ = ("tool", "tool_version", "model", "suite", "mode", "parameters", "digest", "completed_at", "template", "prompt_hashes")
+    __slots__ = ("tool", "tool_version", "model", "suite", "mode", "parameters", "digest", "completed_at", "template", "prompt_hashes", "dataset_id")
     class PromptHashesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -896,6 +900,7 @@ class ImportedRun(_message.Message):
     COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     PROMPT_HASHES_FIELD_NUMBER: _ClassVar[int]
+    DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     tool: str
     tool_version: str
     model: str
@@ -906,7 +911,8 @@ class ImportedRun(_message.Message):
     completed_at: _timestamp_pb2.Timestamp
     template: str
     prompt_hashes: _containers.ScalarMap[str, str]
-    def __init__(self, tool: _Optional[str] = ..., tool_version: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., parameters: _Optional[str] = ..., digest: _Optional[str] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., template: _Optional[str] = ..., prompt_hashes: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    dataset_id: str
+    def __init__(self, tool: _Optional[str] = ..., tool_version: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., parameters: _Optional[str] = ..., digest: _Optional[str] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., template: _Optional[str] = ..., prompt_hashes: _Optional[_Mapping[str, str]] = ..., dataset_id: _Optional[str] = ...) -> None: ...
 
 class ImportedAnswer(_message.Message):
     __slots__ = ("task", "item", "repeat", "row", "prompt", "response", "finish_reason", "continuations", "latency_ms", "input_tokens", "output_tokens", "error")
