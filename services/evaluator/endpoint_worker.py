@@ -361,6 +361,7 @@ class EndpointWorker:
             repeat=call.repeat,
             stream=spec.stream,
             repeats=max(1, spec.suite.repeats),
+            prices=call.unit.held.prices,
         )
         if task.mode == suite_pb2.MODE_LOGLIKELIHOOD:
             return await self.provider.loglikelihoods(request)

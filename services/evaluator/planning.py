@@ -26,9 +26,8 @@ from services.evaluator.identity import asked_with, named
 from services.evaluator.imports import plan as imports
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.provider_batches import planning as batches
-from services.evaluator.providers import baseline, model_size
+from services.evaluator.providers import baseline, model_size, prices
 from services.evaluator.providers.base import ProviderError, no_loglikelihood
-from services.evaluator.providers.capabilities import complete
 from services.evaluator.providers.most_cost import MostCost
 from services.evaluator.settings import Settings
 from services.evaluator.units.hand import Hand, Held
@@ -95,12 +94,13 @@ class Planner:
         held.started = True
         job_id, attempt = held.job
         began = time.monotonic()
-        plan = await self.plan(held.unit.spec)
+        plan = await self.plan(held.unit.spec, held.prices)
         _log(job_id, plan, time.monotonic() - began)
         await until_stored(lambda: self._bus.publish_plan(job_id, attempt, plan), f"the plan of job {job_id}")
 
-    async def plan(self, spec: job_pb2.JobSpec) -> unit_pb2.Plan:
-        """The plan, or one with `error` set to the sentence that a user reads."""
+    async def plan(self, spec: job_pb2.JobSpec, of_job: endpoint_pb2.Prices | None = None) -> unit_pb2.Plan:
+        """The plan, or one with `error` set to the sentence that a user reads. `of_job` are the prices of the job's
+        first attempt, which a later one keeps."""
         mode = spec.mode or suite_pb2.MODE_GENERATE
         rescore = bool(spec.reuse.job_id) and not spec.reuse.rerun
         work = spec.WhichOneof("work")
@@ -119,8 +119,11 @@ class Planner:
                 endpoint = await self._endpoint(spec.endpoint)
                 model = self._model(spec, endpoint)
                 receipt.MergeFrom(_asked(spec, endpoint, model))
+                known = of_job or self._prices(spec, model)
+                if known is not None:
+                    receipt.prices.CopyFrom(known)
                 size = unit_size(size, endpoint)
-                caller = self._caller(spec, endpoint, model)
+                caller = self._caller(spec, endpoint, model, known)
             if work == "dataset":
                 task = await self._datasets.open(spec.dataset)
                 tasks = [await datasets.plan(spec, task, size, caller)]
@@ -155,7 +158,13 @@ class Planner:
         receipt.configuration = configuration(spec, receipt, tasks)
         return unit_pb2.Plan(tasks=tasks, receipt=receipt)
 
-    def _caller(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoint_pb2.Model) -> Caller:
+    def _caller(
+        self,
+        spec: job_pb2.JobSpec,
+        endpoint: endpoint_pb2.Endpoint,
+        model: endpoint_pb2.Model,
+        known: endpoint_pb2.Prices | None,
+    ) -> Caller:
         """Raises InvalidRequestError for a budget that cannot be kept, and ProviderError for a baseline that cannot
         answer."""
         is_baseline = endpoint.kind == "baseline"
@@ -168,25 +177,16 @@ class Planner:
             baseline.check(spec.model, of_rows=spec.WhichOneof("work") == "dataset")
         return Caller(
             lambda sampling: asked_with(spec, endpoint.kind, model.capabilities, sampling=sampling),
-            MostCost(spec, endpoint, self._priced(spec, model)) if spec.budget_usd > 0 else None,
+            MostCost(spec, endpoint, known) if spec.budget_usd > 0 else None,
             spec.model if is_baseline else "",
             batch,
         )
 
-    def _priced(self, spec: job_pb2.JobSpec, model: endpoint_pb2.Model) -> endpoint_pb2.Model:
-        """The model with the prices of the endpoints file, also while the endpoint cannot be listed, at what of them
-        the job pays."""
+    def _prices(self, spec: job_pb2.JobSpec, model: endpoint_pb2.Model) -> endpoint_pb2.Prices | None:
+        """The model's prices as the endpoints file has them, also while the endpoint cannot be listed; or as an
+        evaluator that serves it has announced them."""
         listing = self._listings.get(spec.endpoint)
-        if listing is None:
-            return model
-        priced = complete(listing.endpoint, model)
-        if spec.provider_batch and priced.HasField("input_price"):
-            cheaper = endpoint_pb2.Model()
-            cheaper.CopyFrom(priced)
-            share = listing.endpoint.batch_share(spec.model)
-            cheaper.input_price, cheaper.output_price = priced.input_price * share, priced.output_price * share
-            return cheaper
-        return priced
+        return prices.of_listed(model) if listing is None else prices.of(listing.endpoint, spec.model, model)
 
     async def _endpoint(self, name: str) -> endpoint_pb2.Endpoint:
         """The endpoint as this evaluator knows it, or as one that serves it has announced it: the receipt must not

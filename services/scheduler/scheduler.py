@@ -184,6 +184,8 @@ class Scheduler:
                 unit = unit_pb2.Unit(
                     job_id=job.id, attempt=job.message.attempt, unit=PLAN_UNIT, spec=spec, owner=job.message.owner
                 )
+                if job.message.HasField("started_at") and job.message.receipt.HasField("prices"):
+                    unit.prices.CopyFrom(job.message.receipt.prices)
                 _shorten(unit.spec)
                 await board.work.release(PLAN_ENDPOINT, spec.priority, unit)
                 job.plan_released = job.message.attempt
@@ -231,6 +233,8 @@ class Scheduler:
             counted_until=ledger.sequence if job.message.spec.budget_usd else 0,
             earlier_deliveries=ledger.deliveries(unit),
         )
+        if job.message.receipt.HasField("prices"):
+            message.prices.CopyFrom(job.message.receipt.prices)
         _shorten(message.spec)
         ledger.released.add(unit)
         self._board.fleet.sent(route(job.message.spec), job.message.spec.model)

@@ -18,6 +18,7 @@ The file is TOML, one `[[endpoint]]` table per endpoint:
     api = "responses"                    # grok: "responses" for /responses, "chat" for /chat/completions
     prices = {input = 0.15, output = 0.6}  # US dollars per million tokens; batch_share = 0.5 is what of them is paid in
                                          # the provider's batch API
+    list_prices = true                   # public list prices where no others are known: providers/list_prices.toml
     batch = {rows = 5000, megabytes = 50, at_once = 4}  # openai, gemini: most of one batch, and batches under way
 
     [endpoint.model."qwen3-*"]           # what is known of models: an exact name wins, else the first pattern that fits
@@ -56,8 +57,6 @@ from services.evaluator.engine.options import EngineOptions
 from services.evaluator.providers.http_options import HttpOptions
 from touchstone.v1 import endpoint_pb2
 
-_BATCH_SHARE = 0.5
-"""Of OpenAI and Gemini."""
 _MOST_ENDPOINTS = 400
 """Each has up to two consumers on WORK, and NATS gives a stream 1,000."""
 
@@ -104,6 +103,7 @@ class Endpoint:
     http: HttpOptions | None = None
     engine: EngineOptions | None = None
     batch: BatchOptions = field(default_factory=BatchOptions)
+    list_prices: bool = True
 
     @property
     def configured(self) -> bool:
@@ -127,12 +127,6 @@ class Endpoint:
         exact = (entry for entry in self.model_entries if entry.pattern == model)
         fitting = (entry for entry in self.model_entries if fnmatchcase(model, entry.pattern))
         return next(exact, None) or next(fitting, None)
-
-    def batch_share(self, model: str) -> float:
-        """What of the usual prices an answer through the provider's batch API costs."""
-        entry = self.entry(model)
-        prices = (entry.prices if entry is not None else None) or self.prices
-        return prices.get("batch_share", _BATCH_SHARE)
 
 
 BASELINE = Endpoint("baseline", "baseline")

@@ -13,7 +13,7 @@ from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.transport import Reply
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.units.load import Loaded
-from touchstone.v1 import unit_pb2
+from touchstone.v1 import endpoint_pb2, unit_pb2
 
 SEND_S = 60.0
 """Most time for the call that begins a batch."""
@@ -99,8 +99,8 @@ class BatchApi(Protocol):
         """Everything that the ended batch has answered, each line at least once, answers before errors."""
         ...
 
-    def read(self, reply: Reply, model: str, parameters: str) -> Response:
-        """A line's reply, at the batch API's price."""
+    def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None) -> Response:
+        """A line's reply, at the batch API's share of the job's prices."""
         ...
 
     async def close(self) -> None: ...

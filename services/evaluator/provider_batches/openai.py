@@ -17,13 +17,14 @@ from typing import Any
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.provider_batches import base
 from services.evaluator.provider_batches.base import Answer, Batch, GoneError, Line, Take
-from services.evaluator.providers import failures, openai_errors
+from services.evaluator.providers import failures, openai_errors, prices
 from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.openai import OpenAIProvider
 from services.evaluator.providers.openai_wire import text
 from services.evaluator.providers.transport import Reply, Transport
 from services.evaluator.providers.usage import count, entries, inner, string
 from services.evaluator.tasks.base import Response
+from touchstone.v1 import endpoint_pb2
 
 _MARK = "touchstone"
 _PATH = "/v1/chat/completions"
@@ -120,11 +121,12 @@ class OpenAIBatches:
             if reply.status != 200 and reply.status != 404:
                 raise self._failure(reply, path)
 
-    def read(self, reply: Reply, model: str, parameters: str) -> Response:
-        response = self._provider.read(reply, model, parameters)
+    def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None) -> Response:
+        response = self._provider.read(reply, model, parameters, of_job)
         if response.cost_usd is None:
             return response
-        return replace(response, cost_usd=response.cost_usd * self._endpoint.batch_share(model))
+        share = prices.batch_share(of_job or prices.of(self._endpoint, model))
+        return replace(response, cost_usd=response.cost_usd * share)
 
     async def close(self) -> None:
         await self._http.close()

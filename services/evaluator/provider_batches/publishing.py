@@ -45,7 +45,7 @@ class _Reader:
         api, unit = self._tools.api, self._held.unit
         try:
             _, parameters = await api.written(request(unit, self._loaded, item, repeat))
-            response = api.read(answer.reply, unit.spec.model, parameters)
+            response = api.read(answer.reply, unit.spec.model, parameters, self._held.prices)
         except ProviderError as error:
             self.errors[answer.position] = error.message, 1
             return

@@ -68,7 +68,7 @@ class AnthropicProvider:
             reply = await self._http.post("/messages", body)
         if reply.status != 200:
             return self._refusal(reply, model, beside)
-        return self._response(reply, model, beside)
+        return self._response(reply, request, beside)
 
     async def loglikelihoods(self, request: Request) -> Response:
         raise no_loglikelihood(self._endpoint.name)
@@ -93,8 +93,8 @@ class AnthropicProvider:
         beside |= extra(request.sampling, (*anthropic_wire.WRITTEN, *beside))
         return {"max_tokens": anthropic_wire.DEFAULT_MAX_TOKENS} | beside
 
-    def _response(self, reply: Reply, model: str, beside: Beside) -> Response:
-        endpoint, body = self._endpoint, reply.body
+    def _response(self, reply: Reply, request: Request, beside: Beside) -> Response:
+        endpoint, model, body = self._endpoint, request.model, reply.body
         if not isinstance(body, dict):
             raise failures.cut_short(endpoint)
         if body.get("error"):
@@ -110,7 +110,9 @@ class AnthropicProvider:
             latency_ms=reply.latency_ms,
             ttft_ms=reply.ttft_ms,
             parameters=beside.json,
-            cost_usd=prices.cost_usd(endpoint, model, response.input_tokens, response.output_tokens),
+            cost_usd=prices.cost_usd(
+                request.prices or prices.of(endpoint, model), response.input_tokens, response.output_tokens
+            ),
         )
 
     def _refusal(self, reply: Reply, model: str, beside: Beside) -> Response:

@@ -69,7 +69,8 @@ class Listing:
 class Request:
     """One answer to ask for. `repeat` counts the answers to one item from 0: with a seed set, repeat r is asked with
     seed + r. `repeats` is how many are asked for in all: with more than one an absent temperature is left to the
-    provider. `stream` asks for the time to the first token.
+    provider. `stream` asks for the time to the first token. `prices` are those of the job; None leaves them to the
+    endpoint.
     """
 
     model: str
@@ -79,6 +80,7 @@ class Request:
     repeat: int = 0
     stream: bool = False
     repeats: int = 1
+    prices: endpoint_pb2.Prices | None = None
 
 
 class Provider(Protocol):

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from services import further
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.providers import prices
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.providers.recorded import recorded
 from services.evaluator.providers.sampling import extra
@@ -95,7 +96,7 @@ def capabilities(endpoint: Endpoint, model: str, listed: Capabilities | None = N
 
 
 def complete(endpoint: Endpoint, model: endpoint_pb2.Model) -> endpoint_pb2.Model:
-    """A listed model with its capabilities and what the endpoints file says of it, changed in place."""
+    """A listed model with its capabilities, its prices and what the endpoints file says of it, changed in place."""
     found = capabilities(endpoint, model.model, model.capabilities)
     model.capabilities.CopyFrom(found)
     entry = endpoint.entry(model.model)
@@ -103,9 +104,10 @@ def complete(endpoint: Endpoint, model: endpoint_pb2.Model) -> endpoint_pb2.Mode
         model.context_length = entry.context_length or model.context_length
         model.parameters_b = entry.parameters_b or model.parameters_b
         model.digest = entry.digest or model.digest
-    prices = (entry.prices if entry is not None else None) or endpoint.prices
-    if prices:
-        model.input_price, model.output_price = prices["input"], prices["output"]
+    known = prices.of(endpoint, model.model, model)
+    if known is not None:
+        model.prices.CopyFrom(known)
+        model.input_price, model.output_price = known.input, known.output
     return model
 
 

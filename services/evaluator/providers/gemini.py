@@ -65,7 +65,7 @@ class GeminiProvider:
             reply = await self._http.stream(path + "streamGenerateContent?alt=sse", body, gemini_wire.ContentFold())
         else:
             reply = await self._http.post(path + "generateContent", body)
-        return self.read(reply, request.model, parameters)
+        return self.read(reply, request.model, parameters, request.prices)
 
     async def written(self, request: Request) -> tuple[dict[str, Any], str]:
         """The body of a request, and what of it is recorded. Raises ProviderError."""
@@ -75,11 +75,11 @@ class GeminiProvider:
         beside = await self._preparations.of(request)
         return {**gemini_wire.prompt(request.item.messages), **beside.fields}, beside.json
 
-    def read(self, reply: Reply, model: str, parameters: str) -> Response:
-        """What was answered. Raises ProviderError."""
+    def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None = None) -> Response:
+        """What was answered, at the job's prices. Raises ProviderError."""
         if reply.status != 200:
             return self._refusal(reply, model, parameters)
-        return self._response(reply, model, parameters)
+        return self._response(reply, model, parameters, of_job)
 
     async def loglikelihoods(self, request: Request) -> Response:
         raise no_loglikelihood(self._endpoint.name)
@@ -101,7 +101,7 @@ class GeminiProvider:
             config["stopSequences"] = list(request.item.stop[:_MOST_STOPS])
         return gemini_wire.parameters(config, extra(request.sampling, (*gemini_wire.WRITTEN, *config)))
 
-    def _response(self, reply: Reply, model: str, parameters: str) -> Response:
+    def _response(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None) -> Response:
         endpoint = self._endpoint
         if not isinstance(reply.body, dict):
             raise failures.cut_short(endpoint)
@@ -118,7 +118,9 @@ class GeminiProvider:
             latency_ms=reply.latency_ms,
             ttft_ms=reply.ttft_ms,
             parameters=parameters,
-            cost_usd=prices.cost_usd(endpoint, model, response.input_tokens, response.output_tokens),
+            cost_usd=prices.cost_usd(
+                of_job or prices.of(endpoint, model), response.input_tokens, response.output_tokens
+            ),
         )
 
     def _refusal(self, reply: Reply, model: str, parameters: str) -> Response:

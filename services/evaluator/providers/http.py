@@ -72,7 +72,7 @@ class HttpProvider:
             reply = await self._http.get(f"{options.path}{mark}{query}", timeout_s=endpoint.timeout_s)
         else:
             reply = await self._http.post(options.path, body)
-        return replace(self._response(reply, request.model), parameters=recorded(beside))
+        return replace(self._response(reply, request), parameters=recorded(beside))
 
     async def loglikelihoods(self, request: Request) -> Response:
         raise no_loglikelihood(self._endpoint.name)
@@ -108,8 +108,8 @@ class HttpProvider:
             "model": model,
         }
 
-    def _response(self, reply: Reply, model: str) -> Response:
-        endpoint, options = self._endpoint, self._options
+    def _response(self, reply: Reply, request: Request) -> Response:
+        endpoint, model, options = self._endpoint, request.model, self._options
         if reply.status >= 300:
             raise self._failure(reply)
         if reply.body is None and options.answer.steps:
@@ -130,7 +130,7 @@ class HttpProvider:
             output_tokens=written,
             latency_ms=reply.latency_ms,
             served_model=_text(options.model, body),
-            cost_usd=prices.cost_usd(endpoint, model, read, written),
+            cost_usd=prices.cost_usd(request.prices or prices.of(endpoint, model), read, written),
             doubtful=told.doubtful,
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from services.errors import InvalidRequestError
+from services.evaluator.providers import prices
 from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
 from services.evaluator.providers.recorded import recorded
 from services.evaluator.providers.sampling import extra
@@ -37,7 +38,9 @@ for tools that cost of their own."""
 class MostCost:
     """Of answers of one model at its known prices, in US dollars."""
 
-    def __init__(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoint_pb2.Model) -> None:
+    def __init__(
+        self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, known: endpoint_pb2.Prices | None
+    ) -> None:
         """Raises InvalidRequestError where no price is known, or a prompt has no bound."""
         self._free = endpoint.kind == "baseline"
         self._usual = DEFAULT_MAX_TOKENS if endpoint.kind == "anthropic" else 0
@@ -47,13 +50,14 @@ class MostCost:
                 "known. Leave budget_usd out.",
                 _FIELD,
             )
-        if not self._free and not (model.HasField("input_price") and model.HasField("output_price")):
+        if not self._free and known is None:
             raise InvalidRequestError(
                 f"The prices of {spec.model} at {spec.endpoint} are not known, so no budget can be kept. Set prices in "
                 "the endpoints file, or leave budget_usd out.",
                 _FIELD,
             )
-        self._input, self._output = model.input_price / 1e6, model.output_price / 1e6
+        self._prices = known or endpoint_pb2.Prices()
+        self._share = prices.batch_share(known) if spec.provider_batch else 1.0
 
     def written(self, messages: Iterable[Message], sampling: job_pb2.Sampling) -> float:
         """Of an answer to these messages. Raises InvalidRequestError where nothing bounds it."""
@@ -76,13 +80,19 @@ class MostCost:
         read = _TEMPLATE_TOKENS + (len(recorded(further).encode()) if further else 0)
         for message in messages:
             read += _MESSAGE_TOKENS + _bytes(message.role) + _bytes(message.content)
-        return read * self._input + limit * self._output
+        return self._usd(read, limit)
 
     def scored(self, context: str, continuations: Iterable[str]) -> float:
         """Of log-likelihoods: the context alone and before each continuation, one token generated at most for each."""
         prompts = [context, *(context + continuation for continuation in continuations)]
         read = sum(_MESSAGE_TOKENS + _bytes(prompt) for prompt in prompts)
-        return 0.0 if self._free else read * self._input + len(prompts) * self._output
+        return 0.0 if self._free else self._usd(read, len(prompts))
+
+    def _usd(self, read: int, written: int) -> float:
+        """The dearer of the prices that prompts of up to `read` tokens have."""
+        rates = zip(prices.per_million(self._prices, 0), prices.per_million(self._prices, read), strict=True)
+        per_input, per_output = (max(pair) for pair in rates)
+        return (read * per_input + written * per_output) * self._share / 1e6
 
 
 def _bytes(text: str) -> int:

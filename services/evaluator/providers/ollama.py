@@ -87,7 +87,9 @@ class OllamaProvider:
             latency_ms=reply.latency_ms,
             ttft_ms=reply.ttft_ms,
             parameters=beside.json,
-            cost_usd=prices.cost_usd(self._endpoint, model, response.input_tokens, response.output_tokens),
+            cost_usd=prices.cost_usd(
+                request.prices or prices.of(self._endpoint, model), response.input_tokens, response.output_tokens
+            ),
         )
 
     async def loglikelihoods(self, request: Request) -> Response:

@@ -76,7 +76,7 @@ class OpenAIProvider:
             reply = await self._http.stream(wire.path, body, wire.fold())
         else:
             reply = await self._http.post(wire.path, body)
-        return self.read(reply, request.model, parameters)
+        return self.read(reply, request.model, parameters, request.prices)
 
     async def written(self, request: Request) -> tuple[dict[str, Any], str]:
         """The body of a request, and what of it is recorded. Raises ProviderError."""
@@ -87,12 +87,12 @@ class OpenAIProvider:
         messages = [{"role": message.role, "content": message.content} for message in request.item.messages]
         return {"model": model, self._wire.prompt: messages, **beside.fields}, beside.json
 
-    def read(self, reply: Reply, model: str, parameters: str) -> Response:
-        """What was answered. Raises ProviderError."""
+    def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None = None) -> Response:
+        """What was answered, at the job's prices. Raises ProviderError."""
         if reply.status != 200:
             return openai_errors.refusal(self._endpoint, reply, model, parameters, self._wire.path)
         response = self._wire.response(self._endpoint, reply)
-        return replace(response, parameters=parameters, cost_usd=self._cost(model, response))
+        return replace(response, parameters=parameters, cost_usd=self._cost(model, response, of_job))
 
     async def loglikelihoods(self, request: Request) -> Response:
         model = request.model
@@ -102,7 +102,7 @@ class OpenAIProvider:
             raise no_loglikelihood(self._endpoint.name)
         await self._refuse_larger(model)
         response = await self._loglikelihoods.score(request)
-        return replace(response, cost_usd=self._cost(model, response))
+        return replace(response, cost_usd=self._cost(model, response, request.prices))
 
     async def close(self) -> None:
         await self._http.close()
@@ -152,10 +152,9 @@ class OpenAIProvider:
         known = (self._listed or {}).get(model)
         return known.capabilities if known is not None else capabilities.capabilities(self._endpoint, model)
 
-    def _cost(self, model: str, response: Response) -> float | None:
-        listed = (self._listed or {}).get(model)
-        read, written = response.input_tokens, response.output_tokens
-        return prices.cost_usd(self._endpoint, model, read, written, listed, response.cost_usd)
+    def _cost(self, model: str, response: Response, of_job: endpoint_pb2.Prices | None) -> float | None:
+        known = of_job or prices.of(self._endpoint, model, (self._listed or {}).get(model))
+        return prices.cost_usd(known, response.input_tokens, response.output_tokens, response.cost_usd)
 
     async def _refuse_larger(self, model: str) -> None:
         if not self._endpoint.max_model_b:

@@ -24,11 +24,11 @@ from services.evaluator.tasks.base import Message
 from tests.dataset_store import DATASET_ID, MemoryStore, row
 from touchstone.v1 import suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetRow
-from touchstone.v1.endpoint_pb2 import Capabilities, Endpoint, Model
+from touchstone.v1.endpoint_pb2 import Capabilities, Endpoint, Prices
 from touchstone.v1.job_pb2 import DatasetWork, JobSpec, Sampling, SuiteWork, TaskPlan
 from touchstone.v1.scoring_pb2 import Scoring
 
-PRICED = Model(model="m", input_price=1.0, output_price=10.0)
+PRICED = Prices(input=1.0, output=10.0, batch_share=0.5)
 
 
 def spec(budget_usd: float = 0.0, **sampling: Any) -> JobSpec:
@@ -37,11 +37,15 @@ def spec(budget_usd: float = 0.0, **sampling: Any) -> JobSpec:
 
 
 def caller(
-    asked: JobSpec, kind: str = "openai", model: Model = PRICED, takes: Capabilities | None = None, baseline: str = ""
+    asked: JobSpec,
+    kind: str = "openai",
+    known: Prices | None = PRICED,
+    takes: Capabilities | None = None,
+    baseline: str = "",
 ) -> Caller:
-    cost = MostCost(asked, Endpoint(endpoint="e", kind=kind), model) if asked.budget_usd else None
-    known = takes or Capabilities()
-    return Caller(lambda sampling: asked_with(asked, kind, known, sampling=sampling), cost, baseline)
+    cost = MostCost(asked, Endpoint(endpoint="e", kind=kind), known) if asked.budget_usd else None
+    taken = takes or Capabilities()
+    return Caller(lambda sampling: asked_with(asked, kind, taken, sampling=sampling), cost, baseline)
 
 
 async def planned(
@@ -141,8 +145,8 @@ async def test_the_majority_of_no_references_is_refused() -> None:
 # -- budgets ---------------------------------------------------------------------------------------------------------
 
 
-def most(asked: JobSpec, text: str = "ü" * 100, kind: str = "openai", model: Model = PRICED) -> float:
-    return MostCost(asked, Endpoint(kind=kind), model).written([Message("user", text)], asked.sampling)
+def most(asked: JobSpec, text: str = "ü" * 100, kind: str = "openai", known: Prices | None = PRICED) -> float:
+    return MostCost(asked, Endpoint(kind=kind), known).written([Message("user", text)], asked.sampling)
 
 
 def test_an_answer_costs_at_most_its_bytes_and_max_tokens() -> None:
@@ -163,10 +167,9 @@ def test_log_likelihoods_cost_every_prompt_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind", "model", "words"),
+    ("asked", "kind", "known", "words"),
     [
-        (spec(1.0, max_tokens=5), "openai", Model(model="m"), "Set prices in the endpoints file"),
-        (spec(1.0, max_tokens=5), "openai", Model(model="m", input_price=1), "Set prices in the endpoints file"),
+        (spec(1.0, max_tokens=5), "openai", None, "Set prices in the endpoints file"),
         (spec(1.0), "openai", PRICED, "needs max_tokens"),
         (spec(1.0, max_tokens=5), "http", PRICED, "application"),
         (spec(1.0, max_tokens=5, extra={"n": 3}), "openai", PRICED, "with n has no known bound"),
@@ -174,9 +177,9 @@ def test_log_likelihoods_cost_every_prompt_once() -> None:
         (spec(1.0, max_tokens=5, extra={"service_tier": "priority"}), "openai", PRICED, "service_tier"),
     ],
 )
-def test_a_budget_that_cannot_be_kept_is_refused(asked: JobSpec, kind: str, model: Model, words: str) -> None:
+def test_a_budget_that_cannot_be_kept_is_refused(asked: JobSpec, kind: str, known: Prices | None, words: str) -> None:
     with pytest.raises(InvalidRequestError, match=words):
-        most(asked, kind=kind, model=model)
+        most(asked, kind=kind, known=known)
 
 
 def test_claude_is_bounded_by_the_limit_that_its_calls_always_carry() -> None:

@@ -21,6 +21,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.provider_batches.base import Answer, Batch, Line, position
 from services.evaluator.provider_batches.openai import OpenAIBatches
 from services.evaluator.provider_batches.planning import check, line_bytes, unit_rows
+from services.evaluator.providers import prices
 from services.evaluator.providers.openai import OpenAIProvider
 from services.evaluator.tasks.base import Message
 from tests.servers.openai_batch_server import OpenAIBatchServer
@@ -87,8 +88,8 @@ def test_wrong_settings_are_refused(kind: str, values: dict[str, object], field:
 def test_the_share_is_that_of_the_models_prices() -> None:
     read = table.read({"name": "a", "kind": "openai", "prices": {"input": 1, "output": 2, "batch_share": 0.4}}, "", {})
     read.pop("model")
-    assert Endpoint(**read).batch_share("any") == 0.4
-    assert Endpoint("a", "openai").batch_share("any") == 0.5
+    assert prices.batch_share(prices.of(Endpoint(**read), "any")) == 0.4
+    assert prices.batch_share(prices.of(Endpoint("a", "openai"), "any")) == 0.5
 
 
 def test_records_of_a_newer_version_are_read() -> None:

@@ -63,7 +63,7 @@ class Endpoint(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[Endpoint.State, str]] = ..., detail: _Optional[str] = ..., server: _Optional[str] = ..., concurrency: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_busy: _Optional[int] = ..., exclusive: _Optional[bool] = ..., requests_per_minute: _Optional[int] = ..., max_model_b: _Optional[float] = ..., models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ..., refreshed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., listing_ms: _Optional[float] = ..., baseline: _Optional[bool] = ..., resident_model: _Optional[str] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("model", "digest", "parameters_b", "quantization", "disk_bytes", "memory_bytes", "context_length", "description", "baseline", "capabilities", "input_price", "output_price", "setup")
+    __slots__ = ("model", "digest", "parameters_b", "quantization", "disk_bytes", "memory_bytes", "context_length", "description", "baseline", "capabilities", "input_price", "output_price", "setup", "prices")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_B_FIELD_NUMBER: _ClassVar[int]
@@ -77,6 +77,7 @@ class Model(_message.Message):
     INPUT_PRICE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_PRICE_FIELD_NUMBER: _ClassVar[int]
     SETUP_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
     model: str
     digest: str
     parameters_b: float
@@ -90,7 +91,45 @@ class Model(_message.Message):
     input_price: float
     output_price: float
     setup: str
-    def __init__(self, model: _Optional[str] = ..., digest: _Optional[str] = ..., parameters_b: _Optional[float] = ..., quantization: _Optional[str] = ..., disk_bytes: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., context_length: _Optional[int] = ..., description: _Optional[str] = ..., baseline: _Optional[bool] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., input_price: _Optional[float] = ..., output_price: _Optional[float] = ..., setup: _Optional[str] = ...) -> None: ...
+    prices: Prices
+    def __init__(self, model: _Optional[str] = ..., digest: _Optional[str] = ..., parameters_b: _Optional[float] = ..., quantization: _Optional[str] = ..., disk_bytes: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., context_length: _Optional[int] = ..., description: _Optional[str] = ..., baseline: _Optional[bool] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., input_price: _Optional[float] = ..., output_price: _Optional[float] = ..., setup: _Optional[str] = ..., prices: _Optional[_Union[Prices, _Mapping]] = ...) -> None: ...
+
+class Prices(_message.Message):
+    __slots__ = ("input", "output", "long_prompts", "batch_share", "source", "as_of", "table_digest")
+    class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SOURCE_UNSPECIFIED: _ClassVar[Prices.Source]
+        SOURCE_ENDPOINTS_FILE: _ClassVar[Prices.Source]
+        SOURCE_PROVIDER: _ClassVar[Prices.Source]
+        SOURCE_LIST: _ClassVar[Prices.Source]
+    SOURCE_UNSPECIFIED: Prices.Source
+    SOURCE_ENDPOINTS_FILE: Prices.Source
+    SOURCE_PROVIDER: Prices.Source
+    SOURCE_LIST: Prices.Source
+    class LongPrompts(_message.Message):
+        __slots__ = ("above_tokens", "input", "output")
+        ABOVE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+        INPUT_FIELD_NUMBER: _ClassVar[int]
+        OUTPUT_FIELD_NUMBER: _ClassVar[int]
+        above_tokens: int
+        input: float
+        output: float
+        def __init__(self, above_tokens: _Optional[int] = ..., input: _Optional[float] = ..., output: _Optional[float] = ...) -> None: ...
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    LONG_PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_SHARE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
+    TABLE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    input: float
+    output: float
+    long_prompts: Prices.LongPrompts
+    batch_share: float
+    source: Prices.Source
+    as_of: str
+    table_digest: str
+    def __init__(self, input: _Optional[float] = ..., output: _Optional[float] = ..., long_prompts: _Optional[_Union[Prices.LongPrompts, _Mapping]] = ..., batch_share: _Optional[float] = ..., source: _Optional[_Union[Prices.Source, str]] = ..., as_of: _Optional[str] = ..., table_digest: _Optional[str] = ...) -> None: ...
 
 class Capabilities(_message.Message):
     __slots__ = ("greedy", "reasoning", "stop", "seed", "sampling", "loglikelihood")

@@ -331,7 +331,7 @@ class TaskProgress(_message.Message):
     def __init__(self, task: _Optional[str] = ..., items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., running: _Optional[bool] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("endpoint_kind", "server", "model_digest", "software", "concurrency", "configuration", "parameters", "template", "source_job", "capabilities", "setup", "import_counts")
+    __slots__ = ("endpoint_kind", "server", "model_digest", "software", "concurrency", "configuration", "parameters", "template", "source_job", "capabilities", "setup", "import_counts", "prices")
     ENDPOINT_KIND_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
     MODEL_DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -344,6 +344,7 @@ class Receipt(_message.Message):
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     SETUP_FIELD_NUMBER: _ClassVar[int]
     IMPORT_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
     endpoint_kind: str
     server: str
     model_digest: str
@@ -356,7 +357,8 @@ class Receipt(_message.Message):
     capabilities: _endpoint_pb2.Capabilities
     setup: str
     import_counts: ImportCounts
-    def __init__(self, endpoint_kind: _Optional[str] = ..., server: _Optional[str] = ..., model_digest: _Optional[str] = ..., software: _Optional[str] = ..., concurrency: _Optional[int] = ..., configuration: _Optional[str] = ..., parameters: _Optional[str] = ..., template: _Optional[str] = ..., source_job: _Optional[str] = ..., capabilities: _Optional[_Union[_endpoint_pb2.Capabilities, _Mapping]] = ..., setup: _Optional[str] = ..., import_counts: _Optional[_Union[ImportCounts, _Mapping]] = ...) -> None: ...
+    prices: _endpoint_pb2.Prices
+    def __init__(self, endpoint_kind: _Optional[str] = ..., server: _Optional[str] = ..., model_digest: _Optional[str] = ..., software: _Optional[str] = ..., concurrency: _Optional[int] = ..., configuration: _Optional[str] = ..., parameters: _Optional[str] = ..., template: _Optional[str] = ..., source_job: _Optional[str] = ..., capabilities: _Optional[_Union[_endpoint_pb2.Capabilities, _Mapping]] = ..., setup: _Optional[str] = ..., import_counts: _Optional[_Union[ImportCounts, _Mapping]] = ..., prices: _Optional[_Union[_endpoint_pb2.Prices, _Mapping]] = ...) -> None: ...
 
 class ImportCounts(_message.Message):
     __slots__ = ("answers", "unmatched", "unmatched_example", "repeated")

@@ -1,3 +1,4 @@
+from touchstone.v1 import endpoint_pb2 as _endpoint_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -8,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Unit(_message.Message):
-    __slots__ = ("job_id", "attempt", "unit", "spec", "task", "start", "stop", "positions", "item_set", "model_digest", "owner", "begun", "counted_until", "earlier_deliveries")
+    __slots__ = ("job_id", "attempt", "unit", "spec", "task", "start", "stop", "positions", "item_set", "model_digest", "owner", "begun", "counted_until", "earlier_deliveries", "prices")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +24,7 @@ class Unit(_message.Message):
     BEGUN_FIELD_NUMBER: _ClassVar[int]
     COUNTED_UNTIL_FIELD_NUMBER: _ClassVar[int]
     EARLIER_DELIVERIES_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     attempt: int
     unit: int
@@ -37,7 +39,8 @@ class Unit(_message.Message):
     begun: bool
     counted_until: int
     earlier_deliveries: int
-    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., task: _Optional[str] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., item_set: _Optional[str] = ..., model_digest: _Optional[str] = ..., owner: _Optional[str] = ..., begun: _Optional[bool] = ..., counted_until: _Optional[int] = ..., earlier_deliveries: _Optional[int] = ...) -> None: ...
+    prices: _endpoint_pb2.Prices
+    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., task: _Optional[str] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., item_set: _Optional[str] = ..., model_digest: _Optional[str] = ..., owner: _Optional[str] = ..., begun: _Optional[bool] = ..., counted_until: _Optional[int] = ..., earlier_deliveries: _Optional[int] = ..., prices: _Optional[_Union[_endpoint_pb2.Prices, _Mapping]] = ...) -> None: ...
 
 class Plan(_message.Message):
     __slots__ = ("tasks", "receipt", "error")
