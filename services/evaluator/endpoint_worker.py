@@ -22,6 +22,7 @@ from services.evaluator.pacing.retry import Tries, delay_s
 from services.evaluator.pacing.shares import Flow
 from services.evaluator.pacing.troubles import Trouble, Troubles
 from services.evaluator.pacing.turns import Turns
+from services.evaluator.providers import prices
 from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError, Request
 from services.evaluator.responses import Identify, KnownAnswers
 from services.evaluator.settings import Settings
@@ -352,17 +353,11 @@ class EndpointWorker:
             log.info("%s: %s was loaded in %.0f s", self.endpoint.name, model, waited_s, extra=unit.held.logged)
 
     async def _ask(self, call: _Call) -> Response:
-        spec, task, item = call.unit.held.unit.spec, call.unit.task, call.item
-        request = Request(
-            spec.model,
-            spec.sampling if item.sampling is None else item.sampling,
-            task,
-            item,
-            repeat=call.repeat,
-            stream=spec.stream,
-            repeats=max(1, spec.suite.repeats),
-            prices=call.unit.held.prices,
-        )
+        unit, task, item = call.unit.held.unit, call.unit.task, call.item
+        spec = unit.spec
+        sampling = spec.sampling if item.sampling is None else item.sampling
+        repeats, of_job = max(1, spec.suite.repeats), prices.of_unit(unit)
+        request = Request(spec.model, sampling, task, item, call.repeat, spec.stream, repeats, of_job)
         if task.mode == suite_pb2.MODE_LOGLIKELIHOOD:
             return await self.provider.loglikelihoods(request)
         return await self.provider.generate(request)

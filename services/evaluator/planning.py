@@ -94,7 +94,7 @@ class Planner:
         held.started = True
         job_id, attempt = held.job
         began = time.monotonic()
-        plan = await self.plan(held.unit.spec, held.prices)
+        plan = await self.plan(held.unit.spec, prices.of_unit(held.unit))
         _log(job_id, plan, time.monotonic() - began)
         await until_stored(lambda: self._bus.publish_plan(job_id, attempt, plan), f"the plan of job {job_id}")
 

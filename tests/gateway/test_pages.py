@@ -9,7 +9,7 @@ import pytest
 from tests.gateway import fake_data
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
-from touchstone.v1 import job_pb2
+from touchstone.v1 import endpoint_pb2, job_pb2
 
 
 async def page(gateway: Running, address: str, status: int = 200) -> str:
@@ -101,6 +101,23 @@ async def test_a_failed_job_that_never_started_offers_to_run_again(gateway: Runn
     assert "Run again" in text
     for untrue in ("0 of 0", "Run what is missing", "Items are counted when"):
         assert untrue not in text
+
+
+async def test_costs_at_list_prices_say_of_which_day_they_are(gateway: Running) -> None:
+    job = gateway.world.start(gateway.world.add(spec("m:1b", limit=5), "local").job_id)
+    gateway.world.finish(job.job_id)
+    gateway.world.results[job.job_id].cost_usd = 0.42
+    prices = job.receipt.prices
+    prices.CopyFrom(endpoint_pb2.Prices(input=2.5, output=15, source="SOURCE_ENDPOINTS_FILE"))
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    assert "$2.50 in, $15.00 out per million tokens; endpoints file" in text
+    assert "list price" not in text
+    prices.source, prices.as_of, prices.table_digest = endpoint_pb2.Prices.SOURCE_LIST, "2026-10-03", "0fab" * 16
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    assert "$0.42 (list price as of 2026-10-03)" in text
+    assert "$2.50 in, $15.00 out per million tokens; list price as of 2026-10-03 <code>0fab0fab0fab</code>" in text
+    job.receipt.ClearField("prices")
+    assert "per million tokens" not in await page(gateway, f"/jobs/{job.job_id}")
 
 
 async def test_the_run_page_names_the_models_without_a_completed_run(gateway: Running) -> None:

@@ -208,6 +208,9 @@ async def test_results_tell_how_was_asked_and_what_the_score_rests_on(gateway: R
             parameters='{"seed":1,"temperature":0.7}',
             template="endpoint",
             capabilities=endpoint_pb2.Capabilities(greedy=True, stop=False),
+            prices=endpoint_pb2.Prices(
+                input=2.5, output=15, batch_share=0.5, source="SOURCE_LIST", as_of="2026-10-03", table_digest="0fab"
+            ),
         )
     )
     result = gateway.world.results[job.job_id]
@@ -231,6 +234,15 @@ async def test_results_tell_how_was_asked_and_what_the_score_rests_on(gateway: R
     assert body["receipt"]["parameters"] == {"seed": 1, "temperature": 0.7}
     assert body["receipt"]["capabilities"] == {"greedy": True, "stop": False}
     assert body["receipt"]["source_job"] is None
+    assert body["receipt"]["prices"] == {
+        "input": 2.5,
+        "output": 15,
+        "long_prompts": None,
+        "batch_share": 0.5,
+        "source": "list",
+        "as_of": "2026-10-03",
+        "table_digest": "0fab",
+    }
     assert body["data"]["sst2"]["prompt_hash"] == "5d07aa91"
     shares = body["outcomes"]
     assert set(shares) == {field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields}

@@ -35,12 +35,13 @@ from services.bus import (
 )
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.providers.base import Provider
 from services.evaluator.providers.registry import provider
 from services.evaluator.responses import ResponseStore
 from services.evaluator.settings import Settings
 from services.evaluator.worker import Worker
 from tests.nats_server import NatsServer
-from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, unit_pb2
+from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, suite_pb2, unit_pb2
 
 RUNNING = job_pb2.Job.STATE_RUNNING
 CATALOGUE = Catalogue(None)
@@ -123,10 +124,11 @@ class Rig:
         await until(lambda: _any(self.stored(KIND_FAULT)), timeout_s)
         return (await self.stored(KIND_FAULT))[0].fault
 
-    async def plan(self, spec: job_pb2.JobSpec) -> unit_pb2.Plan:
-        """What the evaluator answers to a planning unit."""
+    async def plan(self, spec: job_pb2.JobSpec, prices: endpoint_pb2.Prices | None = None) -> unit_pb2.Plan:
+        """What the evaluator answers to a planning unit; `prices` are those of an earlier attempt."""
         job_id = await self.job(state=job_pb2.Job.STATE_PLANNING)
-        await self.release(unit_pb2.Unit(job_id=job_id, attempt=1, unit=-1, spec=spec), endpoint="plan")
+        unit = unit_pb2.Unit(job_id=job_id, attempt=1, unit=-1, spec=spec, prices=prices)
+        await self.release(unit, endpoint="plan")
 
         async def answers() -> list[Stored]:
             return [s for s in await self.stored(KIND_PLAN) if s.subject == f"results.{job_id}.plan"]
@@ -244,11 +246,12 @@ async def running(
     url: str = "",
     catalogue: Catalogue = CATALOGUE,
     store: ResponseStore | None = None,
+    make_provider: Callable[[Endpoint], Provider] = provider,
 ) -> AsyncIterator[Worker]:
     """A worker in this process with a connection of its own; drained at the end."""
     options = options or settings()
     bus = await connect(url or server.url, options.name)
-    worker = Worker(options, bus, catalogue, endpoints, provider, store, datasets=Datasets(bus))
+    worker = Worker(options, bus, catalogue, endpoints, make_provider, store, datasets=Datasets(bus))
     stop, ready = asyncio.Event(), asyncio.Event()
 
     async def is_ready() -> None:

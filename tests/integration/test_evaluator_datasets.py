@@ -6,13 +6,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from services.bus import KIND_ITEMS, KIND_RETURNED, Datasets
-from services.evaluator.endpoints.endpoint import BASELINE
+from services.evaluator.endpoints.endpoint import BASELINE, Endpoint
+from services.evaluator.providers import list_prices
+from services.evaluator.providers.base import Provider
+from services.evaluator.providers.registry import provider
 from tests.dataset_store import DATASET_ID, MemoryStore, row
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, stub_endpoint, until
 from tests.nats_server import NatsServer
@@ -20,6 +23,7 @@ from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour, Fault
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, unit_pb2
 from touchstone.v1.dataset_pb2 import DatasetRow
+from touchstone.v1.endpoint_pb2 import Prices
 from touchstone.v1.item_result_pb2 import ItemResult
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -42,9 +46,11 @@ async def stored(nats: NatsServer, rows: Sequence[DatasetRow], shard_rows: int =
         yield rig
 
 
-async def run(rig: Rig, asked: job_pb2.JobSpec, unit_size: int = 0, endpoint: str = "") -> dict[int, ItemResult]:
-    """Plans and runs a job; its results by position."""
-    planned = await rig.plan(asked)
+async def run(
+    rig: Rig, asked: job_pb2.JobSpec, unit_size: int = 0, endpoint: str = "", prices: Prices | None = None
+) -> dict[int, ItemResult]:
+    """Plans and runs a job; its results by position. `prices` are those of an earlier attempt."""
+    planned = await rig.plan(asked, prices)
     assert not planned.error, planned.error
     (task,) = planned.tasks
     job_id = await rig.job()
@@ -59,6 +65,7 @@ async def run(rig: Rig, asked: job_pb2.JobSpec, unit_size: int = 0, endpoint: st
             start=start,
             stop=min(task.items, start + size),
             item_set=task.item_set,
+            prices=planned.receipt.prices if planned.receipt.HasField("prices") else None,
         )
         await rig.release(unit, endpoint=endpoint or asked.endpoint)
     await rig.until_acknowledged()
@@ -218,6 +225,37 @@ async def test_a_job_with_a_budget_tells_what_it_reserves_and_what_it_spent(nats
     assert task.unit_size <= 4
     assert all(0 < item.cost_usd <= task.most_cost_usd for item in found.values())
     assert sum(each.cost or 0 for each in headers) == pytest.approx(sum(i.cost_usd for i in found.values()) * 1e6)
+
+
+async def test_a_public_service_is_charged_at_list_prices_that_its_job_keeps(nats: NatsServer) -> None:
+    official = stub_endpoint("https://api.openai.com/v1", models=("gpt-4.1-mini", "of-ours"))
+    asked = paid()
+    asked.model = "gpt-4.1-mini"
+    async with stored(nats, [row(1), row(2)]) as rig, OpenAIServer(Behaviour(models=official.models)) as stub:
+
+        def at_the_stub(endpoint: Endpoint) -> Provider:
+            return provider(replace(endpoint, base_url=stub.url))
+
+        async with running(nats, [official], make_provider=at_the_stub):
+            plan = await rig.plan(asked)
+            first = await run(rig, asked)
+            earlier = Prices(input=100.0, output=100.0, source=Prices.SOURCE_LIST, as_of="2026-01-01")
+            kept = (await rig.plan(asked, earlier)).receipt.prices
+            again = await run(rig, asked, prices=earlier)
+            other = paid()
+            other.model = "of-ours"
+            unknown = await rig.plan(other)
+    table = list_prices.shipped()
+    assert plan.receipt.prices == table.of("openai", official.base_url, asked.model, list_prices.today())
+    assert plan.receipt.prices.table_digest == table.digest
+    assert kept == earlier
+    listed = plan.receipt.prices
+    for place, item in first.items():
+        cost = (item.input_tokens * listed.input + item.output_tokens * listed.output) / 1e6
+        assert item.cost_usd == pytest.approx(cost)
+        assert 0 < item.cost_usd <= plan.tasks[0].most_cost_usd
+        assert again[place].cost_usd == pytest.approx((item.input_tokens + item.output_tokens) * 100e-6)
+    assert unknown.error.startswith("The prices of of-ours at stub are not known")
 
 
 async def test_a_call_that_may_be_charged_is_not_made_twice_within_a_budget(nats: NatsServer) -> None:

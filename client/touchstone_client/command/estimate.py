@@ -12,7 +12,7 @@ from touchstone_client.client import Client
 from touchstone_client.command.arguments import add_format, count, leaf
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE, FAILED
-from touchstone_client.command.figures import counted, dollars, time_left, time_range, whole
+from touchstone_client.command.figures import counted, dollars, listed_on, time_left, time_range, whole
 from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
@@ -119,6 +119,8 @@ def _report(runs: Sequence[_Run]) -> Report:
         )
         if not told.HasField("cost_usd"):
             notes.append(f"{called[run.pilot.job_id]}: what it costs is not known, as no price is.")
+        elif listed := listed_on(run.pilot.receipt.prices):
+            notes.append(f"{called[run.pilot.job_id]}: the cost is at the {listed}.")
     # Answers are taken over only where it is known that the weights are the same.
     taken = [called[run.pilot.job_id] for run in runs if run.pilot.receipt.model_digest]
     if len(taken) == len(runs):
@@ -161,4 +163,5 @@ def _shown(field: str, found: results_service_pb2.Estimate) -> _Shown:
 def _document(run: _Run) -> dict[str, Any]:
     spec = run.pilot.spec
     named = {"model_name": spec.model, "endpoint": spec.endpoint, "pilot_job": run.pilot.job_id}
-    return {**named, "cost_usd": None, **document(run.told)}
+    prices = document(run.pilot.receipt.prices) if run.pilot.receipt.HasField("prices") else None
+    return {**named, "cost_usd": None, **document(run.told), "prices": prices}

@@ -7,6 +7,7 @@ import math
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from touchstone.v1 import job_pb2
+from touchstone.v1.endpoint_pb2 import Prices
 
 MISSING = "–"
 
@@ -56,6 +57,7 @@ def cost(job: job_pb2.Job) -> str:
     progress, budget = job.progress, job.spec.budget_usd
     if progress.HasField("cost_usd"):
         parts = [dollars(progress.cost_usd) + (f" of {dollars(budget)}" if budget else "")]
+        parts += filter(None, [listed_on(job.receipt.prices)])
     elif budget:
         parts = [f"budget {dollars(budget)}"]
     else:
@@ -65,6 +67,11 @@ def cost(job: job_pb2.Job) -> str:
     if lost_calls := lost(job):
         parts.append(lost_calls)
     return ", ".join(parts)
+
+
+def listed_on(prices: Prices) -> str:
+    """list price as of 2026-10-03; empty for prices of another source."""
+    return f"list price as of {prices.as_of}" if prices.source == Prices.SOURCE_LIST else ""
 
 
 def lost(job: job_pb2.Job) -> str:

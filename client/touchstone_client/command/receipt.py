@@ -8,17 +8,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from touchstone.v1 import job_pb2
+from touchstone.v1.endpoint_pb2 import Prices
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import JOB, add_format, leaf
 from touchstone_client.command.documents import document
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import cost, text
+from touchstone_client.command.figures import cost, dollars, listed_on, text
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.command.scoring import last_messages, words
 from touchstone_client.specs import mode_of, suite_of
+
+_SOURCES = {Prices.SOURCE_ENDPOINTS_FILE: "endpoints file", Prices.SOURCE_PROVIDER: "the provider's list of models"}
 
 
 def add(commands: Any) -> None:
@@ -42,9 +45,10 @@ def _receipt(options: argparse.Namespace) -> int:
 
 
 def _one(job: job_pb2.Job) -> Report:
-    """With what it cost, which two jobs need not have in common."""
+    """With its prices and what it cost, which two jobs need not have in common."""
     known = {name: value for name, value in facts(job).items() if value not in ("", None)}
-    rows = [*known.items(), ("cost", spent)] if (spent := cost(job)) else [*known.items()]
+    paid = {"prices": _prices(job), "cost": cost(job)}
+    rows = [*known.items(), *((name, value) for name, value in paid.items() if value)]
     columns = (Column("fact", "fact"), Column("value", "value", fold=True))
     return Report([Table(columns, rows)], document=known | _money(job))
 
@@ -52,14 +56,31 @@ def _one(job: job_pb2.Job) -> Report:
 def _money(job: job_pb2.Job) -> dict[str, Any]:
     """Members as in REST; none where calls have no price."""
     progress, budget = job.progress, job.spec.budget_usd
+    prices = {"prices": document(job.receipt.prices)} if job.receipt.HasField("prices") else {}
     if not (budget or progress.HasField("cost_usd")):
-        return {}
-    return {
+        return prices
+    return prices | {
         "budget_usd": budget or None,
         "cost_usd": optional(progress, "cost_usd"),
         "lost_calls": progress.lost_calls,
         "lost_usd": progress.lost_usd if budget else None,
     }
+
+
+def _prices(job: job_pb2.Job) -> str:
+    """$2.50 in and $15.00 out per million tokens, and who says so."""
+    prices, longer = job.receipt.prices, job.receipt.prices.long_prompts
+    if not job.receipt.HasField("prices"):
+        return ""
+    words = [f"{dollars(prices.input)} in, {dollars(prices.output)} out per million tokens"]
+    if prices.HasField("long_prompts"):
+        above = f"of prompts above {longer.above_tokens:,} tokens"
+        words.append(f"{above} {dollars(longer.input)} in, {dollars(longer.output)} out")
+    if job.spec.provider_batch:
+        words.append(f"{prices.batch_share:g} of it through the batch API")
+    listed = listed_on(prices)
+    words.append(f"{listed} (table {prices.table_digest})" if listed else _SOURCES.get(prices.source, ""))
+    return "; ".join(filter(None, words))
 
 
 def _two(first: job_pb2.Job, second: job_pb2.Job, everything: bool) -> Report:

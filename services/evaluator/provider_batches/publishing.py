@@ -8,6 +8,7 @@ import logging
 from services.evaluator.provider_batches.base import Answer, Batch, request
 from services.evaluator.provider_batches.patience import Patience
 from services.evaluator.provider_batches.tools import Tools
+from services.evaluator.providers import prices
 from services.evaluator.providers.base import ProviderError
 from services.evaluator.responses import Identify
 from services.evaluator.tasks.base import Item
@@ -45,7 +46,7 @@ class _Reader:
         api, unit = self._tools.api, self._held.unit
         try:
             _, parameters = await api.written(request(unit, self._loaded, item, repeat))
-            response = api.read(answer.reply, unit.spec.model, parameters, self._held.prices)
+            response = api.read(answer.reply, unit.spec.model, parameters, prices.of_unit(unit))
         except ProviderError as error:
             self.errors[answer.position] = error.message, 1
             return

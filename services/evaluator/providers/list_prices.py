@@ -81,7 +81,8 @@ def read(table: bytes) -> ListPrices:
 
 def _price(entry: Mapping[str, Any], provider: Mapping[str, Any], digest: str, where: str) -> ListPrice:
     models = entry.get("models")
-    _check(isinstance(models, list) and all(models), f"{where}: models must be a list of names")
+    named = isinstance(models, list) and bool(models) and all(isinstance(model, str) for model in models)
+    _check(named, f"{where}: models must be a list of names")
     where = f"{where}, {entry['models'][0]}"
     _check(entry.keys() - _MAYBE == _PRICE, f"{where}: a price has {', '.join(sorted(_PRICE | _MAYBE))}")
     prices = endpoint_pb2.Prices(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers import list_prices
-from touchstone.v1 import endpoint_pb2
+from touchstone.v1 import endpoint_pb2, unit_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 
 USUAL_BATCH_SHARE = 0.5
@@ -44,6 +44,11 @@ def of_listed(model: endpoint_pb2.Model) -> Prices | None:
         batch_share=USUAL_BATCH_SHARE,
         source=Prices.SOURCE_PROVIDER,
     )
+
+
+def of_unit(unit: unit_pb2.Unit) -> Prices | None:
+    """Prices of the unit's job; None where the scheduler knows none."""
+    return unit.prices if unit.HasField("prices") else None
 
 
 def batch_share(prices: Prices | None) -> float:

@@ -27,7 +27,7 @@ from services.evaluator.units.gate import Gate
 from services.evaluator.units.notices import Firsts
 from services.evaluator.units.storing import TRANSIENT, UNSTORED, until_stored
 from services.evaluator.units.suspects import Suspects
-from touchstone.v1 import endpoint_pb2, job_pb2, unit_pb2
+from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
 
@@ -99,11 +99,6 @@ class Held:
     def logged(self) -> dict[str, str]:
         """`extra` of a line in its job's log."""
         return of_job(self.unit.job_id)
-
-    @property
-    def prices(self) -> endpoint_pb2.Prices | None:
-        """Of the job; None where the scheduler knows none."""
-        return self.unit.prices if self.unit.HasField("prices") else None
 
     @property
     def may_cost(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from services import numbers
 from services.gateway.api.metrics import FIGURES, SOMETIMES, metric_body
+from services.gateway.api.prices import PRICES, prices
 from services.gateway.api.schema import (
     BOOLEAN,
     COUNT,
@@ -123,6 +124,7 @@ def receipt(receipt: job_pb2.Receipt) -> dict[str, Any]:
         "setup": receipt.setup or None,
         "source_job": receipt.source_job or None,
         "capabilities": capabilities(receipt.capabilities),
+        "prices": prices(receipt.prices) if receipt.HasField("prices") else None,
         "import_counts": _import_counts(receipt.import_counts) if receipt.HasField("import_counts") else None,
     }
 
@@ -149,6 +151,7 @@ RECEIPT = shape(
         "setup": null(STRING),
         "source_job": about(null(STRING), "Job whose answers were taken."),
         "capabilities": table(BOOLEAN),
+        "prices": about(null(PRICES), "At which answers are charged; null where they are not known."),
         "import_counts": null(
             shape(
                 {

@@ -9,6 +9,7 @@ from services.gateway.api import figures
 from services.gateway.api.checks import text
 from services.gateway.api.endpoint import Call, Endpoint
 from services.gateway.api.job import PROGRESS, ROW, STATUS, progress_body, row
+from services.gateway.api.prices import PRICES, prices
 from services.gateway.api.query import PROJECT, Parameter
 from services.gateway.api.schema import (
     BOOLEAN,
@@ -130,6 +131,7 @@ def _model(one: endpoint_pb2.Model) -> dict[str, Any]:
         "capabilities": figures.capabilities(one.capabilities),
         "input_price": one.input_price if one.HasField("input_price") else None,
         "output_price": one.output_price if one.HasField("output_price") else None,
+        "prices": prices(one.prices) if one.HasField("prices") else None,
     }
 
 
@@ -198,6 +200,7 @@ _MODEL = shape(
         "capabilities": table(BOOLEAN),
         "input_price": about(null(NUMBER), "US dollars per million tokens."),
         "output_price": null(NUMBER),
+        "prices": about(null(PRICES), "With their source."),
     },
     name="Model",
 )

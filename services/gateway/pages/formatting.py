@@ -11,6 +11,7 @@ from services.gateway.api import figures
 from services.gateway.api.metrics import is_bounded
 from services.gateway.jobs import moment
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+from touchstone.v1.endpoint_pb2 import Prices
 
 MISSING = "–"
 METRIC_WORDS = {
@@ -207,6 +208,16 @@ def cost(message: figures.Priced) -> str:
     """$12.40; empty where it is not known."""
     known = figures.cost(message)
     return "" if known is None else f"${dollars(known)}"
+
+
+def listed_on(prices: Prices) -> str:
+    """list price as of 2026-10-03; empty for prices of another source."""
+    return f"list price as of {prices.as_of}" if prices.source == Prices.SOURCE_LIST else ""
+
+
+def per_million(prices: Prices) -> str:
+    """$2.50 in, $15.00 out."""
+    return f"${dollars(prices.input)} in, ${dollars(prices.output)} out"
 
 
 def lost(job: job_pb2.Job) -> str:

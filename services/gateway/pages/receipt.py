@@ -9,9 +9,11 @@ from services.gateway import jobs
 from services.gateway.pages import formatting
 from services.gateway.pages.datasets.about import last_assistant_words, scoring_words
 from touchstone.v1 import job_pb2, metric_pb2
+from touchstone.v1.endpoint_pb2 import Prices
 
 MOST_SOURCES = 4
 """Data sets named one by one; more are counted."""
+_SOURCES = {Prices.SOURCE_ENDPOINTS_FILE: "endpoints file", Prices.SOURCE_PROVIDER: "the provider's list of models"}
 _CONTROLS = {"RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI", "PDF", "PDI"}
 """Bidirectional classes of the characters that decide the direction of others."""
 
@@ -38,6 +40,7 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Seed", str(spec.suite.seed) if spec.suite.limit or spec.suite.shots else "", ""),
         ("Sample seed", str(spec.dataset.seed) if spec.dataset.limit else "", ""),
         ("Budget", f"${formatting.dollars(spec.budget_usd)}" if spec.budget_usd else "", ""),
+        ("Prices", *_prices(job)),
         ("May be charged", formatting.lost(job) and f"{formatting.lost(job)}, whose answers tell no price", ""),
         ("Answers of", f"job {jobs.short_id(receipt.source_job)}" if receipt.source_job else "", ""),
         ("Imported", _imported(receipt), ""),
@@ -84,6 +87,23 @@ def _sent(job: job_pb2.Job) -> str:
     names = [name for plan in job.plan for name in plan.row_parameters]
     own = f"what rows ask for: {', '.join(names)}" if names else ""
     return ", and ".join(filter(None, (job.receipt.parameters, own)))
+
+
+def _prices(job: job_pb2.Job) -> tuple[str, str]:
+    """Who says so, and the digest of the table where it is one of list prices."""
+    if not job.receipt.HasField("prices"):
+        return "", ""
+    prices, longer = job.receipt.prices, job.receipt.prices.long_prompts
+    words = [f"{formatting.per_million(prices)} per million tokens"]
+    if prices.HasField("long_prompts"):
+        words.append(
+            f"of prompts above {longer.above_tokens:,} tokens ${formatting.dollars(longer.input)} in, "
+            f"${formatting.dollars(longer.output)} out"
+        )
+    if job.spec.provider_batch:
+        words.append(f"{prices.batch_share:g} of it through the batch API")
+    words.append(formatting.listed_on(prices) or _SOURCES.get(prices.source, ""))
+    return "; ".join(filter(None, words)), prices.table_digest[:12]
 
 
 def _version(word: str) -> str:

@@ -142,6 +142,7 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
         "suites": suites,
         "suite": suite,
         "rows": rows,
+        "has_prices": any(row.model.HasField("prices") for row in rows),
         "has_sizes": any(row.model.parameters_b or row.model.disk_bytes for row in rows),
         "parameters": [p for p in PARAMETERS if endpoint and (endpoint.kind in p.kinds)],
         "takes_custom": bool(endpoint and endpoint.kind not in ("ollama", "baseline")),

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 from services import numbers
-from services.results.export.columns import Column, Kind, Table, Value, number, table, time
+from services.results.export.columns import Column, Kind, Table, Value, finite, number, table, time
 from services.results.export.runs import Run
 from services.results.job_columns import suite_of
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+from touchstone.v1.endpoint_pb2 import Prices
 
 _STATUS = {
     job_pb2.Job.STATE_PLANNING: "running",
@@ -20,6 +21,12 @@ _STATUS = {
     job_pb2.Job.STATE_CANCELLED: "cancelled",
 }
 """REST's words; anything else is pending."""
+_SOURCES = {
+    Prices.SOURCE_ENDPOINTS_FILE: "endpoints_file",
+    Prices.SOURCE_PROVIDER: "provider",
+    Prices.SOURCE_LIST: "list",
+}
+"""REST's words; empty where prices are not known."""
 OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
 FIGURES = ("mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high", "answered_mean")
 
@@ -107,6 +114,16 @@ def _tokens(side: str) -> Column[Run]:
     return _measured(f"{side}_tokens", Kind.WHOLE, read)
 
 
+def _price(side: str) -> Column[Run]:
+    """US dollars per million tokens; empty where they are not known."""
+
+    def read(run: Run) -> Value:
+        receipt = run.job.receipt
+        return finite(getattr(receipt.prices, side)) if receipt.HasField("prices") else None
+
+    return Column(f"{side}_price", Kind.NUMBER, read)
+
+
 def _averages(run: Run) -> Value:
     """By metric, over the tasks that have it."""
     return {
@@ -128,6 +145,10 @@ COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     *map(_tokens, ("input", "output")),
     *(_measured(name, Kind.WHOLE, attrgetter(name)) for name in ("reasoning_tokens", "input_untold", "output_untold")),
     _measured("cost_usd", Kind.NUMBER, lambda result: numbers.job_usd(number(result, "cost_usd"))),
+    *map(_price, ("input", "output")),
+    _text("price_source", lambda job: _SOURCES.get(job.receipt.prices.source, "")),
+    _text("price_as_of", attrgetter("receipt.prices.as_of")),
+    _text("price_table", attrgetter("receipt.prices.table_digest")),
     *(
         _measured(name, Kind.NUMBER, attrgetter(name))
         for name in ("latency_p50_ms", "latency_p95_ms", "ttft_p50_ms", "ttft_p95_ms")

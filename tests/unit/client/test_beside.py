@@ -20,6 +20,7 @@ from touchstone.v1 import (
     results_service_pb2,
     scheduler_service_pb2,
 )
+from touchstone.v1.endpoint_pb2 import Prices
 from touchstone_client.command import main
 from touchstone_client.command.marks import ADDED, REMOVED, Part, coloured, markdown, plain
 from touchstone_client.command.output import FORMATS
@@ -222,6 +223,29 @@ def test_a_receipt_shows_what_lost_calls_may_cost(fakes: Fakes, capsys: Captured
     assert "Nothing differs." in capsys.readouterr().out, "what a score rests on is the same"
     main(["receipt", OTHER, "--format", "json"])
     assert "lost_calls" not in json.loads(capsys.readouterr().out), "nobody tells a price"
+
+
+def test_costs_at_list_prices_say_of_which_day(fakes: Fakes, capsys: Captured) -> None:
+    listed = Prices(input=2.5, output=15, source="SOURCE_LIST", as_of="2026-10-03", table_digest="0f" * 32)
+    listed.long_prompts.above_tokens, listed.long_prompts.input, listed.long_prompts.output = 272_000, 5, 22.5
+    own = Prices(input=1, output=2, source="SOURCE_ENDPOINTS_FILE")
+    made, configured = with_receipt(JOB, prices=listed), with_receipt(OTHER, prices=own)
+    made.progress.cost_usd = configured.progress.cost_usd = 0.42
+    receipts(fakes, made, configured)
+    main(["receipt", JOB, "--format", "csv"])
+    shown = capsys.readouterr().out
+    assert "$2.50 in, $15.00 out per million tokens; of prompts above 272,000 tokens $5.00 in, $22.50 out" in shown
+    assert f"list price as of 2026-10-03 (table {'0f' * 32})" in shown
+    assert "$0.42, list price as of 2026-10-03" in shown
+    main(["receipt", JOB, "--format", "json"])
+    told = json.loads(capsys.readouterr().out)["prices"]
+    assert (told["source"], told["as_of"], told["table_digest"]) == ("list", "2026-10-03", "0f" * 32)
+    main(["receipt", OTHER, "--format", "csv"])
+    shown = capsys.readouterr().out
+    assert "$1.00 in, $2.00 out per million tokens; endpoints file" in shown
+    assert "list price" not in shown
+    main(["receipt", JOB, OTHER])
+    assert "Nothing differs." in capsys.readouterr().out, "prices do not touch scores"
 
 
 def test_equal_receipts_say_so_and_can_be_shown_whole(fakes: Fakes, capsys: Captured) -> None:

@@ -206,7 +206,7 @@ def batches(kind: str, state: bytes, listed: bytes, lines: list[bytes]) -> None:
         assert answer.position >= 0
         if answer.reply is not None:
             with suppress(ProviderError):
-                check(api.read(answer.reply, wires.MODEL, "{}"))
+                check(api.read(answer.reply, wires.MODEL, "{}", None))
 
     wires.with_session(api, Session(listed))
     assert isinstance(run(api.find("mark")), list | ProviderError)

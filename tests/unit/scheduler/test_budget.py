@@ -411,6 +411,23 @@ async def test_what_attempts_have_cost_counts_in_the_next_one(world: World) -> N
     assert world.desk.get(job).progress.cost_usd == pytest.approx(0.03)
 
 
+async def test_a_job_keeps_the_prices_it_was_planned_with(world: World) -> None:
+    made = costly()
+    made.receipt.prices.CopyFrom(
+        endpoint_pb2.Prices(input=1.0, output=2.0, source=endpoint_pb2.Prices.SOURCE_LIST, as_of="2026-10-03")
+    )
+    job = (await world.desk.create(ALICE, "", with_budget(0.20))).job_id
+    await world.settle()
+    assert not world.work.offered[job, -1].HasField("prices"), "they are not known yet"
+    await world.planned(job, made)
+    assert units_out(world, job)
+    assert all(world.work.offered[job, unit].prices == made.receipt.prices for unit in units_out(world, job))
+    await world.desk.cancel(ALICE, job)
+    await world.desk.retry(ALICE, job)
+    await world.settle()
+    assert world.work.offered[job, -1].prices == made.receipt.prices, "of the first attempt"
+
+
 async def test_without_a_budget_nothing_is_reserved_and_costs_are_told(world: World) -> None:
     job = await world.create()
     await world.planned(job, plan(40, 4, ["one"]))

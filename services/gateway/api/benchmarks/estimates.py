@@ -8,6 +8,7 @@ from services.gateway.api.benchmarks.body import ID, find
 from services.gateway.api.benchmarks.run import FIELDS, STARTED, specs_of, start
 from services.gateway.api.checks import Field, integer, record
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
+from services.gateway.api.prices import PRICES, prices
 from services.gateway.api.query import Parameter
 from services.gateway.api.schema import COUNT, NUMBER, Schema, about, array, null, shape
 from services.gateway.parameters import INT32_MAX
@@ -60,6 +61,7 @@ async def estimate(call: Call) -> JSONResponse:
             "input_tokens": _figure(found.input_tokens),
             "output_tokens": _figure(found.output_tokens),
             "cost_usd": _figure(found.cost_usd) if found.HasField("cost_usd") else None,
+            "prices": prices(job.receipt.prices) if job.receipt.HasField("prices") else None,
             "duration_seconds": _figure(found.duration_s),
         }
     )
@@ -105,6 +107,7 @@ ESTIMATE = Endpoint(
             "input_tokens": _FIGURE,
             "output_tokens": _FIGURE,
             "cost_usd": about(null(_FIGURE), "US dollars; null where no price is known."),
+            "prices": about(null(PRICES), "At which its answers were charged; null where they are not known."),
             "duration_seconds": about(_FIGURE, "Running, without waiting in the queue."),
         },
         name="RunEstimate",

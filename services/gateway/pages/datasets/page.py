@@ -143,6 +143,7 @@ async def _form(request: Request, form: RunForm) -> dict[str, Any]:
         "groups": offered,
         "model_slots": slots,
         "trouble": trouble,
+        "has_prices": any(c.model.HasField("prices") for c in choices),
         "has_sizes": any(c.model.parameters_b or c.model.disk_bytes or c.model.memory_bytes for c in choices),
         "settings": SETTINGS,
         "pilot_rows": PILOT_ROWS,
