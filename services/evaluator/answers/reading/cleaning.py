@@ -17,6 +17,8 @@ _NEXT_QUESTION = (
     r"|^[ \t#*]{0,8}(?:question|q|user|human|example(?:[ \t]\d{1,4})?)[ \t*]{0,4}:"
 )
 _WIDE = {"\u3000": " ", "。": ".", "、": ",", **dict.fromkeys("✅✔☑👉", "✓"), "✓": "✓"}
+_OWN_TURN = re.compile(r"\A\s*<\|im_start\|>assistant\s*")
+_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?P<tag>s|del|strike)>[^<\n]{1,200}</(?P=tag)>")
 _POWER = re.compile(r"10([⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _NO_PART = ("So", "Me")
@@ -27,6 +29,7 @@ _ANSWER = re.compile(r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b|[:：]
 def strip_reasoning(text: str) -> str:
     """The text without <think>…</think> and its like. An unopened closing tag ends reasoning, an unclosed one hides
     all that follows it."""
+    text = _OWN_TURN.sub("", text, count=1)
     final = text.rfind(_FINAL_CHANNEL)
     if final >= 0:
         text = text[final + len(_FINAL_CHANNEL) :]
@@ -48,7 +51,10 @@ def strip_reasoning(text: str) -> str:
 
 
 def narrow(text: str) -> str:
-    """Letters, digits and signs of full width, and mathematical alphabets, as those of ASCII; pictures as blanks."""
+    """Letters, digits and signs of full width, and mathematical alphabets, as those of ASCII; pictures as blanks;
+    without what is struck through."""
+    if "~~" in text or "</" in text:
+        text = _STRUCK.sub(" ", text)
     if text.isascii():
         return text
     return "".join(map(_narrow, _POWER.sub(lambda found: f"10^{found[1].translate(_RAISED)}", text)))

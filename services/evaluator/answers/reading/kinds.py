@@ -25,7 +25,7 @@ _TAKEN_BACK = re.compile(
     r"scratch[ ]that|correction\b|"
     r"on[ ](?:second[ ]thought|reflection|re-?reading)|let[ ]me[ ](?:re|correct|double|fix|check)|I[ ](?:made|"
     r"was[ ]wrong|misread|take[ ]that|mean\b|meant)|"
-    r"my[ ]mistake|oops|sorry,|apologies|but[ ]no\b|strike[ ]that|not[ ]quite\b)",
+    r"\.{2,}[ ]{0,2}no\b|my[ ]mistake|oops|sorry,|apologies|but[ ]no\b|strike[ ]that|I[ ]revise\b|not[ ]quite\b)",
     FLAGS,
 )
 

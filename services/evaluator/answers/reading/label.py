@@ -49,7 +49,13 @@ _IT_IS = re.compile(
     r"\A(?:That|It|(?:This|The)(?: (?:statement|claim|sentence|review|argument|hypothesis|sentiment|answer))?)"
     r"(?:['’]s| is) (?:(?:clearly|definitely) )?"
 )
+_VERDICT = re.compile(
+    r"(?:That|It|(?:This|The) (?:statement|claim|sentence|assertion))(?:['’]s| is|(?P<isnt> isn['’]t)) "
+    r"(?P<no>not (?:true|correct|right)|untrue|incorrect|wrong|(?(isnt)(?:true|correct|right)|(?!)))\b(?=[.,;!\n]|$)"
+)
 _LISTED = re.compile(r"[*_`]{0,3}(?::|[ ][–—-])")
+_YES_OR_NO = re.compile(r"[*_`]{0,3}:[ *_`]{1,4}(?P<said>yes|no|true|false|✓)(?![A-Za-z])", re.IGNORECASE)
+_OVER = re.compile(r",? (?:rather than|instead of|as opposed to|and not|not) ")
 _SHORT = 400
 
 
@@ -98,7 +104,10 @@ class LabelKind:
         return Found(label, len(text)) if label else None
 
     def first(self, text: str) -> Found | None:
-        said = _IT_IS.sub("", text.lstrip(), count=1)
+        if (verdict := _VERDICT.match(text.lstrip())) is not None:
+            label = self._labels.get("false" if verdict["no"] else "true")
+            return Found(label, verdict.end()) if label and {"true", "false"} <= self._labels.keys() else None
+        said = _IT_IS.sub("", text.lstrip(" \t\r\n#"), count=1)
         if (also := _SAID.match(said)) is not None and _ALSO[also[1].lower()] in self._labels:
             return Found(self._labels[_ALSO[also[1].lower()]], also.end())
         match = self._at.match(said)
@@ -116,6 +125,9 @@ class LabelKind:
         sentence = REASON.split(sentence, maxsplit=1)[0]
         if len(sentence) > _SHORT:
             return None
+        sentence = re.split(r",? but ", sentence)[-1]
+        if self._label.search(chosen := _OVER.split(sentence, maxsplit=1)[0]) is not None:
+            sentence = chosen
         found = {self._labels[plain_label(each)] for each in self._label.findall(sentence)}
         for label, verb in _VERBS.items():
             if label in self._labels and re.search(rf"\b{verb}\b", sentence, re.IGNORECASE):
@@ -126,6 +138,18 @@ class LabelKind:
         (label,) = found
         # "Yes" and "no" are words of any sentence.
         return None if plain_label(label) in ("yes", "no") else Found(label, len(sentence))
+
+    def judged(self, text: str) -> Found | None:
+        """The only label that a list says yes to: "- fear: yes"."""
+        if {"yes", "no"} & self._labels.keys():
+            return None
+        verdicts = {}
+        for each in text.split("\n"):
+            match = self._label.match(bare := each.lstrip(" \t>*_#-"))
+            if match is not None and (said := _YES_OR_NO.match(bare, match.end())) is not None:
+                verdicts[self._labels[plain_label(match[0])]] = said["said"].lower() in ("yes", "true", "✓")
+        right = [label for label, is_right in verdicts.items() if is_right]
+        return Found(right[0], len(text)) if len(right) == 1 < len(verdicts) else None
 
     def ends_list(self, text: str, last: str) -> bool:
         """Whether the last line is one of several that go through the labels."""

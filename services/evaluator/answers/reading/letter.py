@@ -42,6 +42,15 @@ _LATEX = re.compile(
 )
 _LIGHTLY = ' \t\r\n\u00a0*`"“”.!✓'
 _IF = re.compile(r"[^.\n]{0,20}?\bif\b", re.IGNORECASE)
+_JUDGED = re.compile(
+    r"^[ \t>*_#-]{0,8}(?:option[ ]|choice[ ])?\(?(?P<letter>[A-Z])(?:\*\*)?(?:[).:]|[ ]?[–—-])[ *_]{1,4}"
+    r"(?:[^.:\n]{1,200}[.:–—-][ *_]{1,4})?(?P<no>in)?(?P<right>correct|right|wrong|yes|no)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_ORDINAL = re.compile(
+    r"\b(?P<word>first|second|third|fourth|fifth)[ ](?:option|choice|answer|statement|one|alternative)\b", re.IGNORECASE
+)
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _SHORT = 400
 
 
@@ -70,7 +79,10 @@ class LetterKind:
         letter, rest = match["answer"].upper(), _bare(match["text"] or "")
         if match["answer"].islower() and rest and not match["mark"]:
             return None
-        if rest and rest != self._options.get(letter, rest if match["mark"] and len(rest) < 200 else ""):
+        if rest and rest != self._options.get(letter) and self.mentioned(text) - {letter}:
+            return None
+        one_line = "\n" not in (match["text"] or "").strip()
+        if rest and not self._says_option(rest, letter, match["mark"] is not None and len(rest) < 200, one_line):
             return None
         return Found(letter, len(text))
 
@@ -100,13 +112,31 @@ class LetterKind:
         sentence = REASON.split(sentence, maxsplit=1)[0]
         if len(sentence) > _SHORT or sentence.startswith("("):
             return None
+        sentence = re.split(r",? but ", sentence)[-1]
         right = [match["answer"] or match["after"] or match["so"] for match in self._patterns.right.finditer(sentence)]
         if len(set(map(str.upper, right))) == 1 and not _SENTENCE_NO.search(sentence):
             return Found(right[0].upper(), len(sentence))
         if _SENTENCE_NO.search(sentence):
             return None
-        said = self.mentioned(sentence)
+        if len(words := re.findall("[A-Za-z]+", sentence)) == 1 and (bare := self._patterns.whole.fullmatch(words[0])):
+            return Found(bare["answer"].upper(), len(sentence))
+        if (alone := self._patterns.alone.search(sentence)) is not None:
+            return Found(alone["answer"], len(sentence))
+        said = self.mentioned(sentence) or self._counted(sentence)
         return Found(said.pop(), len(sentence)) if len(said) == 1 else None
+
+    def _counted(self, sentence: str) -> set[str]:
+        """The options that a sentence names by their places, as "the second option"."""
+        places = {_ORDINALS.index(match["word"].lower()) for match in _ORDINAL.finditer(sentence)}
+        return {chr(ord("A") + place) for place in places if place < len(self._options)}
+
+    def concluded(self, said: str) -> Found | None:
+        """The option that a concluding sentence is about: "B is grammatical"."""
+        match = self._patterns.about.match(said)
+        if match is None or negated(said[match.end("answer") :]) or _SENTENCE_NO.search(line(said)):
+            return None
+        others = set(re.findall(r"(?<![\w'’])[A-Z](?![\w'’])", line(said))) - {match["answer"], "I"}
+        return None if others else Found(match["answer"], match.end())
 
     def right(self, text: str) -> Found | None:
         """The only option that a text calls the right one."""
@@ -118,6 +148,29 @@ class LetterKind:
             ):
                 said[letter] = match.end()
         return Found(*said.popitem()) if len(said) == 1 else None
+
+    def denied(self, text: str, letter: str) -> bool:
+        """Whether a text says anywhere that it is not this option, and nowhere that it is."""
+        said = re.search(rf"(?:\bnot|n['’]t)[ ](?:option[ ]|choice[ ])?\(?{letter}\b(?!['’])", text)
+        return said is not None and re.search(rf"(?<![\w'’]){letter}(?![\w'’])", text[said.end() :]) is None
+
+    def cited(self, text: str) -> Found | None:
+        """The only option that a text names with its letter behind it: "paracetamol (B)"."""
+        found = {}
+        for match in self._patterns.cited.finditer(text):
+            option = self._options.get(match["letter"], "")
+            before = re.split(r"[.;\n]", text[max(0, match.start() - 300) : match.start()])[-1]
+            if option and _bare(before).endswith(option):
+                if _SENTENCE_NO.search(before):
+                    return None
+                found[match["letter"]] = match.end()
+        return Found(*found.popitem()) if len(found) == 1 >= len(self.mentioned(text)) else None
+
+    def judged(self, text: str) -> Found | None:
+        """The only option that a list calls right and not wrong."""
+        verdicts = {match["letter"]: _is_right(match) for match in _JUDGED.finditer(text)}
+        right = [letter for letter, is_right in verdicts.items() if is_right]
+        return Found(right[0], len(text)) if len(right) == 1 < len(verdicts) else None
 
     def ticked(self, text: str) -> Found | None:
         """The option on the only line with a tick, in a list of all."""
@@ -159,7 +212,7 @@ class LetterKind:
             return None
         if match["answer"].islower() and not closed and _WORD_FOLLOWS.match(rest) and not _REASON.match(rest):
             return None
-        if ends and not (_END.match(rest) or (_bare(rest) and _bare(rest) == self._options.get(letter))):
+        if ends and not (_END.match(rest) or (_bare(rest) and self._says_option(_bare(rest), letter, False))):
             return None
         if negated(rest):
             return Found("", match.end(), layers.NEGATED)
@@ -167,6 +220,15 @@ class LetterKind:
         if other is not None and other["other"].upper() != letter:
             return Found("", match.end(), layers.AMBIGUOUS)
         return Found(letter, match.end())
+
+    def _says_option(self, bare: str, letter: str, otherwise: bool, more: bool = True) -> bool:
+        """Whether a text is the letter's own option, or with `more` begins with it; `otherwise` where
+        it is not known."""
+        option = self._options.get(letter, "")
+        if not option:
+            return otherwise
+        begins = more and len(option) > 2 and re.match(rf"{re.escape(option)}(?!\w)", bare) is not None
+        return bare == option or begins
 
     def _at_option(self, said: str, closed: bool) -> Found | None:
         text = said.lstrip()
@@ -190,6 +252,10 @@ class LetterKind:
             if len(same) == 1:
                 return same[0]
         return ""
+
+
+def _is_right(verdict: re.Match[str]) -> bool:
+    return not verdict["no"] and verdict["right"].lower() in ("correct", "right", "yes")
 
 
 def _bare(text: str) -> str:

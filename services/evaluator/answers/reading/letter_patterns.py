@@ -10,7 +10,7 @@ from services.evaluator.answers.reading.places import DECORATION, FLAGS
 
 _NAMED = (
     r"(?P<named>(?:the[ ])?(?:(?:correct|right|best)[ ])?"
-    r"(?:option|choice|letter|answer|statement)[\s\u00a0(*_`\"':]{1,6}|[(\[])?"
+    r"(?:option|choice|letter|answer|statement)[\s\u00a0(*_`\"':>]{1,6}|[(\[])?"
 )
 _BEFORE = r"(?:(?:option|choice|letter)[\s(*_`\"'\[]{1,4})?"
 _HEDGE = r"(?:(?:maybe|possibly|perhaps|also|either|even|else|option|choice|answer|letter|both)\W{1,3}){0,2}"
@@ -20,10 +20,13 @@ _SURELY = r"(?:(?:to[ ]be|clearly|therefore|thus|definitely|most[ ]likely|indeed
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """`at`: what an answer begins with. `other`: a second letter, joined to the first. `whole`: nothing but the letter,
-    its mark and a text. `first`: a letter with which a reply begins. `right`: "B is correct". `named`: "option B",
-    "(B)"."""
+    """`about`: a sentence about one letter. `alone`: "only B fits". `cited`: a letter in brackets. `at`: what an answer
+    begins with. `other`: a second letter, joined to the first. `whole`: nothing but the letter, its mark and a text.
+    `first`: a letter with which a reply begins. `right`: "B is correct". `named`: "option B", "(B)"."""
 
+    about: re.Pattern[str]
+    alone: re.Pattern[str]
+    cited: re.Pattern[str]
     at: re.Pattern[str]
     other: re.Pattern[str]
     whole: re.Pattern[str]
@@ -38,6 +41,15 @@ def patterns(count: int) -> Patterns:
     last = chr(ord("A") + count - 1)
     letter, any_case = f"[A-{last}]", f"[A-{last}a-{last.lower()}]"
     return Patterns(
+        about=re.compile(
+            rf"[(*_`]{{0,4}}(?P<answer>{letter})[)*_`]{{0,4}}[ ]"
+            r"(?:is|fits|works|matches|follows|remains|has|wins)\b"
+        ),
+        alone=re.compile(
+            rf"\b[Oo]nly[ ](?:(?:option|choice|statement|sentence|answer)[ ])?\(?(?P<answer>{letter})\)?[ ]"
+            r"(?:is|are|has|can|[a-z]{2,12}s)\b"
+        ),
+        cited=re.compile(rf"[ ]\((?P<letter>{letter})\)"),
         at=re.compile(rf"{DECORATION}{_NAMED}(?P<answer>{letter})(?![A-Za-z0-9])(?!['’][a-z])", FLAGS),
         other=re.compile(
             r"[\s)\]>*_`\"'.}$]{0,6}[(,]?[ ]?(?:[/,;&+]|\bor\b|\band\b|\bAND\b|\bOR\b)[\s(*_`\"'\[]{0,6}"
@@ -45,7 +57,7 @@ def patterns(count: int) -> Patterns:
             re.ASCII,
         ),
         whole=re.compile(
-            rf"[\s(*_`\"'\[{{$#<]{{0,8}}{_BEFORE}(?P<answer>{any_case})(?P<mark>[\s]?[)\].:,*_`\"'}}$>–—-])?"
+            rf"[\s(*_`\"'\[{{$#<]{{0,8}}{_BEFORE}(?P<answer>{any_case})(?P<mark>[\s]?[)\].:,!*_`\"'}}$>–—-])?"
             r"[\s)\]*_`\"'.:}$>–—-]{0,8}(?:(?<=[^A-Za-z0-9])(?P<text>\S.*))?",
             re.DOTALL | re.IGNORECASE,
         ),

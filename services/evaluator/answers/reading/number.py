@@ -42,13 +42,17 @@ _IS_OTHER = re.compile(r"[ ]is[ ](?:the[ ]number|the[ ]amount|how[ ]many|what|on
 _UNFINISHED = re.compile(r"[ ]?[-−+*/×=][ ]?$")
 _SEVERAL = re.compile(r"\d\s?(?:and|or|,)\s?[A-Za-z]\s?=")
 """More than one solution."""
+_NOT_THIS = re.compile(r",? (?:not|rather than|instead of) (?:the )?[-−]?[$€£]?\d")
+_ASIDE = re.compile(r" \([^()\n]{1,80}\)")
+_CENTS = re.compile(r" (?:dollars?|euros?|pounds?),?(?: and)? (?P<cents>\d{1,2}) (?:cents?|pence)\b", re.IGNORECASE)
+_SCALED_DIGITS = re.compile(rf"(?<=\d){SCALED.pattern}")
 _OF_SCALE = re.compile(r"\b(?:hundreds?|thousands?|millions?|billions?|dozens?|half)\b", re.IGNORECASE)
 _LEAD = re.compile(
-    r"(?:[\s\u00a0*_`\"'“”‘’«»<(\[{:：]|\\[(\[{]|\$(?!\d)|\\(?:boxed|fbox|text|textbf|mathbf|mathrm|displaystyle)\b\{?"
+    r"(?:[\s\u00a0*_`\"'“”‘’«»<(\[{:：]|\\[(\[{]|\$(?!\d)|\\(?:boxed|fbox|text|textbf|mathbf|mathrm|displaystyle|underline)\b\{?"
     r"|(?:approximately|approx\.?|about|around|roughly|nearly|exactly|only|just|equal[ ]to|is|a[ ]total[ ]of|"
     r"total[ ]of|the|"
     r"number|value|of|that|there[ ]are|there[ ]is|she[ ]has|he[ ]has|they[ ]have|it[ ]is|likely|therefore|thus|"
-    r"clearly|almost)\b(?![ ]*not)"
+    r"clearly|almost|donc|dunque|entonces|dus)\b(?![ ]*not)"
     r"|[~≈=≅∼]|\\(?:approx|sim)\b|[A-Za-z](?:_\{?\w{1,8}\}?)?[ ]?=(?!=)){0,16}",
     FLAGS,
 )
@@ -102,7 +106,8 @@ class NumberKind:
         found = self._number(bare, 0, closed=True)
         if found is not None and found.answer and not bare[found.end :].strip(" %°$*`_)"):
             return Found(found.answer, len(text))
-        calculated = self._equation(bare) if "=" in bare and "\n" not in bare else None
+        is_equation = "=" in bare and "\n" not in bare and not re.search(r"[,;:][ ]+\w", bare.rpartition("=")[2])
+        calculated = self._equation(bare) if is_equation else None
         return Found(calculated.answer, len(text)) if calculated is not None else None
 
     def first(self, text: str) -> Found | None:
@@ -140,8 +145,10 @@ class NumberKind:
     def _only(self, sentence: str) -> Found | None:
         if len(sentence) > 600 or (self._cut and not sentence.rstrip().endswith((".", "!", "$", "*"))):
             return None
+        sentence = _NOT_THIS.split(sentence, maxsplit=1)[0]
         if _UNSAID.search(sentence) or _SEVERAL.search(sentence):
             return None
+        sentence = _ASIDE.sub("", sentence) if re.search(r"\d[^()]*\(", sentence) else sentence
         _, equals, right = re.sub(r"≈|\\approx", "=", sentence).rpartition("=")
         if (
             equals
@@ -161,7 +168,7 @@ class NumberKind:
                 return None
             values[found.answer] = found
             place = found.end
-        if len(values) != 1 or _OF_SCALE.search(SCALED.sub("", sentence)):
+        if len(values) != 1 or _OF_SCALE.search(_SCALED_DIGITS.sub("", sentence)):
             return None
         return next(iter(values.values()))
 
@@ -181,6 +188,9 @@ class NumberKind:
                 return Found("", end, layers.AMBIGUOUS)
             value *= 10 ** SCALE[(scaled["word"] or scaled["letter"]).lower()]
             end = scaled.end()
+        if (cents := _CENTS.match(said, end)) is not None and value.denominator == 1:
+            value += Fraction(int(cents["cents"]), 100)
+            end = cents.end()
         if self._cut and not said[end:].strip() and not closed:
             return None
         rest = line(said[end:])
@@ -232,13 +242,14 @@ _RATING = re.compile(rf"(?P<value>{_DECIMAL})(?![\d%]|[.,]\d){_OF_MOST}{_SECOND_
 _UNSAID = re.compile(
     r"\?|\b(?:let me know|hope|for example|e\.g\.|step|question|problem|not|cannot|unclear|or|between|if|either|"
     r"maybe|might|could|"
-    r"options?|first|next|then|each)\b|n['’]t\b",
+    r"options?|first|next|then|each(?! of))\b|n['’]t\b",
     re.IGNORECASE,
 )
 _CONCLUDES = re.compile(
     r"^\W{0,4}(?:therefore|thus|hence|so|in total|altogether|overall|finally|consequently|in conclusion|"
     r"this means|that means|that is|"
-    r"this gives|that leaves)\b|\*\*|\b(?:in total|altogether|in all|total)\b|\b(?:is|are|was|were|has|have|had|"
+    r"this gives|that leaves|comes? to|came to|amounts? to|adds? up to|works? out|gives)\b"
+    r"|\*\*|\b(?:in total|altogether|in all|total)\b|\b(?:is|are|was|were|has|have|had|"
     r"makes?|made|costs?|earns?|earned|pays?|paid|"
     r"spends?|spent|gets?|got|sold|needs?|takes?|took|will|equals?|left|remains?|rate|carries|weighs)\b|≈",
     re.IGNORECASE,

@@ -29,6 +29,8 @@ VALUE = re.compile(
     rf"(?P<sign>[-+−–]?|(?:minus|negative)[ ]){BLANKS}\\?(?P<currency>[$€£¥₹]|US\$|(?:USD|CHF|EUR|GBP|"
     rf"Rs\.?)[ ]?)?{BLANKS}(?P<minus>[-−]?)"
     rf"(?:(?P<european>\d{{1,3}}(?:\.\d{{3}}){{1,10}},\d{{1,4}}|\d{{1,3}}(?:\.\d{{3}}){{2,10}}|"
+    rf"0,\d{{1,9}}(?!,?\d)|\d{{1,9}},\d{{1,2}}(?=[ \u00a0](?!(?:and|or|to|are|is|in|of|for)\b)"
+    rf"[A-Za-zäöüé]{{1,12}}\b(?![,;]))|"
     rf"\d{{1,9}},\d{{1,2}}(?=[ \u00a0\u202f]?[€£])|(?<=€)\d{{1,9}},\d{{1,2}}|(?<=€ )\d{{1,9}},\d{{1,2}})"
     rf"|(?P<digits>{_DIGITS}(?:\.\d{{1,{MOST_DIGITS}}})?|\.\d{{1,{MOST_DIGITS}}})"
     rf"(?:[eE](?P<exponent>[-+−]?\d{{1,3}})(?!\.?\d)|[ ]?(?:×|\\times|[x*·]|\\cdot)[ ]?10[ ]?(?:\^|"

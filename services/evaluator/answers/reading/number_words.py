@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
+
+from services.evaluator.answers.reading.number_forms import written
 
 _UNITS = {
     word: value
@@ -42,11 +45,21 @@ _WRITTEN = re.compile(
     rf"\s{{1,2}}and\s{{1,2}})(?:{_NAMES})\b){{0,12}})\b",
     re.IGNORECASE,
 )
+_PARTS_OF = {
+    "half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4, "fifth": 5,
+    "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10,
+}  # fmt: skip
+_PARTS = re.compile(
+    rf"(?P<count>{'|'.join([*_UNITS][1:10])})[\s-](?P<of>{'|'.join(_PARTS_OF)})\b(?![\s-](?:of|and|or|to|a|an|the)\b)",
+    re.IGNORECASE,
+)
 _GOES_ON = re.compile(r"[\s-]*(?:or|to|and|point|half|halves|thirds?|quarters?|fifths?|of)\b", re.IGNORECASE)
 
 
 def in_words(text: str) -> tuple[str, int] | None:
     """The number that a text begins with, as digits, and where it ends."""
+    if (part := _PARTS.match(text)) is not None:
+        return written(Fraction(_UNITS[part["count"].lower()], _PARTS_OF[part["of"].lower()])), part.end()
     match = _WRITTEN.match(text)
     if match is None or _GOES_ON.match(text, match.end()):
         return None

@@ -19,7 +19,7 @@ FLAGS = re.IGNORECASE | re.ASCII
 BLANK = r"[\s\u00a0]"
 DECORATION = (
     r"(?:[\s\u00a0*_`\"'“”‘’«»<(\[{}$:：]|\\[(\[$]){0,12}"
-    r"(?:\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\{[\s*_`\"'(\[]{0,4}){0,3}"
+    r"(?:\\(?:boxed|fbox|text|textbf|mathbf|mathrm|underline)\{[\s*_`\"'(\[]{0,4}){0,3}"
 )
 """What may stand between a marker and the answer."""
 _MARKS = rf"(?:{BLANK}|[*_`\"']){{0,6}}"
@@ -29,7 +29,7 @@ _IS = (
     r"remains|equals)"
 )
 _OTHER_WORDS = (
-    r"antwort|lösung|respuesta|réponse|reponse|resposta|risposta|antwoord|svar|odpowiedź|ответ|答案|正解|答え|回答|解答|"
+    r"antwort|lösung|respuesta|réponse|reponse|resposta|risposta|antwoord|svar|odpowiedź|[Оо]твет|答案|正解|答え|回答|解答|"
     r"정답|답"
 )
 _SAID_OF = (
@@ -74,7 +74,7 @@ class Place:
     @property
     def supposed(self) -> bool:
         """Whether the text only says what the answer would be."""
-        return "would" in self.stated
+        return _SUPPOSED.search(self.stated) is not None
 
 
 def _rule(how: str, layer: Layer, pattern: str, **more: bool) -> Rule:
@@ -101,13 +101,14 @@ RULES: tuple[Rule, ...] = (
         layers.BY_HEADING,
         Layer.MARKED,
         r"^[ \t]{0,8}(?:#{1,6}[ \t]{0,4}|\*\*[ \t]{0,2}|__)?(?:the[ ])?(?:(?:my|final|correct)[ ])?(?:final[ ])?"
-        r"(?:answer|choice|result)[ \t]{0,2}:?(?:\*\*|__)?:?[ \t]{0,8}\n",
+        r"(?:answer|choice|result|verdict|decision|classification|prediction|label)"
+        r"[ \t]{0,2}:?(?:\*\*|__)?:?[ \t]{0,8}\n",
     ),
     _rule(
         layers.BY_FIELD,
         Layer.MARKED,
         r"[\"'“](?:final_?|correct_?|the_?|your_?|my_?)?(?:answer|choice|label|option|prediction|"
-        r"result)[\"'”]\s{0,8}:\s{0,8}"
+        r"result|score|rating|similarity)[\"'”]\s{0,8}:\s{0,8}"
         r"(?P<said>\"(?:[^\"\\\n]|\\.){0,2000}\"|'(?:[^'\\\n]|\\.){0,2000}'|true\b|false\b|-?\d[\d.eE+-]{0,40})",
         is_json=True,
     ),
@@ -123,6 +124,14 @@ RULES: tuple[Rule, ...] = (
         layers.BY_WORD,
         Layer.MARKED,
         rf"(?:{_OTHER_WORDS})[\s*_`]{{0,6}}(?:[:：]|[是はは为為]|lautet\b|ist\b|es\b|est\b)",
+    ),
+    _rule(
+        layers.BY_WORD,
+        Layer.LENIENT,
+        rf"{_WORD}(?:alternativa|opci[oó]n|op[cç][aã]o|resposta|respuesta|opzione|risposta)[ ]"
+        r"(?:correcta|correta|corretta)[ ](?:es|é|è)(?:[ ](?:la|a|o|el))?"
+        r"(?:[ ](?:letra|lettera|opci[oó]n|op[cç][aã]o|alternativa))?[ ]",
+        weak=True,
     ),
     _rule(
         layers.BY_SENTENCE,
@@ -147,7 +156,7 @@ RULES: tuple[Rule, ...] = (
         rf"{_WORD}I(?:['’](?:d|ll|m|ve)|[ ](?:would|will|have[ ]to|must|should|can|am))?[ ](?:therefore[ ]|"
         rf"thus[ ]|then[ ]|finally[ ])?"
         r"(?:choose|chose|chosen|choosing|pick|picked|picking|select|selected|selecting|answer|conclude|go|going|"
-        r"went|opt|vote|"
+        r"went|opt|vote|stay|stick|settle|mark|meant|deem|"
         r"say|rate|classify|label|give|assign|believe|think|judge)\b"
         rf"(?:[ ](?:with|for|that|it|this|them|the|is|was|as|at|review|sentence|sentences|pair|text|ticket|"
         rf"statement|similarity|"
@@ -169,14 +178,16 @@ RULES: tuple[Rule, ...] = (
 
 
 CONCLUSION = re.compile(
-    rf"{_WORD}(?:(?:therefore|thus|hence|so|in[ ]conclusion|to[ ]conclude|in[ ]summary|in[ ]short|overall|"
-    rf"consequently|"
-    r"accordingly|finally|it(?:['’]s|[ ]is|[ ]has[ ]to[ ]be|[ ]must[ ]be|[ ]should[ ]be)|namely|"
+    rf"{_WORD}(?:(?:therefore|thus|hence|(?<!think[ ])(?<!say[ ])so(?![ ](?:that|far|much|many)\b)|in[ ]conclusion|"
+    r"to[ ]conclude|in[ ]summary|in[ ]short|overall|consequently|accordingly|finally|namely|"
+    r"it(?:['’]s|[ ]is|[ ]has[ ]to[ ]be|[ ]must[ ]be|[ ]should[ ]be)|"
     r"that(?:['’]s|[ ]is|[ ]leaves|[ ]gives|[ ]means|[ ]makes)|this[ ](?:gives|leaves|means|makes)|"
-    r"we[ ](?:get|have|choose|obtain|find)|which[ ](?:is|gives|means|makes)|leaves)\b[\s,:*_]{0,6}"
+    r"we[ ](?:get|have|choose|obtain|find)|which[ ](?:is|gives|means|makes)|leaves|gives(?:[ ]us)?|yields|"
+    r"results?[ ]in|(?:comes?|came|amounts?)[ ]to|(?:merits?|deserves?|warrants?)[ ]an?|"
+    r"insgesamt[ ]sind[ ]es(?:[ ]also)?|somit|folglich|donc|portanto|quindi|por[ ]lo[ ]tanto)\b[\s,:*_]{0,6}"
     r"|(?:conclusion|verdict|classification|label|category|sentiment|rating|score|result|output|total|prediction|"
-    r"judge?ment|"
-    rf"decision|selection|choice|intent)\b[ ]?[*_]{{0,2}}[:=→][\s*_]{{0,6}})|(?:→|⇒|∴|->|=>)[ ]{{0,2}}|"
+    r"judge?ment|decision|selection|choice|intent)\b[ ]?[*_]{0,2}[:=→][\s*_]{0,6})"
+    r"|(?:所以|因此|总共|一共)+有?|(?:→|⇒|∴|->|=>)[ ]{0,2}|"
     rf"{_WORD}i\.e\.,?[ ]",
     FLAGS,
 )
@@ -188,6 +199,7 @@ def _taken(most: Layer, weak: bool) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if rule.layer <= most and rule.weak == weak)
 
 
+_SUPPOSED = re.compile(r"\b(?:would|might|could)\b")
 _MOST_SAID = 2200
 _MOST_WEAK = 32_768
 """Characters, at the end of a text, in which sentences are looked at."""

@@ -33,6 +33,23 @@ _ANY_MARKER = re.compile(r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b|[:
 _OR = re.compile(r"[\s*_`.,;/|)\]}>$]*(?:or\b)?[\s*_`(\[{<$]*", re.IGNORECASE)
 _FENCED = re.compile(r"\s*```[A-Za-z0-9_+-]{0,16}[ \t]*\n(?P<said>[^`]*)```\s*")
 _UNDER_CONDITION = re.compile(r"[ ](?:only )?(?:if|unless)\b")
+_NEXT_ITEM = re.compile(
+    r"\n[ \t]*\n[ \t*#]{0,6}(?!(?:explanation|reason|reasoning|rationale|note|correction|update|edit|check|final|"
+    r"corrected|revised|step|conclusion|solution|so|wait|but|actually|my|the|answer)\b)"
+    r"[A-Z][a-z]{0,20}(?:[ ]?[A-Za-z0-9]{1,12}){0,2}[ *]{0,3}:"
+    r"|\n[ \t]*\n[^\n]{1,400}\?[ \t]*\n[ \t]*\(?A[).:]",
+    re.IGNORECASE,
+)
+"""A paragraph with a caption, as prompts have them, or a question with options."""
+_AT_FIRST = re.compile(
+    r"\b(?:initially|at first|originally|my first (?:thought|guess|instinct|impression))\b", re.IGNORECASE
+)
+_UNDECIDED = re.compile(
+    r"\b(?:could be any|any of (?:these|them|the above)|depending on|hard to say|"
+    r"can(?:not|['’]t) (?:decide|tell|choose))\b",
+    re.IGNORECASE,
+)
+_NOT_BUT = re.compile(r"[\s*_`(]{0,4}not\b[^.;\n]{1,80}?\bbut[ ](?:rather[ ]|instead[ ])?")
 _IF = re.compile(r"\b(?:if|unless|assuming|supposing|depending)\b", re.IGNORECASE)
 
 
@@ -60,7 +77,7 @@ class AnswerReader:
     def _in(self, parts: Sequence[str], kind: Kind, most: Layer) -> Extraction:
         # Any line may be a text's answer, so none is looked for beside a marker.
         alone = not isinstance(kind, TextKind) or not any(_ANY_MARKER.search(part) for part in parts)
-        for number, part in enumerate(parts):
+        for number, part in enumerate(map(_until_next_item, parts)):
             # What follows a line of the prompt may be the prompt itself.
             found = _read(part, kind, most, alone and number == 0)
             if found.answer or found.how:
@@ -68,6 +85,13 @@ class AnswerReader:
         if any(_ANY_MARKER.search(part) for part in parts):
             return Extraction("", layers.NO_LABEL)
         return Extraction("", layers.NO_MARKER if most == Layer.STRICT else layers.NOTHING)
+
+
+def _until_next_item(part: str) -> str:
+    """The part up to where, after an answer, another item with an answer of its own begins."""
+    first = _ANY_MARKER.search(part)
+    following = _NEXT_ITEM.search(part, first.end()) if first is not None else None
+    return part if following is None or not _ANY_MARKER.search(part, following.end()) else part[: following.start()]
 
 
 def _read(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
@@ -95,7 +119,7 @@ def _read(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
             return Extraction("", layers.AMBIGUOUS)
         if found.answer and taken_back(part[_end(place, found) :]):
             return _corrected(part[_end(place, found) :], kind, most) or Extraction("", layers.NEGATED)
-        if _starts_again(part, place, found, kind):
+        if _UNDECIDED.search(part, _end(place, found)) or _starts_again(part, place, found, kind):
             return Extraction("", layers.AMBIGUOUS)
         return _extraction(found, place.rule.how, place.rule.layer)
     if not alone:
@@ -112,8 +136,13 @@ def _last(part: str, kind: Kind, most: Layer, *, weak: bool) -> tuple[Place, Fou
     for place in places(part, most, weak=weak):
         if weak and place.supposed and _IF.search(_sentence_before(part, place)):
             continue
+        if weak and _AT_FIRST.search(_sentence_before(part, place)):
+            continue
         if weak and isinstance(kind, TextKind) and not place.rule.ends:
             found = kind.sentence(place.said)
+        elif not isinstance(kind, TextKind) and (denied := _NOT_BUT.match(place.said)) is not None:
+            found = kind.at(place.said[denied.end() :], closed=place.closed, ends=True)
+            found = found and Found(found.answer, denied.end() + found.end, found.why)
         else:
             found = kind.at(place.said, closed=place.closed, ends=place.rule.ends)
         if weak and found is not None and _UNDER_CONDITION.match(place.said, found.end):
@@ -187,6 +216,8 @@ def _depends(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> 
     """Whether the answer stands under a condition, and another one under another."""
     if not _IF.search(_sentence_before(part, place)):
         return False
+    if re.search(r"[;.,]\s+(?:but )?(?:if|otherwise|else|unless)\b", part[_end(place, found) :], re.IGNORECASE):
+        return True
     before = _last(part[: place.start], kind, most, weak=True)
     return before is not None and before[1].answer != found.answer and "if" in part[: before[0].start].lower()
 

@@ -41,7 +41,7 @@ _SAID_TO_BE = re.compile(
     r"|(?:The|Its|His|Her|Their|Your)[ ][^.,!?\n]{1,60}?[ ](?:is|was|are|were))[ ]"
     r"(?!not\b|in\b|a[ ]\w+[ ]\w+[ ]\w+)(?P<said>(?:[^.!?\n]|\.(?=\S)){1,60}?)[.!]?"
 )
-_PARTED = re.compile(r"\w{2}[.!?]\s+[A-Z]")
+_PARTED = re.compile(r"[\w)\]]{2}[.!?]\s+[A-Z]")
 _BEGINS = re.compile(r"(?:So|Thus|Hence|Therefore|First|Then|Now|Next|Let)\b[ ,]")
 _EITHER = re.compile(r"[\w'’-]{1,30}(?: \([^)\n]{1,60}\))? or (?:[\w'’-]{1,30}|[A-Z].{1,60})")
 _PICTURES = re.compile(r"(?<=\w)[\s\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]+\Z")
