@@ -20,6 +20,12 @@ RERUN = {
     "error": item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR,
 }
 """Words for the outcomes whose items can run again."""
+READINGS = {
+    "strict": scoring_pb2.READING_STRICT,
+    "marked": scoring_pb2.READING_MARKED,
+    "lenient": scoring_pb2.READING_LENIENT,
+}
+"""Layers by which answers are read; each also takes what the ones before it take."""
 PRIORITIES = {"high": job_pb2.PRIORITY_HIGH, "normal": job_pb2.PRIORITY_NORMAL, "low": job_pb2.PRIORITY_LOW}
 STATES = {
     "pending": (job_pb2.Job.STATE_PENDING,),
@@ -108,6 +114,11 @@ def mode_of(job: job_pb2.Job) -> str:
     return "loglikelihood" if job.spec.mode == suite_pb2.MODE_LOGLIKELIHOOD else "generate"
 
 
+def reading_of(reading: scoring_pb2.Reading) -> str:
+    """In a word of READINGS; empty for none in particular."""
+    return next((word for word, known in READINGS.items() if known == reading), "")
+
+
 def suite_of(spec: job_pb2.JobSpec) -> str:
     """What the job is filed under: a suite's name, a dataset's id, an experiment's name."""
     match spec.WhichOneof("work"):
@@ -148,6 +159,7 @@ def suite_spec(
     shots: int = 0,
     repeats: int = 0,
     seed: int = 0,
+    reading: str = "",
     stream: bool = False,
     sampling: job_pb2.Sampling | None = None,
     priority: str = "",
@@ -158,7 +170,8 @@ def suite_spec(
 ) -> job_pb2.JobSpec:
     """A run of one model on one suite. Numbers as in SuiteWork: 0 means all items, no examples, one answer.
 
-    `priority` is a word of PRIORITIES; empty means high. `any_job` takes equal requests' answers from any job.
+    `reading` is a word of READINGS; empty means each task's own. `priority` is a word of PRIORITIES; empty means high.
+    `any_job` takes equal requests' answers from any job.
     """
     return job_pb2.JobSpec(
         endpoint=endpoint,
@@ -171,6 +184,7 @@ def suite_spec(
         time_limit_s=time_limit_s,
         webhook_url=webhook_url,
         reuse=job_pb2.Reuse(any_job=True) if any_job else None,
+        reading=READINGS[reading] if reading else None,
         suite=job_pb2.SuiteWork(suite=suite, tasks=tasks, limit=limit, shots=shots, repeats=repeats, seed=seed),
     )
 
@@ -183,6 +197,7 @@ def dataset_spec(
     limit: int = 0,
     seed: int = 0,
     scoring: scoring_pb2.Scoring | None = None,
+    reading: str = "",
     stream: bool = False,
     sampling: job_pb2.Sampling | None = None,
     priority: str = "",
@@ -196,9 +211,9 @@ def dataset_spec(
 ) -> job_pb2.JobSpec:
     """A run of one model on an uploaded dataset. `limit` 0 means all rows; without `scoring` the dataset's own holds.
 
-    `priority` is a word of PRIORITIES; empty means normal. `any_job` takes equal requests' answers from any job. No
-    call begins that could cost more than `budget_usd` in all, 0 meaning any. `provider_batch` sends the rows through
-    the provider's own batch API.
+    `reading` is a word of READINGS; empty means the scorer's own. `priority` is a word of PRIORITIES; empty means
+    normal. `any_job` takes equal requests' answers from any job. No call begins that could cost more than `budget_usd`
+    in all, 0 meaning any. `provider_batch` sends the rows through the provider's own batch API.
     """
     return job_pb2.JobSpec(
         endpoint=endpoint,
@@ -213,6 +228,7 @@ def dataset_spec(
         labels=labels or {},
         budget_usd=budget_usd,
         provider_batch=provider_batch,
+        reading=READINGS[reading] if reading else None,
         dataset=job_pb2.DatasetWork(dataset_id=dataset_id, limit=limit, seed=seed, scoring=scoring),
     )
 
@@ -252,8 +268,9 @@ def further_fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
     return json_format.MessageToDict(sampling.extra)
 
 
-def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None) -> job_pb2.JobSpec:
+def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None, reading: str = "") -> job_pb2.JobSpec:
     """Scores the stored answers of a finished job with the present scorer or, of uploaded rows, as `scoring` says.
+    `reading` is a word of READINGS; empty means as before, or of another scoring its own.
 
     Raises InvalidError for another scoring of a suite.
     """
@@ -271,6 +288,9 @@ def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None
             )
         spec.dataset.ClearField("scorer")
         spec.dataset.scoring.CopyFrom(scoring)
+        spec.ClearField("reading")
+    if reading:
+        spec.reading = READINGS[reading]
     return spec
 
 

@@ -39,7 +39,7 @@ def reserve_suite(
     InvalidRequestError."""
     work = spec.suite
     for planned in plans:
-        task = catalogue.task(work.suite, planned.task, spec.mode, work.shots)
+        task = catalogue.task_of(spec, planned.task)
         chosen = catalogue.selection(task, work.limit, work.seed).indexes
         scored = task.mode == suite_pb2.MODE_LOGLIKELIHOOD
         costs = (

@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from services.errors import InvalidRequestError
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.datasets.selection import sample
 from services.evaluator.suites import ShippedSuite, shipped
@@ -44,7 +46,7 @@ class Catalogue:
         self._reader = Reader(data_dir)
         self._shipped = shipped()
         self._open = {suite.announced().suite: suite for suite in open_suites}
-        self._tasks: dict[tuple[str, str, suite_pb2.Mode, int], Task] = {}
+        self._tasks: dict[tuple[str, str, suite_pb2.Mode, int, Layer | None], Task] = {}
         self._lock = threading.Lock()
         self._selection = lru_cache(maxsize=64)(_selection)
 
@@ -53,16 +55,28 @@ class Catalogue:
         shipped_suites = [suite.announced() for suite in self._shipped.values()]
         return [*shipped_suites, *(suite.announced() for suite in self._open.values())]
 
-    def task(self, suite: str, name: str, mode: suite_pb2.Mode = suite_pb2.MODE_GENERATE, shots: int = 0) -> Task:
-        """The task, the same object at each call. Reads no data yet.
+    def task_of(self, spec: job_pb2.JobSpec, name: str) -> Task:
+        """A task of the job's suite as the job asks for it. Raises as `task`."""
+        work = spec.suite
+        return self.task(work.suite, name, spec.mode, work.shots, Layer.asked(spec.reading))
+
+    def task(
+        self,
+        suite: str,
+        name: str,
+        mode: suite_pb2.Mode = suite_pb2.MODE_GENERATE,
+        shots: int = 0,
+        reading: Layer | None = None,
+    ) -> Task:
+        """The task, the same object at each call. Reads no data yet. `reading` is by default the task's own.
 
         Raises TaskNotFoundError; InvalidRequestError where it does not run in this mode, or not with so many examples.
         """
         mode = mode or suite_pb2.MODE_GENERATE
-        key = (suite, name, mode, shots)
+        key = (suite, name, mode, shots, reading)
         with self._lock:
             if key not in self._tasks:
-                self._tasks[key] = self._made(suite, name, mode, shots)
+                self._tasks[key] = self._made(suite, name, mode, shots, reading)
             return self._tasks[key]
 
     def selection(self, task: Task, limit: int, seed: int) -> Selection:
@@ -79,9 +93,10 @@ class Catalogue:
         mode: suite_pb2.Mode,
         unit_size: int,
         rows: Mapping[str, Sequence[int]] | None = None,
+        reading: Layer | None = None,
     ) -> list[job_pb2.TaskPlan]:
         """The tasks of a job with their items counted and hashed. Reads the data; blocking. `rows` are, by task, the
-        numbers of those to take in place of a limit's.
+        numbers of those to take in place of a limit's. `reading` is by default each task's own.
 
         Left out, where other tasks remain: tasks that do not run in this mode or with so many examples, and tasks
         marked optional whose data is absent. The job then is a subset. Raises TaskNotFoundError, InvalidRequestError
@@ -92,7 +107,7 @@ class Catalogue:
         plans: list[job_pb2.TaskPlan] = []
         left_out: InvalidRequestError | DataMissingError | None = None
         for name, optional in self._planned(work, mode):
-            task = self.task(work.suite, name, mode, work.shots)
+            task = self.task(work.suite, name, mode, work.shots, reading)
             try:
                 selection = (
                     self.selection(task, work.limit, work.seed) if rows is None else self.chosen(task, rows[name])
@@ -117,10 +132,10 @@ class Catalogue:
         chosen = {definition.task for definition in fit or wanted}
         return [(found.task, found.optional) for found in suite.definitions if found.task in chosen]
 
-    def _made(self, suite: str, name: str, mode: suite_pb2.Mode, shots: int) -> Task:
+    def _made(self, suite: str, name: str, mode: suite_pb2.Mode, shots: int, reading: Layer | None) -> Task:
         if opened := self._open_suite(suite):
             return opened.task(name, mode, shots)
-        return _definition(self._suite(suite), name).task_on(self._reader, mode, shots)
+        return _definition(self._suite(suite), name).task_on(self._reader, mode, shots, reading)
 
     def _open_suite(self, suite: str) -> OpenSuite | None:
         """The open suite of a name such as "lm_eval:hellaswag"."""
@@ -174,6 +189,7 @@ def _task_plan(task: Task, selection: Selection, work: job_pb2.SuiteWork, unit_s
         repeats=repeats,
         category=task.info.category,
         beside=task.info.beside,
+        reading=layers.reading_of(task.reading),
     )
 
 

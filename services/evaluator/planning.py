@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 import services
 from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus, of_job
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.budget import reserve_suite
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets import planning as datasets
@@ -125,10 +126,12 @@ class Planner:
                 size = unit_size(size, endpoint)
                 caller = self._caller(spec, endpoint, model, known)
             if work == "dataset":
-                task = await self._datasets.open(spec.dataset)
+                task = await self._datasets.open(spec.dataset, Layer.asked(spec.reading))
                 tasks = [await datasets.plan(spec, task, size, caller)]
             else:
-                tasks = await asyncio.to_thread(self._catalogue.plan, spec.suite, mode, size)
+                tasks = await asyncio.to_thread(
+                    self._catalogue.plan, spec.suite, mode, size, None, Layer.asked(spec.reading)
+                )
                 if caller is not None and caller.most_cost is not None:
                     await asyncio.to_thread(reserve_suite, spec, tasks, self._catalogue, caller.most_cost)
         except (ProviderError, InvalidRequestError) as error:
@@ -145,7 +148,7 @@ class Planner:
         size = self._settings.unit_size
         try:
             if spec.HasField("dataset"):
-                task = await self._datasets.open(spec.dataset)
+                task = await self._datasets.open(spec.dataset, Layer.asked(spec.reading))
                 tasks, receipt = await imports.plan_rows(spec, self._stored, task, size)
             else:
                 tasks, receipt = await imports.plan(spec, self._stored, self._catalogue, size)

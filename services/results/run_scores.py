@@ -97,7 +97,7 @@ def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
         },
     )
     # Apart: an older schema, whose suites are filled in on the way to this one, has no such column and no datasets.
-    if scored := scoring.words(job.spec):
+    if scored := scoring.of_items(job):
         connection.execute(
             "UPDATE item_sets SET scoring = $scoring WHERE suite = $suite AND item_set = $item_set",
             {"scoring": scored, "suite": suite_of(job.spec), "item_set": job.item_set},

@@ -1,4 +1,4 @@
-"""How a dataset's answers are scored, in words. Pure."""
+"""How answers are scored and read, in words. Pure."""
 
 from __future__ import annotations
 
@@ -40,6 +40,29 @@ def of_job(spec: job_pb2.JobSpec) -> scoring_pb2.Scoring:
         for option in options if scorer != kept.scorer else ():
             kept.ClearField(option)
     return kept
+
+
+def reading_of(spec: job_pb2.JobSpec, plan: job_pb2.TaskPlan) -> scoring_pb2.Reading:
+    """Layers by which a task's answers were read. Plans of earlier versions do not tell: they took the usual ones."""
+    if plan.reading:
+        return plan.reading
+    usual_is_marked = spec.HasField("dataset") and of_job(spec).scorer == "exact_match"
+    return scoring_pb2.READING_MARKED if usual_is_marked else scoring_pb2.READING_LENIENT
+
+
+def layer(reading: scoring_pb2.Reading) -> str:
+    """ "lenient"."""
+    return scoring_pb2.Reading.Name(reading).removeprefix("READING_").lower()
+
+
+def of_items(job: job_pb2.Job) -> str:
+    """How the scores of a job's item set come about where others over the same items differ; "" where none does."""
+    if job.spec.HasField("dataset"):
+        read = {job.spec.reading} - {scoring_pb2.READING_UNSPECIFIED}
+    else:
+        read = {plan.reading for plan in job.plan} & {scoring_pb2.READING_STRICT, scoring_pb2.READING_MARKED}
+    named = " and ".join(layer(reading) for reading in sorted(read))
+    return "; ".join(filter(None, (words(job.spec), f"answers read by the {named} layer" if named else "")))
 
 
 def words(spec: job_pb2.JobSpec) -> str:

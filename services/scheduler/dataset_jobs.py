@@ -9,6 +9,12 @@ from services.errors import InvalidRequestError, NotFoundError
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2, suite_pb2
 
 SCORERS = ("exact_match", "contains", "regex", "choice", "numeric", "token_f1", "rouge_l", "json")
+_USUAL_READINGS = {
+    "exact_match": scoring_pb2.READING_MARKED,
+    "choice": scoring_pb2.READING_LENIENT,
+    "numeric": scoring_pb2.READING_LENIENT,
+}
+"""Of scorers that look for the answer in a response: the layers that they take unless a job says otherwise."""
 _MOST_NAMES = 100
 _MOST_NAME = 500
 
@@ -72,6 +78,21 @@ def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_row
     work.last_assistant = dataset.last_assistant
     work.scoring.CopyFrom(_scoring(work, dataset.scoring))
     work.ClearField("scorer")
+    _check_reading(spec)
+
+
+def _check_reading(spec: job_pb2.JobSpec) -> None:
+    """Clears a reading that the scorer has anyway, so that equal ones read alike. Raises InvalidRequestError."""
+    scoring = spec.dataset.scoring
+    if spec.reading and (scoring.scorer not in _USUAL_READINGS or scoring.answer_pattern):
+        by = "an answer pattern" if scoring.answer_pattern else scoring.scorer
+        raise InvalidRequestError(
+            f"reading is for the scorers {', '.join(_USUAL_READINGS)} without an answer pattern; these rows are scored "
+            f"by {by}. Leave reading out.",
+            "spec.reading",
+        )
+    if spec.reading == _USUAL_READINGS.get(scoring.scorer):
+        spec.ClearField("reading")
 
 
 def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2.Scoring:

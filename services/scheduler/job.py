@@ -17,7 +17,7 @@ from google.protobuf import timestamp_pb2
 from services.errors import ConflictError
 from services.scheduler import reuse
 from services.scheduler.ledger import Ledger
-from touchstone.v1 import job_pb2, job_record_pb2, unit_pb2
+from touchstone.v1 import job_pb2, job_record_pb2, scoring_pb2, unit_pb2
 
 if TYPE_CHECKING:
     from services.bus import BatchRecord
@@ -131,7 +131,7 @@ class Job:
             self.message.receipt.software = plan.receipt.software
         else:
             self.message.receipt.CopyFrom(plan.receipt)
-        self.message.item_set = item_set(task.item_set for task in plan.tasks)
+        self.message.item_set = item_set(self.message.spec, plan.tasks)
         self.ledger = Ledger(list(plan.tasks), self.message.spec)
         self.ledger.sequence = sequence
         self.batches.clear()
@@ -274,9 +274,15 @@ class Job:
         return job
 
 
-def item_set(hashes: Iterable[str]) -> str:
-    """Hash over the tasks' item-set hashes: two runs with the same one ran the very same items."""
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()[:16]
+def item_set(spec: job_pb2.JobSpec, plan: Iterable[job_pb2.TaskPlan]) -> str:
+    """Hash over the tasks' item-set hashes: two runs with the same one ran the very same items, scored alike. A suite's
+    readings count where they are not lenient; a dataset's hash tells by itself how it is scored."""
+    parts: list[str] = []
+    for task in plan:
+        parts.append(task.item_set)
+        if spec.HasField("suite") and task.reading in (scoring_pb2.READING_STRICT, scoring_pb2.READING_MARKED):
+            parts.append(scoring_pb2.Reading.Name(task.reading))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def seconds(stamp: timestamp_pb2.Timestamp) -> float:

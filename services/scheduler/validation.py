@@ -10,7 +10,7 @@ from services.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from services.scheduler import budget, dataset_jobs, reuse
 from services.scheduler.fleet import Fleet
 from services.scheduler.settings import Limits
-from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, suite_pb2
+from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, scoring_pb2, suite_pb2
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
     ("temperature", 0.0, 2.0),
@@ -96,6 +96,12 @@ def validate(
     if full.provider_batch and (work != "dataset" or reuse.calls_nobody(full)):
         raise InvalidRequestError(
             "provider_batch is for datasets whose rows are asked. Leave it out.", "spec.provider_batch"
+        )
+    if full.reading not in scoring_pb2.Reading.values():
+        raise InvalidRequestError("reading may be strict, marked or lenient.", "spec.reading")
+    if full.reading and full.mode == suite_pb2.MODE_LOGLIKELIHOOD:
+        raise InvalidRequestError(
+            "reading has no meaning in loglikelihood mode, where no answer is read. Leave it out.", "spec.reading"
         )
     if work == "dataset":
         dataset_jobs.fill_in(full, dataset, limits.requests_per_job)
@@ -212,6 +218,10 @@ def _suite(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         )
     if suite.open:
         _open(work, open_task)
+        if spec.reading:
+            raise InvalidRequestError(
+                f"Tasks of {name} read answers by filters of their own. Leave reading out.", "spec.reading"
+            )
         return
     if colon:
         raise InvalidRequestError(

@@ -9,7 +9,7 @@ import pytest
 from tests.gateway import fake_items, fake_world
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages_datasets import HTML, dataset_of, page, run_over
-from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2, scoring_pb2
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2, scoring_pb2, suite_pb2
 
 _LISTING = results_service_pb2.ListSideBySideRequest
 _VERDICT = results_service_pb2.Annotation
@@ -138,15 +138,38 @@ async def test_what_is_wrong_with_a_scoring_stands_under_its_field(gateway: Runn
     assert len(gateway.world.specs) == made
 
 
-async def test_a_suites_job_is_scored_again_without_a_question(gateway: Running) -> None:
+async def test_a_suites_job_is_scored_again_by_other_layers(gateway: Running) -> None:
     job = gateway.world.add(fake_world.spec(limit=50), "local")
+    gateway.world.start(job.job_id)
+    gateway.world.finish(job.job_id)
+    address = f"/jobs/{job.job_id}"
+    text = await page(gateway, address)
+    assert "rescore-sheet" in text
+    assert "layer would read" not in text
+    result = gateway.world.results[job.job_id]
+    result.offer = "The marked layer would read 120 of the 310 unread answers, the lenient one 260."
+    result.offered_reading = scoring_pb2.READING_LENIENT
+    text = await page(gateway, address)
+    assert result.offer in text
+    assert "Score again by the lenient layer" in text
+    assert '<option value="lenient" selected>' in text
+    result.texts_dropped = "2026-01-01T00:00:00Z"
+    assert result.offer not in await page(gateway, address)
+    for reading, asked in (("lenient", scoring_pb2.READING_LENIENT), ("", scoring_pb2.READING_UNSPECIFIED)):
+        await gateway.client.post(f"{address}/rescore", data={"scorer": "contains", "reading": reading})
+        made = gateway.world.specs[-1]
+        assert (made.WhichOneof("work"), made.reading, made.reuse.job_id) == ("suite", asked, job.job_id)
+
+
+async def test_log_likelihoods_are_scored_again_without_a_question(gateway: Running) -> None:
+    spec = fake_world.spec(limit=50)
+    spec.mode = suite_pb2.MODE_LOGLIKELIHOOD
+    job = gateway.world.add(spec, "local")
     gateway.world.start(job.job_id)
     gateway.world.finish(job.job_id)
     text = await page(gateway, f"/jobs/{job.job_id}")
     assert f'hx-post="/jobs/{job.job_id}/rescore"' in text
     assert "rescore-sheet" not in text
-    await gateway.client.post(f"/jobs/{job.job_id}/rescore", data={"scorer": "contains"})
-    assert gateway.world.specs[-1].WhichOneof("work") == "suite"
 
 
 async def test_a_run_whose_dataset_was_deleted_offers_nothing_that_needs_it(gateway: Running) -> None:

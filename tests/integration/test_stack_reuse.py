@@ -154,6 +154,55 @@ def test_a_rescore_calls_nobody_and_gives_the_same_scores_although_the_endpoint_
     assert {item.result.calls for item in world.stack.items(started["job_id"])} == {0}
 
 
+def test_unread_answers_are_read_by_a_more_lenient_layer_without_a_call(world: World) -> None:
+    """A third of the answers in a marked line, a third in a box, a third in a sentence."""
+    manners = ("Answer: {}", "So it is \\boxed{{{}}}", "The tone is clear.\nTherefore, the sentiment is {}.")
+    said = {
+        prompt: manners[place % 3].format(("positive", "negative")[place % 2])
+        for place, prompt in enumerate(world.stub.known)
+    }
+    world.stub.behaviour.answer = by_mapping(said)
+    world.calls(world.stub)
+    strict = world.stack.completed(world.stack.run("stub", "stub", "glue", tasks=["sst2"], reading="strict"))
+    asked = [said[prompt_of(body)] for body in world.calls(world.stub)]
+    usual = world.stack.completed(world.stack.run("stub", "stub", "glue", tasks=["sst2"]))
+    world.stub.behaviour.answer = by_mapping(world.stub.known)
+    marked, lenient = (sum(form in text for text in asked) for form in ("boxed", "Therefore"))
+    assert marked > 20 < lenient
+    assert (strict["reading"], strict["data"]["sst2"]["reading"]) == ("strict", "strict")
+    assert (usual["reading"], usual["data"]["sst2"]["reading"]) == (None, "lenient")
+    assert strict["outcomes"]["unparsed"]["items"] == marked + lenient
+    assert strict["offer"] == (
+        f"The marked layer would read {marked} of the {marked + lenient} unread answers, the lenient one "
+        f"{marked + lenient}."
+    )
+    assert (strict["offered_reading"], usual["offered_reading"]) == ("lenient", None)
+    assert strict["item_set"] != usual["item_set"], "they share no board"
+
+    world.calls(world.stub)
+    shown = touchstone(world.stack, "results", strict["job_id"])
+    assert f"touchstone rescore {strict['job_id']} --reading lenient" in " ".join(shown.stdout.split())
+    by_command = touchstone(world.stack, "rescore", strict["job_id"], "--reading", "marked")
+    assert by_command.returncode == 0, by_command.stderr
+    halfway = world.stack.completed(by_command.stdout.split()[0])
+    assert halfway["outcomes"]["unparsed"]["items"] == lenient
+    again = world.stack.completed(world.post(f"/rescore/{strict['job_id']}", {"reading": "lenient"})["job_id"])
+    assert world.calls(world.stub) == []
+    assert scores(again) == scores(usual)
+    assert (again["item_set"], again["receipt"]["configuration"]) == (
+        usual["item_set"],
+        usual["receipt"]["configuration"],
+    )
+    compared = world.post("/compare", {"model_ids": [strict["job_id"], usual["job_id"]]})
+    why = f"score the stricter ones again with `touchstone rescore {strict['job_id']} --reading lenient`"
+    assert why in str(compared)
+    with world.stack.client() as client:
+        config = {"provider": "stub", "model": "stub"}
+        body = {"project_id": 1, "config": config, "mode": "loglikelihood", "reading": "strict"}
+        refused = client.post("/run", json=body)
+    assert (refused.status_code, "no answer is read" in refused.json()["detail"]) == (400, True)
+
+
 def test_a_rerun_asks_exactly_the_truncated_items_again(world: World) -> None:
     source = world.stack.run("stub", "stub", "glue", tasks=["sst2"], params={"num_predict": ROOM - 1})
     before = world.stack.completed(source)

@@ -102,10 +102,10 @@ class Jobs(Calls):
         request = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
         return self._ask(request, scheduler_service_pb2.RetryJobResponse).job
 
-    def rescore(self, job_id: str, scoring: scoring_pb2.Scoring | None = None) -> job_pb2.Job:
+    def rescore(self, job_id: str, scoring: scoring_pb2.Scoring | None = None, reading: str = "") -> job_pb2.Job:
         """A new job that scores this one's stored answers with the present scorer, without a call to the model. Of
-        uploaded rows `scoring` may say another way."""
-        return self.run(rescore_spec(self.job(job_id), scoring))
+        uploaded rows `scoring` may say another way; `reading` names the layers, as in `specs.READINGS`."""
+        return self.run(rescore_spec(self.job(job_id), scoring, reading))
 
     def rerun(
         self,

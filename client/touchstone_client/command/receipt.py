@@ -19,7 +19,7 @@ from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.command.scoring import last_messages, words
-from touchstone_client.specs import mode_of, suite_of
+from touchstone_client.specs import mode_of, reading_of, suite_of
 
 _SOURCES = {Prices.SOURCE_ENDPOINTS_FILE: "endpoints file", Prices.SOURCE_PROVIDER: "the provider's list of models"}
 
@@ -154,6 +154,7 @@ def _task(plan: job_pb2.TaskPlan) -> Iterator[tuple[str, Any]]:
     yield "prompt", plan.prompt_hash
     yield "version", plan.version
     yield "scorer", plan.scorer_version
+    yield "reading", reading_of(plan.reading)
     yield "data", " ".join(filter(None, (plan.data.dataset, plan.data.config, plan.data.split, plan.data.revision)))
 
 

@@ -10,6 +10,7 @@ from touchstone_client.command.arguments import add_job, leaf
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.scoring import add_scoring, given, scoring_of
 from touchstone_client.command.watching import add_watch, follow
+from touchstone_client.specs import READINGS
 
 
 def add(commands: Any) -> None:
@@ -17,6 +18,8 @@ def add(commands: Any) -> None:
     more = " Of uploaded rows another scorer, reference or option may be said; what is not stays as it was."
     parser = leaf(commands, "rescore", words, _rescore, f"Makes a new job: {words}.{more}")
     add_job(parser)
+    words = "layers by which the stored answers are read (default: as before)"
+    parser.add_argument("--reading", choices=[*READINGS], default="", help=words)
     add_scoring(parser, "the run's own")
     add_watch(parser)
 
@@ -25,4 +28,4 @@ def _rescore(options: argparse.Namespace) -> int:
     with Client() as client:
         job_id = job_of(client, options.job)
         scoring = scoring_of(options, client.job(job_id).spec.dataset.scoring) if given(options) else None
-        return follow(client, client.rescore(job_id, scoring), options)
+        return follow(client, client.rescore(job_id, scoring, options.reading), options)

@@ -8,7 +8,7 @@ from touchstone.v1 import job_pb2
 from touchstone_client import targets
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import count, finite, json_object, names, project, seed, whole
-from touchstone_client.specs import MODES, PRIORITIES, sampling_parameters, suite_spec
+from touchstone_client.specs import MODES, PRIORITIES, READINGS, sampling_parameters, suite_spec
 from touchstone_client.targets import Target
 
 PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty")
@@ -32,6 +32,8 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=[*MODES], default="", help="how answers are obtained (default: generate)")
     add("--shots", type=whole, default=0, metavar="K", help="few-shot examples in a prompt")
     add("--repeats", type=whole, default=0, metavar="K", help="answers per item")
+    words = "layers by which answers are read (default: each task's own)"
+    add("--reading", choices=[*READINGS], default="", help=words)
     add("--sample-seed", type=seed, default=0, metavar="N", help="of the sample that --limit takes")
     add("--temperature", "--ollama-temperature", type=finite, metavar="T", help="0–2")
     add("--top-p", "--ollama-top-p", type=finite, metavar="P", help="0–1")
@@ -71,6 +73,7 @@ def suite_spec_of(options: argparse.Namespace, target: Target) -> job_pb2.JobSpe
         shots=options.shots,
         repeats=options.repeats,
         seed=options.sample_seed,
+        reading=options.reading,
         stream=options.stream,
         sampling=parameters_of(options),
         priority=options.priority,

@@ -59,6 +59,7 @@ def specs_of(client: Client, options: argparse.Namespace) -> list[job_pb2.JobSpe
             limit=options.limit,
             seed=options.sample_seed,
             scoring=scoring,
+            reading=options.reading,
             stream=options.stream,
             sampling=parameters_of(options),
             priority=options.priority,

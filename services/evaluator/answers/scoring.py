@@ -13,6 +13,8 @@ VERSION = "4"
 
 LAYER = "layer"
 """Statistic of an answer that no strict rule reads: the `Layer` that does."""
+WOULD_READ = "would_read"
+"""Statistic of an unread answer: the strictest `Layer` beyond those asked for that reads it."""
 
 _TRUNCATED = frozenset(
     {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "continuation"}
@@ -44,4 +46,6 @@ def scored(response: Response, extraction: Extraction, statistics: Mapping[str, 
         outcome = item_result_pb2.OUTCOME_UNPARSED
     if extraction.layer > Layer.STRICT:
         statistics = {**statistics, LAYER: float(extraction.layer)}
+    if extraction.would_read is not None:
+        statistics = {**statistics, WOULD_READ: float(extraction.would_read)}
     return Scored(outcome, extraction.answer, statistics, extraction.how)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, defaultdict
 
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.answers.scorers.choosing import check_scoring
 from services.evaluator.datasets.store import DatasetStore, Shelf
 from services.evaluator.datasets.task import DatasetTask
@@ -13,6 +14,7 @@ from touchstone.v1.job_pb2 import DatasetWork
 from touchstone.v1.scoring_pb2 import Scoring
 
 _REMEMBERED = 32
+_Key = tuple[bytes, Layer | None]
 
 
 class OpenDatasets:
@@ -20,35 +22,37 @@ class OpenDatasets:
 
     def __init__(self, store: DatasetStore | None) -> None:
         self._shelf = Shelf(store)
-        self._tasks: OrderedDict[bytes, DatasetTask] = OrderedDict()
-        self._opening: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._tasks: OrderedDict[_Key, DatasetTask] = OrderedDict()
+        self._opening: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def open(self, work: DatasetWork) -> DatasetTask:
+    async def open(self, work: DatasetWork, reading: Layer | None = None) -> DatasetTask:
         """For a job that begins: the dataset must be there now. Raises InvalidRequestError for a scoring that cannot be
         used, and DataError."""
         if work.HasField("scoring"):
             check_scoring(work.scoring)
         manifest = await self._shelf.manifest(work.dataset_id, work.name)
-        return await self._made(_key(work), work, manifest)
+        return await self._made(_key(work, reading), work, reading, manifest)
 
-    async def task(self, work: DatasetWork) -> DatasetTask:
+    async def task(self, work: DatasetWork, reading: Layer | None = None) -> DatasetTask:
         """For a unit. Raises as `open`."""
-        key = _key(work)
+        key = _key(work, reading)
         task = self._tasks.get(key)
         if task is None:
             async with self._opening[key]:
                 task = self._tasks.get(key) or await self._made(
-                    key, work, await self._shelf.manifest(work.dataset_id, work.name)
+                    key, work, reading, await self._shelf.manifest(work.dataset_id, work.name)
                 )
             self._opening.pop(key, None)
         if key in self._tasks:
             self._tasks.move_to_end(key)
         return task
 
-    async def _made(self, key: bytes, work: DatasetWork, manifest: DatasetManifest) -> DatasetTask:
+    async def _made(
+        self, key: _Key, work: DatasetWork, reading: Layer | None, manifest: DatasetManifest
+    ) -> DatasetTask:
         scoring = _scoring(work, manifest.dataset.scoring)
         # In a thread: choosing a hundred of a million rows takes a second.
-        task = await asyncio.to_thread(DatasetTask, manifest, scoring, work.limit, work.seed, self._shelf)
+        task = await asyncio.to_thread(DatasetTask, manifest, scoring, work.limit, work.seed, self._shelf, reading)
         self._tasks[key] = task
         while len(self._tasks) > _REMEMBERED:
             self._tasks.popitem(last=False)
@@ -62,6 +66,5 @@ def _scoring(work: DatasetWork, own: Scoring) -> Scoring:
     return Scoring(scorer=work.scorer) if work.scorer else own
 
 
-def _key(work: DatasetWork) -> bytes:
-    key: bytes = work.SerializeToString(deterministic=True)
-    return key
+def _key(work: DatasetWork, reading: Layer | None) -> _Key:
+    return work.SerializeToString(deterministic=True), reading

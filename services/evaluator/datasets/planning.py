@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.errors import InvalidRequestError
+from services.evaluator.answers.reading import layers
 from services.evaluator.budget import reserve
 from services.evaluator.datasets import rows
 from services.evaluator.datasets.task import PROMPT_HASH, TASK, DatasetTask
@@ -64,6 +65,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
         prompt_hash=PROMPT_HASH,
         repeats=1,
         row_parameters=sorted(looked.names)[:_MOST_NAMES],
+        reading=layers.reading_of(task.reading),
     )
     if caller is not None and caller.most_cost is not None:
         reserve(spec, planned, looked.most_usd)

@@ -6,9 +6,10 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 
-from services.evaluator.answers import scoring as reading
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers import scoring as ends
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.answers.scorers import choosing
 from services.evaluator.answers.scorers.scorer import whole
 from services.evaluator.data.reader import DataError
@@ -37,8 +38,17 @@ class DatasetTask:
     version = "1"
     mode = suite_pb2.MODE_GENERATE
 
-    def __init__(self, manifest: DatasetManifest, scoring: Scoring, limit: int, seed: int, shelf: Shelf) -> None:
-        self._scorer = choosing.scorer(scoring)
+    def __init__(
+        self,
+        manifest: DatasetManifest,
+        scoring: Scoring,
+        limit: int,
+        seed: int,
+        shelf: Shelf,
+        reading: Layer | None = None,
+    ) -> None:
+        self._scorer = choosing.scorer(scoring, reading)
+        self.reading = self._scorer.layer
         dataset = manifest.dataset
         self.name = dataset.name
         self.scorer_version = self._scorer.version
@@ -55,7 +65,7 @@ class DatasetTask:
         self._places = Places(manifest)
         self._shelf = shelf
         self.chosen = sample(TASK, self._places.rows, limit, seed)
-        self._scoring = choosing.canonical(scoring)
+        self._scoring = choosing.canonical(scoring, reading)
         self.item_set = self._item_set()
         self._usual: asyncio.Task[str] | None = None
 
@@ -103,12 +113,13 @@ class DatasetTask:
         """Pure. A row without a reference has no statistics, so that it counts in no metric."""
         scorer = self._scorer
         wrong = dict.fromkeys(scorer.statistics, 0.0) if item.answers else {}
-        if (end := reading.unanswered(response, wrong)) is not None:
+        if (end := ends.unanswered(response, wrong)) is not None:
             return end
-        found = (scorer.read if item.answers else whole)(response.text, reading.is_cut(response))
+        found = (scorer.read if item.answers else whole)(response.text, ends.is_cut(response))
         statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else wrong
         how = found.how if item.answers or not found.answer else NOT_SCORED
-        return reading.scored(response, Extraction(found.answer[:_MOST_SHOWN], how), statistics)
+        shown = replace(found, answer=found.answer[:_MOST_SHOWN], how=how)
+        return ends.scored(response, shown, statistics)
 
     def _items(self, numbered: Iterable[tuple[int, DatasetRow]], sampling: job_pb2.Sampling) -> list[Item]:
         return [

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import services
 from services.bus import IMPORTED
 from services.errors import InvalidRequestError
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets import planning as datasets
 from services.evaluator.datasets.task import DatasetTask
@@ -42,7 +43,7 @@ async def plan(
         return await _plan_found(spec, found.run, work, store, catalogue, unit_size)
     rows = {name: await store.rows(spec.reuse.import_id, name) for name in names}
     items = {task: there.items for task, there in rows.items()}
-    tasks = await asyncio.to_thread(catalogue.plan, work, mode, unit_size, items)
+    tasks = await asyncio.to_thread(catalogue.plan, work, mode, unit_size, items, Layer.asked(spec.reading))
     if not any(task.items for task in tasks):
         raise InvalidRequestError(
             f"No row of the import is in the data of {spec.suite.suite} here. Give evaluators the data that the log is "
@@ -77,11 +78,11 @@ async def _plan_found(
     """Of answers that say by an id or a text which item they belong to."""
     found: dict[str, Found] = {}
     for name in work.tasks:
-        task = catalogue.task(work.suite, name, spec.mode, work.shots)
+        task = catalogue.task_of(spec, name)
         found[name] = await find(store, spec.reuse.import_id, name, task)
     _require_some(list(found.values()), work.suite)
     items = {name: list(each.answers) for name, each in found.items()}
-    tasks = await asyncio.to_thread(catalogue.plan, work, spec.mode, unit_size, items)
+    tasks = await asyncio.to_thread(catalogue.plan, work, spec.mode, unit_size, items, Layer.asked(spec.reading))
     for planned in tasks:
         planned.prompt_hash = found[planned.task].prompt_hash or planned.prompt_hash
     return tasks, _receipt_found(spec, run, list(found.values()))
@@ -127,7 +128,7 @@ def _tell_prompts(
     """Keeps our prompt's hash where every item was asked as we ask it: only then does the run compare with ours."""
     for planned in plans:
         there = rows[planned.task]
-        task = catalogue.task(spec.suite.suite, planned.task, spec.mode, spec.suite.shots)
+        task = catalogue.task_of(spec, planned.task)
         selection = catalogue.chosen(task, there.items)
         theirs = dict(zip(there.items, there.prompts, strict=True))
         if all(prompts_of(item) == theirs[item.index] for item in task.items(selection.indexes)):

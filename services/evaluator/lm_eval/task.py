@@ -12,7 +12,7 @@ from typing import Any
 from services.errors import InvalidRequestError
 from services.evaluator.answers import scoring
 from services.evaluator.answers.reading.cleaning import strip_reasoning
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.data.reader import Source
 from services.evaluator.lm_eval import data, library
 from services.evaluator.lm_eval.configuration import Configuration
@@ -34,6 +34,7 @@ class LmEvalTask:
     """
 
     scale: tuple[float, float] | None = None
+    reading: Layer | None = None
 
     def __init__(
         self, configuration: Configuration, data_dir: Path | None, mode: suite_pb2.Mode, shots: int, version: str

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from services.evaluator.answers.reading.layers import Layer
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
 
 
@@ -111,7 +112,8 @@ class Task(Hashable, Protocol):
 
     `labels` are a classification task's classes in the order of the data's integers, empty for other tasks;
     `scale` is the lowest and highest value of a regression task, None for other tasks. `metrics` are those of this
-    mode, the primary one first.
+    mode, the primary one first. `reading` is the most lenient layer by which answers are read, None where the scorer
+    reads no text, or by rules of its own.
     """
 
     info: suite_pb2.TaskInfo
@@ -121,6 +123,7 @@ class Task(Hashable, Protocol):
     scale: tuple[float, float] | None
     version: str
     scorer_version: str
+    reading: Layer | None
     mode: suite_pb2.Mode
 
     def size(self) -> int:

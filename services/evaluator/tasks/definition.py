@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.data.reader import Reader, Source
 from services.evaluator.tasks.base import Task
 from touchstone.v1 import suite_pb2
@@ -37,7 +39,8 @@ class Definition(ABC):
 
     `train_split` feeds few-shot examples and baselines; empty where there is none. `version` changes with anything
     that a prompt holds: two versions are not comparable. A task that is `optional` is left out of a plan where its
-    data is absent; one `beside` the others is no part of the suite's score.
+    data is absent; one `beside` the others is no part of the suite's score. `reading` is the most lenient layer by
+    which answers are read unless a job says otherwise.
     """
 
     suite: str
@@ -65,6 +68,7 @@ class Definition(ABC):
     category: str = ""
     beside: bool = False
     optional: bool = False
+    reading: Layer = Layer.LENIENT
     version: str = "1"
 
     @property
@@ -90,6 +94,7 @@ class Definition(ABC):
             data=suite_pb2.DataSource(dataset=self.source.dataset, config=self.source.config, split=self.split),
             category=self.category,
             beside=self.beside,
+            reading=layers.reading_of(self.reading),
         )
 
     def splits(self) -> Iterator[tuple[Source, str]]:
@@ -112,8 +117,8 @@ class Definition(ABC):
         """The columns beside the texts that the family reads."""
 
     @abstractmethod
-    def task_on(self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0) -> Task:
-        """The task over this reader's data, which is not read yet.
+    def task_on(self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0, reading: Layer | None = None) -> Task:
+        """The task over this reader's data, which is not read yet. `reading` is by default the definition's.
 
         Raises InvalidRequestError where it does not run in this mode, or not with so many few-shot examples.
         """

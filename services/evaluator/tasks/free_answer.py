@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from services.evaluator.answers import scoring
 from services.evaluator.answers.reading.kinds import Kind
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.letter import LetterKind
 from services.evaluator.answers.reading.number import NumberKind
 from services.evaluator.answers.reading.number_forms import canonical_number
-from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.reading.text import TextKind
 from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response
@@ -52,15 +51,19 @@ class FreeAnswer(Definition):
     def own_columns(self) -> Mapping[str, pa.DataType]:
         return {self.target: pa.string()}
 
-    def task_on(self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0) -> FreeAnswerTask:
-        return FreeAnswerTask(self, reader, mode, shots)
+    def task_on(
+        self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0, reading: Layer | None = None
+    ) -> FreeAnswerTask:
+        return FreeAnswerTask(self, reader, mode, shots, reading)
 
 
 class FreeAnswerTask(SplitTask):
     """Implements `Task` for `FreeAnswer`."""
 
-    def __init__(self, definition: FreeAnswer, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
-        super().__init__(definition, reader, mode, shots)
+    def __init__(
+        self, definition: FreeAnswer, reader: Reader, mode: suite_pb2.Mode, shots: int, reading: Layer | None
+    ) -> None:
+        super().__init__(definition, reader, mode, shots, reading)
         self._answered_by = definition.kind
         self._judged = definition.judge
         self._candidates = definition.candidates
@@ -68,7 +71,6 @@ class FreeAnswerTask(SplitTask):
         asked = "number" if definition.kind == "number" else "text"
         said = f"\nwhere <{asked}> {definition.form}" if definition.form else ""
         self._form = f"End your reply with one line:\nAnswer: <{asked}>{said}"
-        self._answers = AnswerReader(tuple(definition.texts.values()))
 
     def _facts(self, row: Row) -> Facts:
         target = row[self._definition.target]

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.letter import LetterKind
-from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response
 from services.evaluator.tasks.checks import check_range, unusable
@@ -49,20 +48,23 @@ class MultipleChoice(Definition):
     def own_columns(self) -> Mapping[str, pa.DataType]:
         return {self.options: pa.list_(pa.string()), self.target: pa.int64()}
 
-    def task_on(self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0) -> MultipleChoiceTask:
-        return MultipleChoiceTask(self, reader, mode, shots)
+    def task_on(
+        self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0, reading: Layer | None = None
+    ) -> MultipleChoiceTask:
+        return MultipleChoiceTask(self, reader, mode, shots, reading)
 
 
 class MultipleChoiceTask(SplitTask):
     """Implements `Task` for `MultipleChoice`."""
 
-    def __init__(self, definition: MultipleChoice, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
-        super().__init__(definition, reader, mode, shots)
+    def __init__(
+        self, definition: MultipleChoice, reader: Reader, mode: suite_pb2.Mode, shots: int, reading: Layer | None
+    ) -> None:
+        super().__init__(definition, reader, mode, shots, reading)
         self.labels = tuple(_LETTERS[: definition.option_count])
         self._options = definition.options
         self._varying = definition.varying
         self._by_text = definition.by_text
-        self._answers = AnswerReader(tuple(definition.texts.values()))
 
     def _check(self, table: pa.Table, name: str) -> None:
         target = self._definition.target

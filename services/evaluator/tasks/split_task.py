@@ -13,7 +13,8 @@ import pyarrow as pa
 from services.errors import InvalidRequestError
 from services.evaluator.answers import loglikelihood, scoring
 from services.evaluator.answers.reading.cleaning import first_said
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.layers import Extraction, Layer
+from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.data.reader import DataError, Reader, Rows, as_dicts
 from services.evaluator.tasks import hashing
 from services.evaluator.tasks.base import Item, Message, Response, Scored
@@ -46,7 +47,9 @@ class SplitTask(ABC):
     scorer_version = scoring.VERSION
     balanced_examples = False
 
-    def __init__(self, definition: Definition, reader: Reader, mode: suite_pb2.Mode, shots: int = 0) -> None:
+    def __init__(
+        self, definition: Definition, reader: Reader, mode: suite_pb2.Mode, shots: int, reading: Layer | None
+    ) -> None:
         if mode not in definition.modes:
             raise InvalidRequestError(f"Task {definition.task} runs in generate mode only.", "mode")
         if not 0 <= shots <= definition.most_shots:
@@ -65,6 +68,8 @@ class SplitTask(ABC):
         self._schema = definition.schema()
         self._identity = (f"{definition.suite}/{definition.task}", definition.version)
         self._generates = mode == suite_pb2.MODE_GENERATE
+        self.reading = (reading or definition.reading) if self._generates else None
+        self._answers = AnswerReader(tuple(definition.texts.values()), self.reading or Layer.LENIENT)
         captions = (f"{caption}: {{{entry}}}" for entry, caption in definition.texts.items())
         self._question = "\n".join([definition.instruction, "", *captions])
         self._lock = threading.Lock()

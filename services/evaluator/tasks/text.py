@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from services.evaluator.answers import scoring
 from services.evaluator.answers.reading.label import LabelKind
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.number import NumberKind
 from services.evaluator.answers.reading.number_forms import format_number
-from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.data.reader import Reader
 from services.evaluator.tasks.base import Item, Response, Scored
 from services.evaluator.tasks.checks import check_range
@@ -36,8 +35,10 @@ class Classification(Definition):
     def own_columns(self) -> Mapping[str, pa.DataType]:
         return {self.target: pa.int64()}
 
-    def task_on(self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0) -> ClassificationTask:
-        return ClassificationTask(self, reader, mode, shots)
+    def task_on(
+        self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0, reading: Layer | None = None
+    ) -> ClassificationTask:
+        return ClassificationTask(self, reader, mode, shots, reading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +50,10 @@ class Regression(Definition):
     def own_columns(self) -> Mapping[str, pa.DataType]:
         return {self.target: pa.float64()}
 
-    def task_on(self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0) -> RegressionTask:
-        return RegressionTask(self, reader, mode, shots)
+    def task_on(
+        self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0, reading: Layer | None = None
+    ) -> RegressionTask:
+        return RegressionTask(self, reader, mode, shots, reading)
 
 
 class ClassificationTask(SplitTask):
@@ -58,14 +61,15 @@ class ClassificationTask(SplitTask):
 
     balanced_examples = True
 
-    def __init__(self, definition: Classification, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
-        super().__init__(definition, reader, mode, shots)
+    def __init__(
+        self, definition: Classification, reader: Reader, mode: suite_pb2.Mode, shots: int, reading: Layer | None
+    ) -> None:
+        super().__init__(definition, reader, mode, shots, reading)
         self.labels = definition.labels
         self._continuations = definition.continuations
         self._form = (
             f"End your reply with one line:\nAnswer: <label>\nwhere <label> is one of: {', '.join(definition.labels)}."
         )
-        self._answers = AnswerReader(tuple(definition.texts.values()))
         self._kind = LabelKind(definition.labels)
 
     def _check(self, table: pa.Table, name: str) -> None:
@@ -106,8 +110,10 @@ class ClassificationTask(SplitTask):
 class RegressionTask(SplitTask):
     """Implements `Task` for `Regression`. An unanswered item counts with the mean of the train split."""
 
-    def __init__(self, definition: Regression, reader: Reader, mode: suite_pb2.Mode, shots: int) -> None:
-        super().__init__(definition, reader, mode, shots)
+    def __init__(
+        self, definition: Regression, reader: Reader, mode: suite_pb2.Mode, shots: int, reading: Layer | None
+    ) -> None:
+        super().__init__(definition, reader, mode, shots, reading)
         low, high = definition.scale
         self.scale: tuple[float, float] | None = definition.scale
         self._scale = definition.scale
@@ -115,7 +121,6 @@ class RegressionTask(SplitTask):
             "End your reply with one line:\nAnswer: <number>\n"
             f"where <number> is between {low:g} and {high:g} and may have decimals."
         )
-        self._answers = AnswerReader(tuple(definition.texts.values()))
 
     def items(self, indexes: Sequence[int]) -> Iterator[Item]:
         # Read with the items, in their thread: scoring must not stop for a file.

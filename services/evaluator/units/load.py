@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from services.bus import IMPORTED, of_job
 from services.errors import TouchstoneError
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.catalogue import Catalogue, Selection
 from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.datasets.task import AnyTask, DatasetTask
@@ -18,7 +19,7 @@ from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.tasks.base import Item, Task
 from services.evaluator.units.hand import FaultError
-from touchstone.v1 import job_pb2, suite_pb2, unit_pb2
+from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +57,8 @@ class Loader:
         if unit.spec.WhichOneof("work") == "dataset":
             return await self._load_rows(unit)
         work = unit.spec.suite
-        mode = unit.spec.mode or suite_pb2.MODE_GENERATE
         try:
-            task = self._catalogue.task(work.suite, unit.task, mode, work.shots)
+            task = self._catalogue.task_of(unit.spec, unit.task)
             selection, found = await self._selection(task, unit)
             if unit.item_set and unit.item_set != selection.item_set:
                 raise FaultError(
@@ -73,7 +73,7 @@ class Loader:
     async def _load_rows(self, unit: unit_pb2.Unit) -> Loaded:
         work = unit.spec.dataset
         try:
-            task = await self._datasets.task(work)
+            task = await self._datasets.task(work, Layer.asked(unit.spec.reading))
             found: Found | None = None
             if import_id := unit.spec.reuse.import_id:
                 task, found = await self._found_rows(task, import_id)

@@ -8,7 +8,7 @@ from services.errors import ConflictError, NotFoundError
 from services.gateway import jobs
 from services.gateway.api.checks import Field, integer, list_of, one_of, record
 from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.figures import outcome_name
+from services.gateway.api.figures import READINGS, outcome_name
 from services.gateway.api.job import PRIORITIES
 from services.gateway.api.run import BUDGET, QUEUEING, queue, queueing
 from services.gateway.api.schema import COUNT, STRING, UUID, shape
@@ -28,7 +28,10 @@ RERUN = {outcome_name(outcome): outcome for outcome in _RERUN}
 _LIMITS = {"num_predict": "max_tokens", "max_tokens": "max_tokens", "num_ctx": "context_length"}
 """The API's names of what a re-run may raise, and their places in `Sampling`."""
 
-RESCORE_BODY = record(QUEUEING, name="RescoreRequest")
+RESCORED: dict[str, Field] = {
+    "reading": Field(one_of(*READINGS), about="Layers by which the stored answers are read; as before when left out.")
+}
+RESCORE_BODY = record(RESCORED | QUEUEING, name="RescoreRequest")
 RERUN_BODY = record(
     {
         "outcomes": Field(
@@ -47,10 +50,13 @@ RERUN_BODY = record(
 
 
 async def rescore(call: Call) -> JSONResponse:
-    """A new job that scores the stored answers of one with the present scorer, without a call. 404 for an unknown id,
-    409 for a job that is not finished."""
+    """A new job that scores the stored answers of one with the present scorer, perhaps by other layers, without a call.
+    404 for an unknown id, 409 for a job that is not finished."""
     source = await _source(call)
-    return await _queue(call, copy_of(source, []), f"Scoring the stored answers of job {source.job_id} again")
+    spec = copy_of(source, [])
+    if "reading" in call.body:
+        spec.reading = READINGS[call.body["reading"]]
+    return await _queue(call, spec, f"Scoring the stored answers of job {source.job_id} again")
 
 
 async def rerun(call: Call) -> JSONResponse:

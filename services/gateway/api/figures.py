@@ -24,17 +24,30 @@ from services.gateway.api.schema import (
     shape,
     table,
 )
-from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
+from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, metric_pb2, scoring_pb2, suite_pb2
 
 MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
 MODE = enum(*MODES)
 OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
 """How an item may end."""
+READINGS = {
+    "strict": scoring_pb2.READING_STRICT,
+    "marked": scoring_pb2.READING_MARKED,
+    "lenient": scoring_pb2.READING_LENIENT,
+}
+"""Layers by which answers are read; each also takes what the ones before it take."""
+READING = enum(*READINGS)
 _MODE_NAMES = {number: name for name, number in MODES.items()}
+_READING_NAMES = {number: name for name, number in READINGS.items()}
 
 
 def mode_name(mode: suite_pb2.Mode) -> str:
     return _MODE_NAMES.get(mode, "generate")
+
+
+def reading_name(reading: scoring_pb2.Reading) -> str | None:
+    """None for none in particular."""
+    return _READING_NAMES.get(reading)
 
 
 def asked(spec: job_pb2.JobSpec) -> dict[str, Any]:
@@ -45,6 +58,7 @@ def asked(spec: job_pb2.JobSpec) -> dict[str, Any]:
         "repeats": max(1, spec.suite.repeats),
         "seed": spec.suite.seed,
         "stream": spec.stream,
+        "reading": reading_name(spec.reading),
     }
     if spec.reuse.any_job:
         body["reuse"] = {"any_job": True}
@@ -61,6 +75,7 @@ ASKED: dict[str, Schema] = {
     "repeats": about(COUNT, "Answers per item."),
     "seed": about(INTEGER, "Of the sample and of sampled examples."),
     "stream": BOOLEAN,
+    "reading": about(null(READING), "Layers by which answers are to be read; null for each task's own."),
     "reuse": shape(
         {"any_job": BOOLEAN, "job_id": STRING, "rerun": array(enum(*OUTCOMES)), "import_id": STRING},
         optional=("any_job", "job_id", "rerun", "import_id"),
@@ -180,6 +195,7 @@ def data(plan: job_pb2.TaskPlan) -> dict[str, Any]:
         "revision": plan.data.revision,
         "version": plan.version,
         "scorer_version": plan.scorer_version,
+        "reading": reading_name(plan.reading),
         "prompt_hash": plan.prompt_hash,
         "items": plan.items,
         "published_items": plan.published_items or None,
@@ -195,6 +211,7 @@ DATA = shape(
         "revision": STRING,
         "version": STRING,
         "scorer_version": STRING,
+        "reading": about(null(READING), "Layers by which answers are read; null where none is looked for in a text."),
         "prompt_hash": STRING,
         "items": COUNT,
         "published_items": null(COUNT),

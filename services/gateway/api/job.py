@@ -72,6 +72,12 @@ _SIZE: dict[str, Schema] = {
     "published_items": about(null(COUNT), "Items of the whole published suite; null where that is not known."),
 }
 """How much of a suite a job runs."""
+_OFFER: dict[str, Schema] = {
+    "offered_reading": about(
+        null(figures.READING), "Layers by which to score the job again, where more than a fifth of a task was not read."
+    ),
+    "offer": about(null(STRING), "Which layer would read how many of the unread answers, in sentences."),
+}
 
 JOB = shape(
     STATE
@@ -111,6 +117,7 @@ JOB = shape(
         "not_ranked_reason": STRING,
         "caution": CAUTION,
         "unread": UNREAD,
+        **_OFFER,
         **figures.MEASURED,
     },
     name="Job",
@@ -121,6 +128,7 @@ JOB = shape(
         "not_ranked_reason",
         "caution",
         "unread",
+        *_OFFER,
         "reuse",
         "tasks",
         *figures.MEASURED,
@@ -182,6 +190,7 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
         body["error_detail"] = job.reason_detail
     if result:
         body |= figures.measured(result) | cautioned(result)
+        body |= {"offered_reading": figures.reading_name(result.offered_reading), "offer": result.offer or None}
         body["tasks"] = {task.task: figures.task(task) for task in result.tasks}
     if result and result.HasField("suite_score"):
         body["score"] = metric_body(result.suite_score)

@@ -218,7 +218,7 @@ _ITEM_SET = {
     "published_items": null(COUNT),
     "subset": BOOLEAN,
     "configurations": COUNT,
-    "scoring": about(null(STRING), "How answers are scored, where that may differ: of datasets."),
+    "scoring": about(null(STRING), "How answers are scored or read, where that may differ."),
     "tasks": array(STRING),
 }
 MODE = Parameter("mode", one_of(*MODES), "Runs in this mode; the two are never ranked together.", "generate")

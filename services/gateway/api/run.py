@@ -23,7 +23,7 @@ from services.gateway.api.checks import (
     texts,
 )
 from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.figures import MODES
+from services.gateway.api.figures import MODES, READINGS
 from services.gateway.api.job import PRIORITIES
 from services.gateway.api.schema import STRING, UUID, about, shape
 from services.gateway.api.wording import in_rest
@@ -68,6 +68,7 @@ WORK: dict[str, Field] = {
     "shots": Field(integer(0, MOST_SHOTS), about="Few-shot examples in a prompt."),
     "repeats": Field(integer(0, MOST_REPEATS), about="Answers per item; 0 and 1 both mean one."),
     "seed": Field(integer(-INT64_MAX - 1, INT64_MAX), about="Of the sample and of sampled examples."),
+    "reading": Field(one_of(*READINGS), about="Layers by which answers are read; each task's own when left out."),
     "stream": Field(boolean, about="Ask for streamed answers, to know the time to the first token."),
     "reuse": Field(
         record({"any_job": Field(boolean, about="Take the answers that any job had to the very same request.")})
@@ -133,6 +134,7 @@ async def spec_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb
         webhook_url=body.get("webhook_url") or "",
         labels=body.get("labels") or {},
         budget_usd=body.get("budget_usd") or 0,
+        reading=READINGS[body["reading"]] if body.get("reading") else None,
     )
     if _given(body.get("reuse") or {}).get("any_job"):
         spec.reuse.any_job = True

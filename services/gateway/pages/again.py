@@ -11,22 +11,26 @@ from starlette.responses import Response
 from services.errors import InvalidRequestError
 from services.gateway import context, jobs
 from services.gateway.api.again import RERUN, copy_of
+from services.gateway.api.figures import READINGS
 from services.gateway.api.run import BUDGET
 from services.gateway.pages.datasets.scoring_form import ScoringForm
 from services.gateway.pages.job import dataset_of, go_to
 from services.gateway.pages.run import queue_once
 from services.gateway.pages.shell import fragment
 from services.gateway.parameters import INT32_MAX, amount, whole
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, scoring_pb2
 
 
 async def rescore(request: Request) -> Response:
-    """Scores the stored answers without a call, as a new job: with the present scorer, rows also with another or with
-    other options. 422 with a sentence under each wrong field."""
+    """Scores the stored answers without a call, as a new job: with the present scorer, perhaps by other layers, rows
+    also with another scorer or with other options. 422 with a sentence under each wrong field."""
     source = await _source(request)
     spec = copy_of(source, [])
+    sent = await request.form()
+    if "reading" in sent:
+        spec.reading = READINGS.get(str(sent["reading"]), scoring_pb2.READING_UNSPECIFIED)
     if spec.HasField("dataset"):
-        form = ScoringForm.read(await request.form())
+        form = ScoringForm.read(sent)
         asked = form.scoring()
         if form.errors and "hx-request" in request.headers:
             form.own = ScoringForm.of(spec.dataset.scoring).own
@@ -39,6 +43,7 @@ async def rescore(request: Request) -> Response:
         if asked is not None:
             spec.dataset.ClearField("scorer")
             spec.dataset.scoring.CopyFrom(asked)
+            spec.reading = form.layers()
     return await _start(request, spec)
 
 

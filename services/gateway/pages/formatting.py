@@ -31,6 +31,18 @@ METRIC_WORDS = {
     "json_match": "json",
     "json_exact": "json exact",
 }
+READINGS = (
+    ("strict", "strict: Answer: B"),
+    ("marked", "marked: also \\boxed{B}"),
+    ("lenient", "lenient: also in a sentence"),
+)
+"""Layers by which answers are read, as forms offer them."""
+READINGS = (
+    ("strict", "strict: Answer: B"),
+    ("marked", "marked: also \\boxed{B}"),
+    ("lenient", "lenient: also in a sentence"),
+)
+"""Layers by which answers are read, as forms offer them."""
 METRIC_NAMES = {
     "accuracy": "accuracy",
     "f1": "f1",

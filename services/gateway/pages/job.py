@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from services import rpc
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context, jobs, palette
+from services.gateway.api.figures import reading_name
 from services.gateway.api.job import percent, total_seconds
 from services.gateway.charts import Axis
 from services.gateway.context import Context
@@ -22,7 +23,7 @@ from services.gateway.pages.items import Listing
 from services.gateway.pages.items import load as load_items
 from services.gateway.pages.shell import render
 from services.gateway.pages.work import heading
-from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, metric_pb2, scheduler_service_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, metric_pb2, scheduler_service_pb2, suite_pb2
 
 REFRESH = (("", "Live"), ("1", "1 s"), ("5", "5 s"), ("30", "30 s"), ("60", "60 s"))
 REGIONS = {
@@ -142,12 +143,31 @@ def view(
         "so_far": _so_far(job, result),
         "deleted": deleted,
         "can_retry": jobs.can_retry(job) and not deleted,
-        "scoring": ScoringForm.of(job.spec.dataset.scoring) if job.spec.HasField("dataset") else None,
+        "scoring": _scoring_form(job, result) if job.spec.HasField("dataset") else None,
+        "reading_chosen": _reading(job, result),
+        "takes_reading": job.spec.HasField("suite") and _takes_reading(job.spec),
         "columns": dataset.metadata_fields if dataset else [],
         "again": _choices(job, result.outcomes),
         "new_id": uuid.uuid4().hex,
         "stored": _stored(result.outcomes),
     }
+
+
+def _scoring_form(job: job_pb2.Job, result: metric_pb2.JobResult) -> ScoringForm:
+    """How a dataset's answers may be scored again, before anything is changed."""
+    form = ScoringForm.of(job.spec.dataset.scoring)
+    form.reading = _reading(job, result)
+    return form
+
+
+def _reading(job: job_pb2.Job, result: metric_pb2.JobResult) -> str:
+    """Layers by which the answers may be read again: those that are offered, else the job's."""
+    return reading_name(result.offered_reading or job.spec.reading) or ""
+
+
+def _takes_reading(spec: job_pb2.JobSpec) -> bool:
+    """Whether answers are read by layers: not in log-likelihood mode, nor by the filters of an open suite."""
+    return spec.mode != suite_pb2.MODE_LOGLIKELIHOOD and ":" not in spec.suite.suite
 
 
 async def _result(request: Request, job: job_pb2.Job) -> metric_pb2.JobResult:

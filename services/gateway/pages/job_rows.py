@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from services.gateway.api.figures import reading_name
 from services.gateway.jobs import is_rescore
 from services.gateway.pages import formatting
 from services.gateway.pages.datasets.about import scorer_name
@@ -41,6 +42,7 @@ def asked(spec: job_pb2.JobSpec) -> tuple[str, ...]:
         f"{shots}-shot" if shots else "",
         f"{repeats} answers" if repeats > 1 else "",
         scorer_name(spec.dataset.scoring.scorer) if spec.HasField("dataset") else "",
+        f"{reading_name(spec.reading)} reading" if spec.reading else "",
         "scored again" if is_rescore(spec) else "",
     )
     return tuple(filter(None, words))

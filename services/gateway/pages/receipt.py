@@ -6,6 +6,7 @@ import unicodedata
 
 from services import further
 from services.gateway import jobs
+from services.gateway.api.figures import reading_name
 from services.gateway.pages import formatting
 from services.gateway.pages.datasets.about import last_assistant_words, scoring_words
 from touchstone.v1 import job_pb2, metric_pb2
@@ -33,6 +34,7 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         *_data(job),
         ("Item set", formatting.plural(sum(p.items for p in job.plan), "item") if job.plan else "", job.item_set[:6]),
         ("Prompt", *_prompt(job)),
+        ("Read by", _layers(job), ""),
         ("Template", {"endpoint": "the endpoint's own", "none": "none"}.get(receipt.template, ""), ""),
         ("Mode", formatting.mode(spec.mode) + _asked(spec, answers), ""),
         ("Asked with", sampling_words(spec.sampling), ""),
@@ -104,6 +106,12 @@ def _prices(job: job_pb2.Job) -> tuple[str, str]:
         words.append(f"{prices.batch_share:g} of it through the batch API")
     words.append(formatting.listed_on(prices) or _SOURCES.get(prices.source, ""))
     return "; ".join(filter(None, words)), prices.table_digest[:12]
+
+
+def _layers(job: job_pb2.Job) -> str:
+    """The most lenient layers by which answers are read."""
+    named = [name for reading in sorted({plan.reading for plan in job.plan}) if (name := reading_name(reading))]
+    return f"the {' and '.join(named)} layer{'s' if len(named) > 1 else ''}" if named else ""
 
 
 def _version(word: str) -> str:

@@ -15,7 +15,7 @@ from services.errors import TouchstoneError, UnavailableError
 from services.gateway import context, estimate, palette
 from services.gateway.api.job import PRIORITIES
 from services.gateway.pages.job import go_to
-from services.gateway.pages.run_form import Checked, Form, categories, left_out, modes, shots_of
+from services.gateway.pages.run_form import Checked, Form, categories, left_out, modes, shots_of, takes_reading
 from services.gateway.pages.shell import fragment, is_fragment, render
 from services.gateway.parameters import PARAMETERS
 from touchstone.v1 import endpoint_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
@@ -151,6 +151,7 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
         "items": items,
         "answers": answers,
         "modes": offered,
+        "takes_reading": takes_reading(suite, form.mode),
         "left_out": left_out(suite, form.tasks, form.mode, form.texts["shots"]),
         "most_shots": shots_of(suite, form.tasks),
         "categories": categories(suite, form.tasks) if suite else [],

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.datastructures import FormData, QueryParams
 
-from services.gateway.api.figures import MODES
+from services.gateway.api.figures import MODES, READINGS
 from services.gateway.api.job import PRIORITIES
 from services.gateway.api.run import MOST_REPEATS, MOST_SHOTS
 from services.gateway.parameters import INT32_MAX, INT64_MAX, PARAMETERS, Parameter, custom_problems, sampling, whole
@@ -30,6 +30,7 @@ class Form:
     tasks: list[str]
     open_task: str
     mode: str
+    reading: str
     limit: int
     priority: str
     project: str
@@ -53,6 +54,7 @@ class Form:
             tasks=[str(task) for task in sent.getlist("task")] if one("tasks_of") == one("suite") else [],
             open_task=one("open_task"),
             mode=one("mode") if one("mode") in MODES else "generate",
+            reading=one("reading") if one("reading") in READINGS else "",
             limit=int(limit) if limit.isdecimal() and int(limit) <= INT32_MAX else 0,
             priority=one("priority") if one("priority") in PRIORITIES else "high",
             project=one("project"),
@@ -87,6 +89,7 @@ class Form:
     def specs(self, checked: Checked, suite: suite_pb2.Suite) -> Iterator[job_pb2.JobSpec]:
         """One for each chosen model, in order."""
         whole = len(self.tasks) == len(suite.tasks)
+        reading = self.reading if takes_reading(suite, self.mode) else ""
         for model in self.models:
             yield job_pb2.JobSpec(
                 endpoint=self.endpoint,
@@ -102,6 +105,7 @@ class Form:
                     shots=checked.shots,
                     repeats=checked.repeats,
                 ),
+                reading=READINGS[reading] if reading else None,
             )
 
     def _whole(self, name: str, label: str, most: int, why: str = "") -> int:
@@ -172,6 +176,11 @@ def modes(
 
 def _gives_none(protocol: endpoint_pb2.Capabilities) -> bool:
     return protocol.HasField("loglikelihood") and not protocol.loglikelihood
+
+
+def takes_reading(suite: suite_pb2.Suite | None, mode: str) -> bool:
+    """Whether a job may say by which layers answers are read."""
+    return mode == "generate" and not (suite is not None and suite.open)
 
 
 def shots_of(suite: suite_pb2.Suite | None, tasks: Sequence[str]) -> int:

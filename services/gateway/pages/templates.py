@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from services.gateway import charts, jobs
 from services.gateway.api.datasets.body import what_stays
 from services.gateway.api.datasets.scoring import SCORERS
+from services.gateway.api.figures import reading_name
 from services.gateway.api.job import total_seconds
 from services.gateway.pages import conditions, formatting
 from services.gateway.pages.datasets.about import scorer_name, scoring_words
@@ -51,6 +52,8 @@ def environment() -> Environment:
         status_of=lambda job: jobs.STATUS[job.state],
         work_of=work_of,
         dataset_of=dataset_of,
+        readings=formatting.READINGS,
+        reading_name=reading_name,
         scorers=SCORERS,
         scorer_name=scorer_name,
         scoring_words=scoring_words,

@@ -77,6 +77,14 @@ def difference_of_task(a: Run, b: Run, task: str) -> str:
         )
     if max(1, one.repeats) != max(1, other.repeats):
         return f"they have {max(1, one.repeats)} and {max(1, other.repeats)} answers an item"
+    readings = scoring.reading_of(a.job.spec, one), scoring.reading_of(b.job.spec, other)
+    if readings[0] != readings[1]:
+        stricter = a if readings[0] < readings[1] else b
+        return (
+            f"the answers were read by the {scoring.layer(readings[0])} and by the {scoring.layer(readings[1])} layer; "
+            f"score the stricter ones again with `touchstone rescore {stricter.job_id} --reading "
+            f"{scoring.layer(max(readings))}`"
+        )
     if one.scorer_version != other.scorer_version:
         older = min((a, b), key=lambda run: (run.completed_at.ToNanoseconds(), run.job_id))
         return (
@@ -96,10 +104,11 @@ def _cohorts(runs: Sequence[Run], task: str) -> list[int]:
     for place, run in enumerate(runs):
         plan = run.plans[task]
         scored = scoring.of_job(run.job.spec).SerializeToString(deterministic=True)
-        asked = (run.mode, plan.version, run.job.spec.suite.shots, plan.prompt_hash, max(1, plan.repeats), scored)
+        scored_as = (scored, scoring.reading_of(run.job.spec, plan), plan.scorer_version)
+        asked = (run.mode, plan.version, run.job.spec.suite.shots, plan.prompt_hash, max(1, plan.repeats), scored_as)
         rows = [("revision", plan.data.revision), *([("items", plan.item_set)] if plan.item_set else [])]
         for key in rows:
-            low, high = sorted((numbers[first.setdefault((asked, plan.scorer_version, key), place)], numbers[place]))
+            low, high = sorted((numbers[first.setdefault((asked, key), place)], numbers[place]))
             numbers = [low if number == high else number for number in numbers]
     return numbers
 

@@ -130,6 +130,18 @@ def test_a_number_is_read_as_a_person_reads_it(text: str, answer: str) -> None:
     assert AnswerReader()(text, NumberKind()).answer == answer
 
 
+def test_an_unread_answer_says_which_layer_would_read_it() -> None:
+    for most, text, layer in (
+        (Layer.STRICT, "\\boxed{B}", Layer.MARKED),
+        (Layer.STRICT, "The correct option is B.", Layer.LENIENT),
+        (Layer.MARKED, "The correct option is B.", Layer.LENIENT),
+        (Layer.STRICT, "Hard to say.", None),
+        (Layer.STRICT, "Answer: B", None),
+    ):
+        found = AnswerReader(most=most)(text, LetterKind(4, FOUR))
+        assert (found.answer, found.would_read) == ("B" if text == "Answer: B" else "", layer), text
+
+
 def test_a_more_lenient_layer_reads_more() -> None:
     alike = []
     for layer in Layer:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.errors import InvalidRequestError
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.data.reader import DataError
 from services.evaluator.tasks.base import Item, Response, Task
@@ -76,6 +77,21 @@ def test_what_the_first_answer_would_have_scored_is_kept_where_it_differs(catalo
         assert "correct_first" not in task.score(item, Response(same)).statistics
     thought = task.score(item, Response(f"<think>Answer: {other}</think>Answer: {item.reference}"))
     assert "correct_first" not in thought.statistics, "reasoning is no answer"
+
+
+def test_a_job_chooses_the_layers_by_which_answers_are_read(catalogue: Catalogue) -> None:
+    usual, strict = catalogue.task("glue", "rte"), catalogue.task("glue", "rte", reading=Layer.STRICT)
+    assert (usual.reading, strict.reading) == (Layer.LENIENT, Layer.STRICT)
+    assert list(usual.hashes([0])) == list(strict.hashes([0]))
+    item = next(strict.items([0]))
+    boxed = Response(f"\\boxed{{{item.reference}}}")
+    assert usual.score(item, boxed).statistics == {"correct": 1, "layer": Layer.MARKED}
+    unread = strict.score(item, boxed)
+    assert (unread.outcome, unread.statistics) == (
+        item_result_pb2.OUTCOME_UNPARSED,
+        {"correct": 0, "would_read": Layer.MARKED},
+    )
+    assert catalogue.task("glue", "rte", suite_pb2.MODE_LOGLIKELIHOOD).reading is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from services.results.database import Connection
 from tests.unit.results.builders import ANSWERED, ERROR
 from tests.unit.results.comparisons import compared, difference
 from tests.unit.results.finished import finished, right_or_wrong, said, share_right, task
-from touchstone.v1 import comparison_pb2, job_pb2, suite_pb2
+from touchstone.v1 import comparison_pb2, job_pb2, scoring_pb2, suite_pb2
 
 NOT = comparison_pb2.VERDICT_NOT_COMPARABLE
 PATTERNS = {"a": "1110110111", "b": "1010010101"}
@@ -35,10 +35,11 @@ def two(
         ({"version": "2"}, "the prompts are of versions 1 and 2"),
         ({"prompt_hash": "p2"}, "the prompts differ (p1 and p2)"),
         ({"scorer_version": "2"}, "`touchstone rescore a`"),
+        ({"reading": scoring_pb2.READING_STRICT}, "`touchstone rescore b --reading lenient`"),
         ({"revision": "r2", "item_set": "other"}, "the data are of revisions r1 and r2"),
     ],
 )
-def test_what_a_task_rests_on_must_be_the_same(connection: Connection, change: dict[str, str], reason: str) -> None:
+def test_what_a_task_rests_on_must_be_the_same(connection: Connection, change: dict[str, Any], reason: str) -> None:
     response = two(connection, change)
     for found in response.differences:
         assert found.verdict == NOT

@@ -8,6 +8,8 @@ import pytest
 
 from services import further
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError, UnavailableError
+from services.evaluator.answers.reading.layers import Layer, reading_of
+from services.evaluator.answers.scorers.choosing import scorer
 from services.scheduler.lookout import stop_without_dataset
 from services.scheduler.settings import Limits
 from tests.unit.scheduler.fakes import ALICE, BOB, DATASET, World, dataset_spec, evaluator, spec
@@ -84,6 +86,27 @@ async def test_a_scorer_counts_before_scoring_and_leaves_its_options_out(world: 
 async def test_without_any_scoring_answers_are_matched_exactly(world: World) -> None:
     world.datasets.put()
     assert (await create(world, dataset_spec())).spec.dataset.scoring.scorer == "exact_match"
+
+
+async def test_a_reading_is_for_scorers_that_look_for_an_answer(world: World) -> None:
+    for scoring, usual in (
+        ({"scorer": "choice"}, Layer.LENIENT),
+        ({"scorer": "numeric"}, Layer.LENIENT),
+        ({"scorer": "exact_match"}, Layer.MARKED),
+        ({"scorer": "contains"}, None),
+        ({"scorer": "choice", "answer_pattern": "(.)"}, None),
+    ):
+        how = scoring_pb2.Scoring(**scoring)  # type: ignore[arg-type]
+        assert scorer(how).layer == usual
+        for layer in Layer:
+            wanted = dataset_spec(scoring=how)
+            wanted.reading = reading_of(layer)
+            if usual is None:
+                assert (await refusal(world, wanted))[0] == "spec.reading"
+                continue
+            # What the scorer does anyway is nothing that the job asks for.
+            kept = scoring_pb2.READING_UNSPECIFIED if layer == usual else wanted.reading
+            assert (await create(world, wanted)).spec.reading == kept
 
 
 async def test_a_limit_that_leaves_no_row_out_is_none(world: World) -> None:

@@ -11,7 +11,7 @@ from services.scheduler.fleet import Fleet
 from services.scheduler.settings import Limits
 from services.scheduler.validation import validate
 from tests.unit.scheduler.fakes import evaluator
-from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
+from touchstone.v1 import endpoint_pb2, job_pb2, scoring_pb2, suite_pb2
 
 NOW = 100.0
 LIMITS = Limits(job_time_s=3600)
@@ -50,6 +50,15 @@ def test_up_to_sixty_four_answers_an_item_are_taken(repeats: int) -> None:
 
 def test_more_answers_than_that_or_fewer_than_none_are_refused() -> None:
     assert {field_of(spec(repeats=n), fleet()) for n in (-1, 65)} == {"spec.suite.repeats"}
+
+
+def test_a_reading_is_for_answers_that_are_read() -> None:
+    plain, open_task = spec(), spec(suite="lm_eval:a")
+    scored = spec(suite_pb2.MODE_LOGLIKELIHOOD)
+    for wanted in (plain, open_task, scored):
+        wanted.reading = scoring_pb2.READING_STRICT
+    assert validate(plain, fleet(), LIMITS, NOW).reading == scoring_pb2.READING_STRICT
+    assert {field_of(open_task, fleet()), field_of(scored, fleet())} == {"spec.reading"}
 
 
 def test_what_only_generation_has_is_refused_for_log_likelihoods() -> None:

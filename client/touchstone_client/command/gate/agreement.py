@@ -12,7 +12,7 @@ from touchstone_client.client import Client
 from touchstone_client.command.sampling import PARAMETERS, endpoint_of
 from touchstone_client.command.scores import optional
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import further_fields, mode_of, suite_of
+from touchstone_client.specs import further_fields, mode_of, reading_of, suite_of
 
 
 def require_same(client: Client, options: argparse.Namespace, job: job_pb2.Job) -> None:
@@ -45,6 +45,7 @@ def _pairs(
     yield "--limit", _number(options.limit), _number(work.limit)
     yield "--shots", _number(options.shots), _number(work.shots)
     yield "--repeats", _number(options.repeats), _number(max(1, work.repeats))
+    yield "--reading", options.reading, reading_of(spec.reading)
     yield "--sample-seed", _number(options.sample_seed), _number(work.seed)
     for name in PARAMETERS:
         asked, has = getattr(options, name), optional(spec.sampling, name)

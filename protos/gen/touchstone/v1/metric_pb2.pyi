@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
+from touchstone.v1 import scoring_pb2 as _scoring_pb2
 from touchstone.v1 import suite_pb2 as _suite_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -56,16 +57,22 @@ class OutcomeCounts(_message.Message):
     def __init__(self, answered: _Optional[int] = ..., unparsed: _Optional[int] = ..., output_truncated: _Optional[int] = ..., refused: _Optional[int] = ..., input_truncated: _Optional[int] = ..., infrastructure_error: _Optional[int] = ...) -> None: ...
 
 class Unread(_message.Message):
-    __slots__ = ("task", "title", "unparsed", "cut")
+    __slots__ = ("task", "title", "unparsed", "cut", "unparsed_answers", "marked_would_read", "lenient_would_read")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     UNPARSED_FIELD_NUMBER: _ClassVar[int]
     CUT_FIELD_NUMBER: _ClassVar[int]
+    UNPARSED_ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    MARKED_WOULD_READ_FIELD_NUMBER: _ClassVar[int]
+    LENIENT_WOULD_READ_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     unparsed: float
     cut: float
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., unparsed: _Optional[float] = ..., cut: _Optional[float] = ...) -> None: ...
+    unparsed_answers: int
+    marked_would_read: int
+    lenient_would_read: int
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., unparsed: _Optional[float] = ..., cut: _Optional[float] = ..., unparsed_answers: _Optional[int] = ..., marked_would_read: _Optional[int] = ..., lenient_would_read: _Optional[int] = ...) -> None: ...
 
 class TaskResult(_message.Message):
     __slots__ = ("task", "title", "metrics", "items", "items_planned", "outcomes", "correct", "majority_share", "score_group", "category", "beside", "first_answer_gap")
@@ -108,7 +115,7 @@ class Average(_message.Message):
     def __init__(self, category: _Optional[str] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ..., rule: _Optional[str] = ..., tasks: _Optional[int] = ...) -> None: ...
 
 class JobResult(_message.Message):
-    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped", "input_untold", "output_untold", "unread", "caution")
+    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped", "input_untold", "output_untold", "unread", "caution", "offered_reading", "offer")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SUITE_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -136,6 +143,8 @@ class JobResult(_message.Message):
     OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     UNREAD_FIELD_NUMBER: _ClassVar[int]
     CAUTION_FIELD_NUMBER: _ClassVar[int]
+    OFFERED_READING_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
     suite_score: Metric
@@ -163,7 +172,9 @@ class JobResult(_message.Message):
     output_untold: int
     unread: _containers.RepeatedCompositeFieldContainer[Unread]
     caution: str
-    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., unread: _Optional[_Iterable[_Union[Unread, _Mapping]]] = ..., caution: _Optional[str] = ...) -> None: ...
+    offered_reading: _scoring_pb2.Reading
+    offer: str
+    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., unread: _Optional[_Iterable[_Union[Unread, _Mapping]]] = ..., caution: _Optional[str] = ..., offered_reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., offer: _Optional[str] = ...) -> None: ...
 
 class LeaderboardEntry(_message.Message):
     __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages", "rank_low", "rank_high", "previous_job_id", "previous_mean", "name", "alias", "receipt", "shots", "repeats", "project_id", "mark", "unread", "caution")

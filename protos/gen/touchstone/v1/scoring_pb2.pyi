@@ -1,10 +1,22 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable
 from typing import ClassVar as _ClassVar, Optional as _Optional
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Reading(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    READING_UNSPECIFIED: _ClassVar[Reading]
+    READING_STRICT: _ClassVar[Reading]
+    READING_MARKED: _ClassVar[Reading]
+    READING_LENIENT: _ClassVar[Reading]
+READING_UNSPECIFIED: Reading
+READING_STRICT: Reading
+READING_MARKED: Reading
+READING_LENIENT: Reading
 
 class Scoring(_message.Message):
     __slots__ = ("scorer", "reference_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern")

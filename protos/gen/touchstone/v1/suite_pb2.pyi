@@ -1,3 +1,4 @@
+from touchstone.v1 import scoring_pb2 as _scoring_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -31,7 +32,7 @@ class Suite(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ..., open: _Optional[bool] = ...) -> None: ...
 
 class TaskInfo(_message.Message):
-    __slots__ = ("task", "title", "metrics", "modes", "max_shots", "published_items", "score_group", "data", "category", "beside")
+    __slots__ = ("task", "title", "metrics", "modes", "max_shots", "published_items", "score_group", "data", "category", "beside", "reading")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +43,7 @@ class TaskInfo(_message.Message):
     DATA_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
+    READING_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     metrics: _containers.RepeatedCompositeFieldContainer[MetricSpec]
@@ -52,7 +54,8 @@ class TaskInfo(_message.Message):
     data: DataSource
     category: str
     beside: bool
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[MetricSpec, _Mapping]]] = ..., modes: _Optional[_Iterable[_Union[Mode, str]]] = ..., max_shots: _Optional[int] = ..., published_items: _Optional[int] = ..., score_group: _Optional[str] = ..., data: _Optional[_Union[DataSource, _Mapping]] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ...) -> None: ...
+    reading: _scoring_pb2.Reading
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[MetricSpec, _Mapping]]] = ..., modes: _Optional[_Iterable[_Union[Mode, str]]] = ..., max_shots: _Optional[int] = ..., published_items: _Optional[int] = ..., score_group: _Optional[str] = ..., data: _Optional[_Union[DataSource, _Mapping]] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ...) -> None: ...
 
 class DataSource(_message.Message):
     __slots__ = ("dataset", "config", "split", "revision")

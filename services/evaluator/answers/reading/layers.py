@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from touchstone.v1 import scoring_pb2
+
 
 class Layer(IntEnum):
     """How freely an answer may be stated. Each layer also takes what the ones before it take."""
@@ -16,15 +18,34 @@ class Layer(IntEnum):
     LENIENT = 3
     """Also said in a sentence, or alone at the end or the beginning."""
 
+    @classmethod
+    def asked(cls, reading: scoring_pb2.Reading) -> Layer | None:
+        """The most lenient layer that a job asks for; None for the task's own."""
+        return cls(reading) if reading else None
+
+
+_READINGS = {
+    Layer.STRICT: scoring_pb2.READING_STRICT,
+    Layer.MARKED: scoring_pb2.READING_MARKED,
+    Layer.LENIENT: scoring_pb2.READING_LENIENT,
+}
+
+
+def reading_of(layer: Layer | None) -> scoring_pb2.Reading:
+    """As messages have it."""
+    return scoring_pb2.READING_UNSPECIFIED if layer is None else _READINGS[layer]
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """`answer` is empty where nothing was read; `how` names the rule that read it, or says why none did. `layer` is the
-    strictest one that has the rule."""
+    strictest one that has the rule. Where nothing was read, `would_read` is the strictest layer that was not asked and
+    finds an answer."""
 
     answer: str
     how: str
     layer: Layer = Layer.STRICT
+    would_read: Layer | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.alone import read_alone
@@ -72,7 +73,11 @@ class AnswerReader:
                 # Of a text, marks around all of it are marks and not the text.
                 if stricter.answer == found.answer and stricter.how != layers.WHOLE_RESPONSE:
                     return stricter
-        return found
+        return found if found.answer else replace(found, would_read=self._would_read(parts, kind))
+
+    def _would_read(self, parts: Sequence[str], kind: Kind) -> Layer | None:
+        further = (layer for layer in Layer if layer > self._most)
+        return next((layer for layer in further if self._in(parts, kind, layer).answer), None)
 
     def _in(self, parts: Sequence[str], kind: Kind, most: Layer) -> Extraction:
         # Any line may be a text's answer, so none is looked for beside a marker.

@@ -10,7 +10,7 @@ from services.evaluator.answers import words
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.kinds import Kind
 from services.evaluator.answers.reading.label import LabelKind, plain_label
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.letter import LetterKind
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text
@@ -24,9 +24,9 @@ _MOST_CHARACTERS = 80
 """Of a choice: what `LabelKind` takes for a label at most."""
 
 
-def choice(read: Read | None, offered: Sequence[str]) -> Scorer:
-    """Of single letters from A on, or of texts, the one that the response names; or what `read` finds. Raises
-    ValueError for choices that cannot be told apart."""
+def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
+    """Of single letters from A on, or of texts, the one that the response names by the layers up to
+    `layer`; or what `read` finds. Raises ValueError for choices that cannot be told apart."""
     choices = tuple(dict.fromkeys(text.strip() for text in offered)) or _USUAL
     known = {words.plain(text): text for text in choices}
     if not 1 < len(choices) <= _MOST_CHOICES or max(map(len, choices)) > _MOST_CHARACTERS:
@@ -34,7 +34,7 @@ def choice(read: Read | None, offered: Sequence[str]) -> Scorer:
     labels = set(map(plain_label, choices))
     if not (all(known) and all(labels)) or min(len(known), len(labels)) < len(offered or _USUAL):
         raise ValueError("choices must be texts that differ in more than case, blanks and marks")
-    usual, kind = AnswerReader(), _kind(choices)
+    usual, kind = AnswerReader(most=layer), _kind(choices)
 
     def found(text: str, cut: bool = False) -> Extraction:
         if read is None:
@@ -53,7 +53,8 @@ def choice(read: Read | None, offered: Sequence[str]) -> Scorer:
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         return {"correct": float(answer in answers)}
 
-    return Scorer("choice", "choice-2", (ACCURACY,), ("correct",), right, found, judge)
+    by = layer if read is None else None
+    return Scorer("choice", "choice-2", (ACCURACY,), ("correct",), right, found, judge, by)
 
 
 def _kind(choices: Sequence[str]) -> Kind:

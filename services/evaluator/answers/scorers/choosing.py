@@ -8,6 +8,7 @@ from collections.abc import Callable
 from google.protobuf import json_format
 
 from services.errors import InvalidRequestError
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts
 from services.evaluator.answers.scorers.scorer import Read, Scorer, whole
 from touchstone.v1.scoring_pb2 import Scoring
@@ -26,12 +27,15 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "json": ("fields",),
 }
 SCORERS = (USUAL, *_PLAIN, *_OPTIONS)
+_LAYERS = {USUAL: Layer.MARKED, "choice": Layer.LENIENT, "numeric": Layer.LENIENT}
+"""The most lenient layer of scorers that read an answer by layers, unless a job says otherwise."""
 _SHARED = ("reference_field", "answer_pattern")
 _MOST_FIELD_CHARACTERS = 200
 
 
-def scorer(scoring: Scoring) -> Scorer:
-    """Raises InvalidRequestError, as `check_scoring`."""
+def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
+    """`reading` is the most lenient layer, by default the scorer's own; scorers that read none leave it out. Raises
+    InvalidRequestError, as `check_scoring`."""
     name = scoring.scorer or USUAL
     if name not in SCORERS:
         raise InvalidRequestError(
@@ -55,13 +59,14 @@ def scorer(scoring: Scoring) -> Scorer:
             raise InvalidRequestError(
                 f"The answer pattern {error}. Correct it, or leave it out.", f"{_FIELD}.answer_pattern"
             ) from error
+    layer = reading or _LAYERS.get(name, Layer.LENIENT)
     try:
         if name == USUAL:
-            return texts.exact_match(read)
+            return texts.exact_match(read, layer)
         if name == "choice":
-            return choices.choice(read, scoring.choices)
+            return choices.choice(read, layer, scoring.choices)
         if name == "numeric":
-            return numbers.numeric(read, scoring.tolerance, scoring.tolerance_is_relative)
+            return numbers.numeric(read, layer, scoring.tolerance, scoring.tolerance_is_relative)
         if name == "json":
             return json_fields.json_fields(read, scoring.fields)
     except ValueError as error:
@@ -75,8 +80,9 @@ def check_scoring(scoring: Scoring) -> None:
     scorer(scoring)
 
 
-def canonical(scoring: Scoring) -> str:
-    """One text for scorings that score alike: with the usual scorer named, and without options of other scorers."""
+def canonical(scoring: Scoring, reading: Layer | None = None) -> str:
+    """One text for scorings that score alike: with the usual scorer named, and without options of other scorers.
+    `reading` as in `scorer`; where it changes nothing it is not in the text."""
     name = scoring.scorer or USUAL
     kept = Scoring(scorer=name)
     for option in (*_SHARED, *_OPTIONS.get(name, ())):
@@ -86,4 +92,6 @@ def canonical(scoring: Scoring) -> str:
         else:
             setattr(kept, option, value)
     fields = json_format.MessageToDict(kept, preserving_proto_field_name=True)
+    if reading is not None and not scoring.answer_pattern and _LAYERS.get(name, reading) != reading:
+        fields["reading"] = reading.name.lower()
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.cleaning import narrow
-from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.number import NumberKind
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
@@ -21,8 +21,9 @@ _ONE = re.compile(r"\D*\d(?:[\d,.]*\d)?\D*")
 """A text with one number."""
 
 
-def numeric(read: Read | None, tolerance: float, relative: bool) -> Scorer:
-    """A number is read as in suites, or out of what `read` finds. Also 1.5e3 and .5; of 50% the 50.
+def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -> Scorer:
+    """A number is read as in suites by the layers up to `layer`, or out of what `read` finds. Also 1.5e3 and .5; of 50%
+    the 50.
 
     Right within `tolerance`, or within that share of the right number. Computed in fractions, so that 1.1 is within 0.1
     of 1. Raises ValueError for a tolerance that is none.
@@ -30,7 +31,7 @@ def numeric(read: Read | None, tolerance: float, relative: bool) -> Scorer:
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ValueError(f"tolerance is {tolerance:g}; it must be a number of 0 or more")
     within = Fraction(repr(tolerance))
-    usual = AnswerReader()
+    usual = AnswerReader(most=layer)
 
     def found(text: str, cut: bool = False) -> Extraction:
         if read is None:
@@ -57,7 +58,8 @@ def numeric(read: Read | None, tolerance: float, relative: bool) -> Scorer:
         }
 
     metrics = (mean("within_tolerance", "correct"),)
-    return Scorer("numeric", "numeric-3", metrics, ("correct",), right, found, judge)
+    by = layer if read is None else None
+    return Scorer("numeric", "numeric-3", metrics, ("correct",), right, found, judge, by)
 
 
 def _number(text: str) -> str:

@@ -26,7 +26,7 @@ class Scorer:
     `right` makes a right answer out of its JSON value, in the form that `read` gives; it raises ValueError, with half a
     sentence that goes on after "the reference", for a value that it cannot compare with. `judge` gives the answer's
     statistics against all right ones, of which the best counts; each is 0 where nothing was read. `statistics` are
-    their names.
+    their names. `layer` is the most lenient layer by which an answer is read, None where none is looked for by layers.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Scorer:
     right: Callable[[Any], str]
     read: Read
     judge: Callable[[str, Sequence[str]], Mapping[str, float]]
+    layer: Layer | None = None
 
 
 def whole(text: str, cut: bool = False) -> Extraction:
@@ -44,13 +45,15 @@ def whole(text: str, cut: bool = False) -> Extraction:
     return Extraction(answer, WHOLE if answer else "none: the response is empty")
 
 
-_STATED = AnswerReader(most=Layer.MARKED)
+def stated(layer: Layer) -> Read:
+    """Takes what the response states as its answer ("Answer: …", `\\boxed{…}` and their like), else all of it."""
+    reader = AnswerReader(most=layer)
 
+    def read(text: str, cut: bool = False) -> Extraction:
+        found = reader(text, TextKind(cut=cut))
+        return found if found.answer and found.how != layers.WHOLE_RESPONSE else whole(text, cut)
 
-def stated(text: str, cut: bool = False) -> Extraction:
-    """What the response states as its answer ("Answer: …", `\\boxed{…}` and their like), else all of it."""
-    found = _STATED(text, TextKind(cut=cut))
-    return found if found.answer and found.how != layers.WHOLE_RESPONSE else whole(text, cut)
+    return read
 
 
 def as_text(value: Any) -> str:

@@ -6,19 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.evaluator.answers import rouge, words
+from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text, mean, stated
 from services.evaluator.tasks.metrics import EXACT_MATCH
 
 
-def exact_match(read: Read | None) -> Scorer:
+def exact_match(read: Read | None, layer: Layer) -> Scorer:
     """Equal but for case, white space, marks around words, and articles (`words.plain`). Without `read`, what the
-    response states as its answer is compared."""
+    response states as its answer by the layers up to `layer` is compared."""
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         given = words.plain(answer)
         return {"correct": float(any(given == words.plain(right) for right in answers))}
 
-    return Scorer("exact_match", "exact_match-2", (EXACT_MATCH,), ("correct",), as_text, read or stated, judge)
+    by = layer if read is None else None
+    return Scorer(
+        "exact_match", "exact_match-2", (EXACT_MATCH,), ("correct",), as_text, read or stated(layer), judge, by
+    )
 
 
 def contains(read: Read) -> Scorer:

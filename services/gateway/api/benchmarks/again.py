@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.gateway.api import again, results
+from services.gateway.api.again import RESCORED
 from services.gateway.api.benchmarks.body import BENCHMARK, benchmark_body, find
 from services.gateway.api.benchmarks.run import SCORING_FIELDS, STARTED, set_scoring, start
 from services.gateway.api.checks import record
@@ -10,7 +11,7 @@ from services.gateway.api.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.run import QUEUEING
 from services.gateway.responses import JSONResponse
 
-_BODY = record(SCORING_FIELDS | QUEUEING, name="RescoreBenchmarkRequest")
+_BODY = record(SCORING_FIELDS | RESCORED | QUEUEING, name="RescoreBenchmarkRequest")
 
 
 async def rescore(call: Call) -> JSONResponse:
@@ -18,7 +19,7 @@ async def rescore(call: Call) -> JSONResponse:
     finished."""
     source = await find(call)
     spec = again.copy_of(source, [])
-    set_scoring(spec.dataset, call.body)
+    set_scoring(spec, call.body)
     spec.priority = again.priority(call)
     (started,) = await start(call, [spec])
     return JSONResponse(started)

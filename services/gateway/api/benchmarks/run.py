@@ -14,6 +14,7 @@ from services.gateway.api.benchmarks.body import MEMBERS, benchmark_body
 from services.gateway.api.checks import Field, boolean, integer, list_of, one_of, record, text
 from services.gateway.api.datasets import scoring
 from services.gateway.api.endpoint import ADMIN, Call, Endpoint
+from services.gateway.api.figures import READINGS
 from services.gateway.api.job import PRIORITIES
 from services.gateway.api.run import CUSTOM, PARAMETERS, QUEUEING, WORK
 from services.gateway.api.schema import STRING, Schema, about, array, shape
@@ -38,7 +39,7 @@ FIELDS: dict[str, Field] = {
     "seed": Field(integer(-INT64_MAX - 1, INT64_MAX), about="Of that sample."),
     **SCORING_FIELDS,
     "provider_batch": Field(boolean, about="Send the rows through the provider's own batch API, cheaper and slower."),
-    **{name: WORK[name] for name in ("stream", "reuse", "webhook_url", "labels", "budget_usd")},
+    **{name: WORK[name] for name in ("reading", "stream", "reuse", "webhook_url", "labels", "budget_usd")},
     "project_id": Field(integer(0, INT64_MAX), about="A label to group runs by; 0 means none."),
     "priority": Field(one_of(*PRIORITIES), about="normal when left out."),
     "request_id": QUEUEING["request_id"],
@@ -87,14 +88,16 @@ def _spec(body: Mapping[str, Any], dataset_id: str, endpoint: str, model: str) -
         budget_usd=body.get("budget_usd", 0),
         provider_batch=body.get("provider_batch", False),
     )
-    set_scoring(spec.dataset, body)
+    set_scoring(spec, body)
     if body.get("reuse", {}).get("any_job"):
         spec.reuse.any_job = True
     return spec
 
 
-def set_scoring(work: job_pb2.DatasetWork, body: Mapping[str, Any]) -> None:
-    """What `scorer` or `scoring` say; without either the work keeps what it has. Raises FieldErrors for both."""
+def set_scoring(spec: job_pb2.JobSpec, body: Mapping[str, Any]) -> None:
+    """What `scorer` or `scoring` say, and `reading`; without them the job keeps what it has, but that another scoring
+    takes its own reading. Raises FieldErrors for both of the first two."""
+    work = spec.dataset
     if "scorer" in body and "scoring" in body:
         raise FieldErrors([("scorer", "Give scorer, or scoring with its options, not both.")])
     if "scorer" in body:
@@ -104,6 +107,10 @@ def set_scoring(work: job_pb2.DatasetWork, body: Mapping[str, Any]) -> None:
     if "scoring" in body:
         work.ClearField("scorer")
         work.scoring.CopyFrom(scoring.scoring_of(body["scoring"]))
+    if "scorer" in body or "scoring" in body:
+        spec.ClearField("reading")
+    if "reading" in body:
+        spec.reading = READINGS[body["reading"]]
 
 
 async def start(call: Call, specs: list[job_pb2.JobSpec]) -> list[dict[str, Any]]:

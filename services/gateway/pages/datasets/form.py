@@ -86,6 +86,7 @@ class RunForm:
                     limit=min(PILOT_ROWS, asked or PILOT_ROWS) if self.pilot else asked,
                     scoring=scoring,
                 ),
+                reading=self.scoring.layers(),
                 labels={PILOT_LABEL: str(asked)} if self.pilot else {},
                 budget_usd=budget,
             )

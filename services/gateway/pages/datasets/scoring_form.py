@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from starlette.datastructures import FormData, QueryParams
 
 from services.gateway.api.datasets.scoring import OPTIONS, SCORERS, scoring_body, scoring_of
+from services.gateway.api.figures import READINGS
 from services.gateway.api.query import values_of
 from services.gateway.responses import FieldErrors
 from touchstone.v1 import scoring_pb2
@@ -23,6 +24,8 @@ LABELS = {
 }
 _OF = {"tolerance": "numeric", "tolerance_is_relative": "numeric", "fields": "json", "choices": "choice"}
 """The only scorer that takes an option; every scorer takes the others."""
+_READ = ("exact_match", "choice", "numeric")
+"""Scorers that look for the answer in a response, where no pattern does."""
 _LISTS = ("fields", "choices")
 _MOST_TEXT = 64 * 1024
 
@@ -30,10 +33,12 @@ _MOST_TEXT = 64 * 1024
 @dataclass(slots=True)
 class ScoringForm:
     """As sent, with a sentence for each field that is wrong. `texts` are by the names of the API's single fields, but
-    that lists may have commas between; `own` is the scorer that counts unless another is chosen, if there is one."""
+    that lists may have commas between; `own` is the scorer that counts unless another is chosen, if there is one.
+    `reading` names the layers by which answers are read; empty for the scorer's own."""
 
     texts: dict[str, str] = field(default_factory=dict)
     own: str = ""
+    reading: str = ""
     errors: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -48,11 +53,18 @@ class ScoringForm:
 
     @classmethod
     def read(cls, sent: QueryParams | FormData) -> ScoringForm:
-        return cls({one.name: str(sent.get(one.name, "")).strip()[:_MOST_TEXT] for one in OPTIONS})
+        texts = {one.name: str(sent.get(one.name, "")).strip()[:_MOST_TEXT] for one in OPTIONS}
+        reading = str(sent.get("reading", ""))
+        return cls(texts, reading=reading if reading in READINGS else "")
 
     @property
     def scorer(self) -> str:
         return self.texts.get("scorer", "") or self.own or SCORERS[0]
+
+    def layers(self) -> scoring_pb2.Reading:
+        """The reading that is asked for, as far as the scorer takes one."""
+        taken = self.scorer in _READ and not self.texts.get("answer_pattern") and self.reading
+        return READINGS[self.reading] if taken else scoring_pb2.READING_UNSPECIFIED
 
     def scoring(self) -> scoring_pb2.Scoring | None:
         """What is asked for, without options of other scorers; None where no scorer is, or where something is wrong."""
