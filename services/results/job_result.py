@@ -13,7 +13,7 @@ from services.results.messages import metric_message
 from services.results.ranking import NO_REFERENCE, not_ranked_reason, redrawn_reason
 from services.results.statistics import Estimate
 from services.results.task_reads import Counts
-from services.results.unread import caution, unread
+from services.results.unread import add_offer, caution, unread
 from touchstone.v1 import job_pb2, metric_pb2
 
 COST_DIGITS = 12
@@ -21,7 +21,7 @@ COST_DIGITS = 12
 SERVED_MODELS = 8
 """Versions listed at most."""
 
-RULES = 1
+RULES = 2
 """How results are made. It grows with what their figures mean, who ranks and what is said of them; seals made by older
 rules are made again, so that runs on one board are measured alike."""
 
@@ -65,9 +65,14 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         sealed=seal,
         score_rule=suite_score.score_rule(job.plan),
     )
-    found = (unread(plan, counts[plan.task].scored_message()) for plan in job.plan)
-    result.unread.extend(one for one in found if one is not None)
+    for plan in job.plan:
+        count = counts[plan.task]
+        found = unread(plan, count.scored_message(), count.marked_would_read, count.lenient_would_read)
+        if found is not None:
+            result.unread.append(found)
     result.caution = caution(result.unread, len(job.plan))
+    if ended:
+        add_offer(job, result)
     _add_usage(connection, job, [counts[plan.task] for plan in job.plan], result)
     result.not_ranked_reason = "the job is not finished"
     if ended:

@@ -53,6 +53,8 @@ class Counts:
     unpriced: int = 0
     grouped: bool = False
     first_gain: float = 0.0
+    marked_would_read: int = 0
+    lenient_would_read: int = 0
 
     @property
     def cost_usd(self) -> float:
@@ -91,6 +93,8 @@ class Counts:
         self.unpriced += other.unpriced
         self.grouped |= other.grouped
         self.first_gain += other.first_gain
+        self.marked_would_read += other.marked_would_read
+        self.lenient_would_read += other.lenient_would_read
 
     def message(self) -> metric_pb2.OutcomeCounts:
         return _message(self.outcomes)
@@ -116,8 +120,10 @@ def read_counts(connection: Connection, job: job_pb2.Job) -> dict[str, Counts]:
     """By task; for tasks without stored items, too."""
     counts: dict[str, Counts] = defaultdict(Counts)
     for row in connection.execute(query("task_counts"), {"job_id": job.job_id}).fetchall():
-        task, outcome, items, scored, bare, correct, *tokens, reused, cost, unpriced, grouped, gain = row
-        used = (correct, *tokens, reused, [cost or 0.0], unpriced, grouped, gain or 0.0)
+        task, outcome, items, scored, bare, correct, *tokens, reused, cost, unpriced, grouped, gain, marked, lenient = (
+            row
+        )
+        used = (correct, *tokens, reused, [cost or 0.0], unpriced, grouped, gain or 0.0, marked, lenient)
         counts[task].add(Counts(Counter({outcome: items}), Counter({outcome: scored}), bare, *used))
     return counts
 

@@ -4,24 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from touchstone.v1 import job_pb2, metric_pb2
+from touchstone.v1 import job_pb2, metric_pb2, scoring_pb2
 
 CUT_SHARE = 0.01
 """Of a task's answers; above it the score is shown with a caution."""
 UNPARSED_SHARE = 0.05
+OFFERED_SHARE = 0.2
+"""Of a task's answers; above it a layer is offered that reads more of them."""
 _NAMED = 3
 """Tasks named in a sentence."""
 
 
-def unread(plan: job_pb2.TaskPlan, scored: metric_pb2.OutcomeCounts) -> metric_pb2.Unread | None:
-    """None where few enough answers are missing. `scored` are the outcomes of the answers that metrics are made of."""
+def unread(
+    plan: job_pb2.TaskPlan, scored: metric_pb2.OutcomeCounts, marked_would_read: int = 0, lenient_would_read: int = 0
+) -> metric_pb2.Unread | None:
+    """None where few enough answers are missing. `scored` are the outcomes of the answers that metrics are made of; the
+    numbers say how many of the unparsed ones further layers would read."""
     total = scored.answered + scored.unparsed + scored.output_truncated + scored.refused + scored.input_truncated
     if not total:
         return None
     unparsed, cut = scored.unparsed / total, (scored.output_truncated + scored.input_truncated) / total
     if unparsed <= UNPARSED_SHARE and cut <= CUT_SHARE:
         return None
-    return metric_pb2.Unread(task=plan.task, title=plan.title or plan.task, unparsed=unparsed, cut=cut)
+    return metric_pb2.Unread(
+        task=plan.task,
+        title=plan.title or plan.task,
+        unparsed=unparsed,
+        cut=cut,
+        unparsed_answers=scored.unparsed,
+        marked_would_read=marked_would_read,
+        lenient_would_read=lenient_would_read,
+    )
+
+
+def add_offer(job: job_pb2.Job, result: metric_pb2.JobResult) -> None:
+    """Says which layer would read how many of the answers that could not be read. Nothing of a job that cannot be
+    scored again: of a baseline, and of imported answers."""
+    if job.baseline or job.spec.reuse.import_id:
+        return
+    offered = [one for one in result.unread if one.unparsed > OFFERED_SHARE and one.lenient_would_read]
+    if not offered:
+        return
+    marked, lenient = (sum(getattr(one, f"{name}_would_read") for one in offered) for name in ("marked", "lenient"))
+    result.offered_reading = scoring_pb2.READING_LENIENT if lenient > marked else scoring_pb2.READING_MARKED
+    sentences = [_offer(one, len(job.plan)) for one in offered[:_NAMED]]
+    if further := offered[_NAMED:]:
+        read = sum(one.lenient_would_read for one in further)
+        of = sum(one.unparsed_answers for one in further)
+        tasks = f"{len(further)} more {'task' if len(further) == 1 else 'tasks'}"
+        sentences.append(f"Of {tasks}: the lenient layer would read {read:,} of {of:,}.")
+    result.offer = " ".join(sentences)
+
+
+def _offer(one: metric_pb2.Unread, tasks: int) -> str:
+    where = f"{one.title}: the" if tasks > 1 else "The"
+    unread = f"of the {one.unparsed_answers:,} unread answers"
+    if not one.marked_would_read:
+        return f"{where} lenient layer would read {one.lenient_would_read:,} {unread}."
+    lenient = "as many" if one.lenient_would_read == one.marked_would_read else f"{one.lenient_would_read:,}"
+    return f"{where} marked layer would read {one.marked_would_read:,} {unread}, the lenient one {lenient}."
 
 
 def caution(found: Sequence[metric_pb2.Unread], tasks: int) -> str:

@@ -192,7 +192,7 @@ def cautioned() -> list[metric_pb2.LeaderboardEntry]:
     entries = fake_data.leaderboard({})
     first = entries[0]
     first.caution = "answers could not be read: CoLA 12.4%"
-    first.unread.add(task="cola", title="CoLA", unparsed=0.124, cut=0.002)
+    first.unread.add(task="cola", title="CoLA", unparsed=0.124, cut=0.002, unparsed_answers=129, lenient_would_read=100)
     first.score.bound_low, first.score.bound_high, first.score.answered_mean = first.score.mean, 0.9, 0.88
     return entries
 
@@ -201,7 +201,8 @@ async def test_a_run_with_many_unread_answers_ranks_with_what_they_leave_open(ga
     gateway.world.boards["glue"] = cautioned()
     first, second, *_ = (await get(gateway, "/leaderboard?metric=score"))["leaderboard"]
     assert (first["rank"], first["caution"]) == (1, "answers could not be read: CoLA 12.4%")
-    assert first["unread"] == [{"task": "cola", "unparsed": 0.124, "cut": 0.002}]
+    counted = {"unparsed_answers": 129, "marked_would_read": 0, "lenient_would_read": 100}
+    assert first["unread"] == [{"task": "cola", "unparsed": 0.124, "cut": 0.002, **counted}]
     assert (first["bounds"], first["answered_score"]) == ([first["score"], 0.9], 0.88)
     assert (second["caution"], second["unread"]) == (None, [])
     assert "answered_score" not in second

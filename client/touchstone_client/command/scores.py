@@ -15,7 +15,7 @@ from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scoring import words
 from touchstone_client.errors import ClientError
-from touchstone_client.specs import status, subset_of, work_of
+from touchstone_client.specs import reading_of, status, subset_of, work_of
 
 _COLUMNS = (
     Column("task", "task"),
@@ -67,6 +67,16 @@ def _tell(result: metric_pb2.JobResult, whose: str = "") -> None:
         print(f"touchstone: {whose}not ranked: {result.not_ranked_reason}", file=sys.stderr)
     elif result.caution:
         print(f"touchstone: {whose}{result.caution}. They count as wrong.", file=sys.stderr)
+    if offer := _offer(result):
+        print(f"touchstone: {whose}{offer}", file=sys.stderr)
+
+
+def _offer(result: metric_pb2.JobResult) -> str:
+    """Which layer would read how many unread answers, and the command that has it read them."""
+    if not result.offer or result.texts_dropped:
+        return ""
+    again = f"touchstone rescore {result.job_id} --reading {reading_of(result.offered_reading)}"
+    return f"{result.offer} Without a call: {again}"
 
 
 def _outcomes(result: metric_pb2.JobResult) -> dict[str, str]:
@@ -106,6 +116,7 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "why": job.reason,
         "not ranked": result.not_ranked_reason,
         "caution": result.caution,
+        "unread": _offer(result),
         "mark": f"{result.mark}: {result.mark_reason}" if result.mark else "",
         "score": result.score_rule,
         **(_outcomes(result) if job.spec.HasField("dataset") else taken(result)),

@@ -37,23 +37,22 @@ SCORE = shape(FIGURES | {"not_ranked_reason": STRING}, name="Score", optional=(*
 CAUTION = about(
     null(STRING), "Which tasks have more than 5 % of their answers unread, or more than 1 % cut: those count as wrong."
 )
-UNREAD = array(
-    shape(
-        {
-            "task": STRING,
-            "unparsed": about(SHARE, "Of the scored answers, those that could not be read."),
-            "cut": about(SHARE, "Of the scored answers, those cut at a token limit, or whose prompt was."),
-        },
-        name="Unread",
-    )
-)
+_UNREAD: dict[str, Schema] = {
+    "task": STRING,
+    "unparsed": about(SHARE, "Of the scored answers, those that could not be read."),
+    "cut": about(SHARE, "Of the scored answers, those cut at a token limit, or whose prompt was."),
+    "unparsed_answers": about(COUNT, "How many could not be read."),
+    "marked_would_read": about(COUNT, "Of them, those that the marked layer would read, where it was not asked."),
+    "lenient_would_read": about(COUNT, "Of them, those that the lenient layer would read, where it was not asked."),
+}
+UNREAD = array(shape(_UNREAD, name="Unread"))
 
 
 def cautioned(measured: metric_pb2.JobResult | metric_pb2.LeaderboardEntry) -> dict[str, Any]:
     """Of a run: how many of its answers count as wrong as nobody could read them, where those are many."""
     return {
         "caution": measured.caution or None,
-        "unread": [{"task": one.task, "unparsed": one.unparsed, "cut": one.cut} for one in measured.unread],
+        "unread": [{name: getattr(one, name) for name in _UNREAD} for one in measured.unread],
     }
 
 

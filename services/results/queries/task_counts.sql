@@ -2,6 +2,7 @@
 -- answers that were called and whose price is not known. `first_gain` is how many more would be right had the first
 -- “answer: …” of each response counted and not the last; the statistic is stored only where that makes a difference.
 -- `input_untold` and `output_untold` count answers whose provider does not tell such tokens.
+-- `marked_would_read` and `lenient_would_read` count unparsed answers (2) that a layer would read which was not asked.
 -- `scored` have statistics; rows without a reference have none, whatever became of them.
 SELECT
     task,
@@ -20,7 +21,10 @@ SELECT
     count(*) FILTER (NOT reused AND known_usd(cost_usd) IS NULL AND outcome <> 6) AS unpriced,
     bool_or("group" <> '') AS grouped,
     sum(json_extract(other_statistics, '$.correct_first')::DOUBLE - correct)
-        FILTER (contains(other_statistics, 'correct_first')) AS first_gain
+        FILTER (contains(other_statistics, 'correct_first')) AS first_gain,
+    count(*) FILTER (outcome = 2 AND contains(other_statistics, 'would_read')
+        AND json_extract(other_statistics, '$.would_read')::DOUBLE = 2) AS marked_would_read,
+    count(*) FILTER (outcome = 2 AND contains(other_statistics, 'would_read')) AS lenient_would_read
 FROM items
 WHERE job_id = $job_id
 GROUP BY task, outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,9 @@ from services.errors import InvalidRequestError
 from services.results.database import Connection
 from services.results.leaderboard import UnknownSuiteError, leaderboard
 from services.results.ranking import redrawn_reason
-from services.results.unread import caution, unread
+from services.results.unread import add_offer, caution, unread
 from tests.unit.results.builders import CUT, ERROR, UNPARSED, endpoint_suite, job, plan, run
-from touchstone.v1 import item_result_pb2, metric_pb2, results_service_pb2, suite_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, scoring_pb2, suite_pb2
 
 
 def board(
@@ -219,6 +220,31 @@ def test_unread_answers_are_judged_task_by_task_and_the_worst_are_named() -> Non
     cut = unread(plan("t", 1), metric_pb2.OutcomeCounts(answered=90, unparsed=8, output_truncated=1, input_truncated=1))
     assert cut is not None
     assert caution([cut], 2) == "answers could not be read: T 8.0%; answers were cut at a token limit: T 2.0%"
+
+
+def test_a_layer_is_offered_where_more_than_a_fifth_of_a_task_is_unread() -> None:
+    def offer(*tasks: tuple[int, int, int], **job: Any) -> tuple[str, scoring_pb2.Reading]:
+        plans = [plan(f"t{n}", 1) for n in range(len(tasks))]
+        result = metric_pb2.JobResult()
+        for planned, (unparsed, marked, lenient) in zip(plans, tasks, strict=True):
+            counts = metric_pb2.OutcomeCounts(answered=1000 - unparsed, unparsed=unparsed)
+            result.unread.extend(one for one in [unread(planned, counts, marked, lenient)] if one is not None)
+        add_offer(job_pb2.Job(plan=plans, **job), result)
+        return result.offer, result.offered_reading
+
+    assert offer((310, 120, 260)) == (
+        "The marked layer would read 120 of the 310 unread answers, the lenient one 260.",
+        scoring_pb2.READING_LENIENT,
+    )
+    assert offer((310, 120, 120))[1] == scoring_pb2.READING_MARKED
+    assert offer((310, 0, 260))[0] == "The lenient layer would read 260 of the 310 unread answers."
+    nothing = ("", scoring_pb2.READING_UNSPECIFIED)
+    assert offer((200, 120, 200)) == offer((310, 0, 0)) == offer((310, 1, 1), baseline=True) == nothing
+    assert offer((300, 1, 2), (190, 100, 150), (400, 0, 4))[0] == (
+        "T0: the marked layer would read 1 of the 300 unread answers, the lenient one 2. "
+        "T2: the lenient layer would read 4 of the 400 unread answers."
+    )
+    assert offer(*[(300, 1, 2)] * 5)[0].endswith("Of 2 more tasks: the lenient layer would read 4 of 600.")
 
 
 def test_a_suite_of_an_open_kind_has_an_empty_leaderboard_until_it_runs(connection: Connection) -> None:
