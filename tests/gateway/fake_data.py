@@ -97,6 +97,11 @@ def evaluator() -> evaluator_pb2.Evaluator:
     return one
 
 
+LISTED = endpoint_pb2.Prices(
+    input=0.3, output=2.5, batch_share=0.5, source="SOURCE_LIST", as_of="2026-10-03", table_digest="0fab" * 16
+)
+
+
 def models() -> dict[str, list[endpoint_pb2.Model]]:
     def local(name: str, billions: float, weights: str, disk: float, memory: float, context: int) -> endpoint_pb2.Model:
         return endpoint_pb2.Model(
@@ -123,7 +128,7 @@ def models() -> dict[str, list[endpoint_pb2.Model]]:
             local("llama3.3:70b", 70.6, "Q4_K_M", 43, 47, 128),
         ],
         "vllm-a": hosted,
-        "gemini": [endpoint_pb2.Model(model="gemini-2.5-flash")],
+        "gemini": [endpoint_pb2.Model(model="gemini-2.5-flash", input_price=0.3, output_price=2.5, prices=LISTED)],
         "grok": [endpoint_pb2.Model(model="grok-4-fast")],
         "baselines": [endpoint_pb2.Model(model=m, description=d, baseline=True) for m, d in floors.items()],
     }

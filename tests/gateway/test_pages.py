@@ -120,6 +120,12 @@ async def test_costs_at_list_prices_say_of_which_day_they_are(gateway: Running) 
     assert "per million tokens" not in await page(gateway, f"/jobs/{job.job_id}")
 
 
+async def test_a_new_run_shows_its_models_prices_where_they_are_known(gateway: Running) -> None:
+    text = await page(gateway, "/run?endpoint=gemini&suite=glue")
+    assert "$0.30 in, $2.50 out<small>list price as of 2026-10-03</small>" in text
+    assert "Per million tokens" not in await page(gateway, "/run?endpoint=ollama&suite=glue")
+
+
 async def test_the_run_page_names_the_models_without_a_completed_run(gateway: Running) -> None:
     world = gateway.world
     done = world.start(world.add(spec("qwen2.5:7b"), "local").job_id, ago_s=600)

@@ -51,6 +51,9 @@ async def test_models_are_those_of_one_endpoint(gateway: Running) -> None:
     assert got["endpoint"]["endpoint"] == "ollama"
     first = got["models"][0]
     assert (first["model"], first["quantization"], first["input_price"]) == ("qwen2.5:7b", "Q4_K_M", None)
+    assert first["prices"] is None
+    (listed,) = (await get(gateway, "/models?provider=gemini"))["models"]
+    assert (listed["prices"]["source"], listed["prices"]["as_of"]) == ("list", "2026-10-03")
     by_kind = await get(gateway, "/models?provider=baseline")
     assert by_kind["endpoint"]["endpoint"] == "baselines"
     assert (
