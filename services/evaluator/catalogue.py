@@ -105,6 +105,7 @@ class Catalogue:
         mode = mode or suite_pb2.MODE_GENERATE
         _check(work, mode)
         plans: list[job_pb2.TaskPlan] = []
+        weighting = self._weighting(work.suite)
         left_out: InvalidRequestError | DataMissingError | None = None
         for name, optional in self._planned(work, mode):
             task = self.task(work.suite, name, mode, work.shots, reading)
@@ -112,7 +113,7 @@ class Catalogue:
                 selection = (
                     self.selection(task, work.limit, work.seed) if rows is None else self.chosen(task, rows[name])
                 )
-                plans.append(_task_plan(task, selection, work, unit_size))
+                plans.append(_task_plan(task, selection, work, unit_size, weighting))
             except DataMissingError as error:
                 if not optional:
                     raise
@@ -131,6 +132,11 @@ class Catalogue:
         # With none left, the first one says why.
         chosen = {definition.task for definition in fit or wanted}
         return [(found.task, found.optional) for found in suite.definitions if found.task in chosen]
+
+    def _weighting(self, suite: str) -> suite_pb2.Weighting:
+        if opened := self._open_suite(suite):
+            return opened.weighting(suite.partition(":")[2])
+        return self._suite(suite).weighting
 
     def _made(self, suite: str, name: str, mode: suite_pb2.Mode, shots: int, reading: Layer | None) -> Task:
         if opened := self._open_suite(suite):
@@ -167,7 +173,9 @@ def _hashed(task: Task, indexes: Sequence[int]) -> Selection:
     return Selection(indexes, digest.hexdigest())
 
 
-def _task_plan(task: Task, selection: Selection, work: job_pb2.SuiteWork, unit_size: int) -> job_pb2.TaskPlan:
+def _task_plan(
+    task: Task, selection: Selection, work: job_pb2.SuiteWork, unit_size: int, weighting: suite_pb2.Weighting
+) -> job_pb2.TaskPlan:
     data = suite_pb2.DataSource()
     data.CopyFrom(task.info.data)
     data.revision = task.revision()
@@ -190,6 +198,7 @@ def _task_plan(task: Task, selection: Selection, work: job_pb2.SuiteWork, unit_s
         category=task.info.category,
         beside=task.info.beside,
         reading=layers.reading_of(task.reading),
+        weighting=weighting,
     )
 
 

@@ -1,4 +1,5 @@
-"""The shipped suites: every module of `tasks` that declares SUITE, TITLE, DESCRIPTION and TASKS is one."""
+"""The shipped suites: every module of `tasks` that declares SUITE, TITLE, DESCRIPTION and TASKS is one. One of several
+tasks declares its WEIGHTING, too; without it, tasks count alike."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ class ShippedSuite:
     title: str
     description: str
     definitions: tuple[Definition, ...]
+    weighting: suite_pb2.Weighting
 
     def announced(self) -> suite_pb2.Suite:
         """What is known without its data."""
@@ -31,6 +33,7 @@ class ShippedSuite:
             title=self.title,
             description=self.description,
             tasks=[definition.info() for definition in self.definitions],
+            weighting=self.weighting,
         )
 
 
@@ -41,7 +44,8 @@ def shipped() -> dict[str, ShippedSuite]:
         module = importlib.import_module(f"{tasks.__name__}.{info.name}")
         if hasattr(module, "TASKS"):
             declared: Sequence[Definition] = module.TASKS
-            found.append(ShippedSuite(module.SUITE, module.TITLE, module.DESCRIPTION, tuple(declared)))
+            weighting = getattr(module, "WEIGHTING", suite_pb2.WEIGHTING_TASKS)
+            found.append(ShippedSuite(module.SUITE, module.TITLE, module.DESCRIPTION, tuple(declared), weighting))
     place = {name: number for number, name in enumerate(_FIRST)}
     found.sort(key=lambda suite: (place.get(suite.name, len(place)), suite.name))
     return {suite.name: suite for suite in found}

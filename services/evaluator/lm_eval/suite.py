@@ -48,6 +48,10 @@ class LmEvalSuite:
     def tasks(self, name: str) -> list[str]:
         return list(dict.fromkeys(self._members(name)))
 
+    def weighting(self, name: str) -> suite_pb2.Weighting:
+        entry = self._entry(name)
+        return group_weighting(entry.cfg) if entry.kind is library.kinds().GROUP else suite_pb2.WEIGHTING_TASKS
+
     def task(self, name: str, mode: suite_pb2.Mode, shots: int) -> LmEvalTask:
         entry = self._entry(name)
         if entry.yaml_path is None or entry.kind is not library.kinds().TASK:
@@ -82,6 +86,17 @@ class LmEvalSuite:
     @cached_property
     def _read_index(self) -> Mapping[str, Any]:
         return library.index()
+
+
+def group_weighting(group: Mapping[str, Any]) -> suite_pb2.Weighting:
+    """A group's own `weight_by_size`, which lm_eval applies to all tasks inside, whatever groups lie in between.
+
+    Shipped groups have one for all of their metrics. Of a group that lm_eval gives no score the tasks count alike.
+    """
+    found = group.get("aggregate_metric_list") or []
+    rules = [found] if isinstance(found, Mapping) else found
+    by_size = bool(rules) and bool(rules[0].get("weight_by_size", True))
+    return suite_pb2.WEIGHTING_ITEMS if by_size else suite_pb2.WEIGHTING_TASKS
 
 
 def _member_name(group: str, member: str | Mapping[str, Any]) -> str:

@@ -14,10 +14,13 @@ from services.evaluator.data.reader import Source
 from services.evaluator.tasks.definition import Definition
 from services.evaluator.tasks.metrics import ACCURACY
 from services.evaluator.tasks.multiple_choice import MultipleChoice
+from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "arc"
 TITLE = "ARC"
 DESCRIPTION = "Science questions for schools, easy ones and a challenging rest."
+# The authors report the two apart.
+WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _REVISION = "210d026faf9955653af8916fad021475a3f00453"
 

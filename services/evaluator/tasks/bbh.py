@@ -18,14 +18,20 @@ from services.evaluator.tasks.definition import Definition
 from services.evaluator.tasks.free_answer import FreeAnswer
 from services.evaluator.tasks.metrics import EXACT_MATCH
 from services.evaluator.tasks.text import Classification
+from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "bbh"
 TITLE = "BIG-Bench Hard"
 DESCRIPTION = "27 kinds of problem that ask for several steps of reasoning: logic, counting, dates, tables, words."
+# As the authors: 23 tasks, of which two are the means of three kinds each.
+WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _REVISION = "b5306be6f827cfafbb545ff5a51f96916029b0fd"
 _ITEMS = {"causal_judgement": 187, "penguins_in_a_table": 146, "snarks": 178}
 """Items of the tasks that have fewer than 250."""
+
+_COUNT_ONCE = ("logical_deduction", "tracking_shuffled_objects")
+"""What tasks begin with that are one for the authors, with three, five and seven objects."""
 
 _OPTION = re.compile(r"^\(([A-Z])\)[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _STEPS = "Think step by step, then give your answer."
@@ -66,6 +72,7 @@ def _common(task: str, instruction: str) -> dict[str, Any]:
         "instruction": f"{instruction} {_STEPS}",
         "metrics": (EXACT_MATCH,),
         "published_items": _ITEMS.get(task, 250),
+        "score_group": next((group for group in _COUNT_ONCE if task.startswith(group)), ""),
     }
 
 

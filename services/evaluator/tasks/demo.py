@@ -6,10 +6,12 @@ from services.evaluator import demo
 from services.evaluator.data.reader import Source
 from services.evaluator.tasks.metrics import ACCURACY, MATTHEWS, f1
 from services.evaluator.tasks.text import Classification
+from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "demo"
 TITLE = "Demo"
 DESCRIPTION = "Four small tasks on bundled English text: sentiment, acceptability, entailment and paraphrase."
+WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _PAIR = {"sentence1": "Sentence 1", "sentence2": "Sentence 2"}
 

@@ -18,10 +18,13 @@ from services.evaluator.tasks.metrics import ACCURACY, MACRO_F1
 from services.evaluator.tasks.multiple_choice import MultipleChoice
 from services.evaluator.tasks.pubmedqa_test import TEST_IDS
 from services.evaluator.tasks.text import Classification
+from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "medical"
 TITLE = "Medical"
 DESCRIPTION = "Exam questions for physicians (MedQA, MedMCQA, MMLU) and questions on research abstracts (PubMedQA)."
+# The mean of these nine is what papers and the Open Medical-LLM Leaderboard report.
+WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _EXAMS, _RESEARCH, _MMLU = "Exams", "Research", "MMLU subjects"
 _MMLU_SUBJECTS = (

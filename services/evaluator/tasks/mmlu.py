@@ -10,10 +10,13 @@ from services.evaluator.data.reader import Source
 from services.evaluator.tasks.definition import Row
 from services.evaluator.tasks.metrics import ACCURACY
 from services.evaluator.tasks.multiple_choice import MultipleChoice
+from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "mmlu"
 TITLE = "MMLU"
 DESCRIPTION = "Multiple-choice questions from exams in 57 subjects, in four categories from STEM to the humanities."
+# As the authors' evaluation and lm_eval.
+WEIGHTING = Weighting.WEIGHTING_ITEMS
 
 _REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
 _STEM, _HUMANITIES, _SOCIAL, _OTHER = "STEM", "Humanities", "Social sciences", "Other"

@@ -17,10 +17,13 @@ from services.evaluator.data.reader import Source
 from services.evaluator.tasks.definition import Definition
 from services.evaluator.tasks.metrics import ACCURACY
 from services.evaluator.tasks.multiple_choice import MultipleChoice
+from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "mmlu_pro"
 TITLE = "MMLU-Pro"
 DESCRIPTION = "Harder questions from fourteen subjects with up to ten options each, which ask for reasoning."
+# As the authors' evaluation and lm_eval.
+WEIGHTING = Weighting.WEIGHTING_ITEMS
 
 _SOURCE = Source("TIGER-Lab/MMLU-Pro", "default", "b189ec765aa7ed75c8acfea42df31fdae71f97be")
 _BEGINNING = re.compile(r"\AA: Let's think step by step\.\s*")

@@ -23,6 +23,10 @@ class OpenSuite(Protocol):
         """
         ...
 
+    def weighting(self, name: str) -> suite_pb2.Weighting:
+        """What counts alike in the score of the tasks that a name stands for. Raises as `tasks`."""
+        ...
+
     def task(self, name: str, mode: suite_pb2.Mode, shots: int) -> Task:
         """The task, whose data is read when it is first asked for.
 

@@ -15,11 +15,12 @@ from services.evaluator.tasks.definition import Definition
 from services.evaluator.tasks.free_answer import FreeAnswer
 from services.evaluator.tasks.metrics import ACCURACY, EXACT_MATCH, MACRO_F1, MATTHEWS
 from services.evaluator.tasks.text import Classification
-from touchstone.v1.suite_pb2 import MetricSpec
+from touchstone.v1.suite_pb2 import MetricSpec, Weighting
 
 SUITE = "superglue"
 TITLE = "SuperGLUE"
 DESCRIPTION = "Eight harder tasks of understanding English: questions on passages, causes, inference, words in context."
+WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _REVISION = "3de24cf8022e94f4ee4b9d55a6f539891524d646"
 _NO_YES = ("no", "yes")

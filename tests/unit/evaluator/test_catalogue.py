@@ -186,6 +186,9 @@ class _Library:
     def tasks(self, name: str) -> list[str]:
         return ["sentiment", "entailment"] if name == "both" else [name]
 
+    def weighting(self, name: str) -> suite_pb2.Weighting:
+        return suite_pb2.WEIGHTING_ITEMS if name == "both" else suite_pb2.WEIGHTING_TASKS
+
     def task(self, name: str, mode: suite_pb2.Mode, shots: int) -> Task:
         return self._demo.task("demo", name, mode, shots)
 
@@ -195,11 +198,30 @@ def test_tasks_of_an_open_suite_are_planned_by_name() -> None:
     assert catalogue.suites()[-1].open
     plans = _plan(catalogue, job_pb2.SuiteWork(suite="library:both"))
     assert list(plans) == ["sentiment", "entailment"]
+    assert {plan.weighting for plan in plans.values()} == {suite_pb2.WEIGHTING_ITEMS}
     assert catalogue.task("library:both", "entailment") is catalogue.task("library:both", "entailment")
     with pytest.raises(TaskNotFoundError, match=r"Name a task of library, as in library:<task>\."):
         catalogue.plan(job_pb2.SuiteWork(suite="library"), GENERATE, 32)
     with pytest.raises(TaskNotFoundError, match=r"There is no suite 'other:x'\. Suites: demo, .*, library:<task>\."):
         catalogue.plan(job_pb2.SuiteWork(suite="other:x"), GENERATE, 32)
+
+
+def test_every_suite_says_by_which_rule_its_authors_report_it() -> None:
+    rules = {suite.suite: suite.weighting for suite in Catalogue().suites()}
+    over_items = {suite for suite, rule in rules.items() if rule == suite_pb2.WEIGHTING_ITEMS}
+    assert over_items == {"mmlu", "mmlu_pro"}
+    assert {rules[suite] for suite in rules.keys() - over_items} == {suite_pb2.WEIGHTING_TASKS}
+
+
+def test_a_plan_says_the_rule_of_its_suite(tmp_path: Path) -> None:
+    plans = _plan(Catalogue(glue_rows.write(tmp_path)), job_pb2.SuiteWork(suite="glue", tasks=["rte", "wnli"]))
+    assert {plan.weighting for plan in plans.values()} == {suite_pb2.WEIGHTING_TASKS}
+
+
+def test_bbh_has_23_tasks_for_its_authors() -> None:
+    (bbh,) = (suite for suite in Catalogue().suites() if suite.suite == "bbh")
+    assert len(bbh.tasks) == 27
+    assert len({task.score_group or task.task for task in bbh.tasks}) == 23
 
 
 @pytest.fixture(scope="module")

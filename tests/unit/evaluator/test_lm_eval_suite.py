@@ -7,8 +7,9 @@ from importlib.util import find_spec
 import pytest
 
 from services.errors import InvalidRequestError
-from services.evaluator.lm_eval.suite import LmEvalSuite
+from services.evaluator.lm_eval.suite import LmEvalSuite, group_weighting
 from services.evaluator.settings import Settings
+from touchstone.v1.suite_pb2 import WEIGHTING_ITEMS, WEIGHTING_TASKS, Weighting
 
 
 @pytest.mark.skipif(find_spec("lm_eval") is not None, reason="lm_eval is installed here")
@@ -30,3 +31,40 @@ def test_a_switch_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TOUCHSTONE_LM_EVAL", "yes")
     with pytest.raises(InvalidRequestError, match="TOUCHSTONE_LM_EVAL must be 0 or 1; it is 'yes'"):
         Settings.from_env()
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([{"metric": "acc", "weight_by_size": True}], WEIGHTING_ITEMS),
+        ([{"metric": "acc", "aggregation": "mean"}], WEIGHTING_ITEMS),
+        ({"metric": "acc", "weight_by_size": True}, WEIGHTING_ITEMS),
+        (
+            [{"metric": "acc", "weight_by_size": False}, {"metric": "acc_norm", "weight_by_size": False}],
+            WEIGHTING_TASKS,
+        ),
+        (None, WEIGHTING_TASKS),
+        ([], WEIGHTING_TASKS),
+    ],
+)
+def test_a_group_keeps_its_weights(rules: object, expected: Weighting) -> None:
+    group = {"group": "g", "task": ["a", "b"]} | ({} if rules is None else {"aggregate_metric_list": rules})
+    assert group_weighting(group) == expected
+
+
+@pytest.mark.skipif(find_spec("lm_eval") is None, reason="lm_eval is not installed here")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # Groups within groups; the one named decides.
+        ("mmlu", WEIGHTING_ITEMS),
+        ("mmlu_stem", WEIGHTING_ITEMS),
+        ("bbh", WEIGHTING_ITEMS),
+        ("belebele", WEIGHTING_TASKS),
+        # A tag has no score in lm_eval.
+        ("ai2_arc", WEIGHTING_TASKS),
+        ("hellaswag", WEIGHTING_TASKS),
+    ],
+)
+def test_groups_that_lm_eval_ships_keep_their_weights(name: str, expected: Weighting) -> None:
+    assert LmEvalSuite(None).weighting(name) == expected

@@ -28,7 +28,7 @@ VERDICT_NO_DIFFERENCE_SHOWN: Verdict
 VERDICT_NOT_COMPARABLE: Verdict
 
 class CompareRequest(_message.Message):
-    __slots__ = ("subjects", "suite", "mode", "metrics", "baseline", "margin", "seed", "project_id", "alpha")
+    __slots__ = ("subjects", "suite", "mode", "metrics", "baseline", "margin", "seed", "project_id", "alpha", "weighting")
     SUBJECTS_FIELD_NUMBER: _ClassVar[int]
     SUITE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,7 @@ class CompareRequest(_message.Message):
     SEED_FIELD_NUMBER: _ClassVar[int]
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     ALPHA_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     subjects: _containers.RepeatedScalarFieldContainer[str]
     suite: str
     mode: _suite_pb2.Mode
@@ -47,10 +48,11 @@ class CompareRequest(_message.Message):
     seed: int
     project_id: int
     alpha: float
-    def __init__(self, subjects: _Optional[_Iterable[str]] = ..., suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., metrics: _Optional[_Iterable[str]] = ..., baseline: _Optional[str] = ..., margin: _Optional[float] = ..., seed: _Optional[int] = ..., project_id: _Optional[int] = ..., alpha: _Optional[float] = ...) -> None: ...
+    weighting: _suite_pb2.Weighting
+    def __init__(self, subjects: _Optional[_Iterable[str]] = ..., suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., metrics: _Optional[_Iterable[str]] = ..., baseline: _Optional[str] = ..., margin: _Optional[float] = ..., seed: _Optional[int] = ..., project_id: _Optional[int] = ..., alpha: _Optional[float] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ...) -> None: ...
 
 class CompareResponse(_message.Message):
-    __slots__ = ("suite", "mode", "runs", "differences", "omnibus", "recommendations", "items", "subset", "notes", "metrics", "margin", "alpha")
+    __slots__ = ("suite", "mode", "runs", "differences", "omnibus", "recommendations", "items", "subset", "notes", "metrics", "margin", "alpha", "weighting")
     SUITE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
@@ -63,6 +65,7 @@ class CompareResponse(_message.Message):
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MARGIN_FIELD_NUMBER: _ClassVar[int]
     ALPHA_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     suite: str
     mode: _suite_pb2.Mode
     runs: _containers.RepeatedCompositeFieldContainer[ComparedRun]
@@ -75,7 +78,8 @@ class CompareResponse(_message.Message):
     metrics: _containers.RepeatedScalarFieldContainer[str]
     margin: float
     alpha: float
-    def __init__(self, suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., runs: _Optional[_Iterable[_Union[ComparedRun, _Mapping]]] = ..., differences: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., omnibus: _Optional[_Iterable[_Union[Omnibus, _Mapping]]] = ..., recommendations: _Optional[_Iterable[str]] = ..., items: _Optional[int] = ..., subset: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., metrics: _Optional[_Iterable[str]] = ..., margin: _Optional[float] = ..., alpha: _Optional[float] = ...) -> None: ...
+    weighting: _suite_pb2.Weighting
+    def __init__(self, suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., runs: _Optional[_Iterable[_Union[ComparedRun, _Mapping]]] = ..., differences: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., omnibus: _Optional[_Iterable[_Union[Omnibus, _Mapping]]] = ..., recommendations: _Optional[_Iterable[str]] = ..., items: _Optional[int] = ..., subset: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., metrics: _Optional[_Iterable[str]] = ..., margin: _Optional[float] = ..., alpha: _Optional[float] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ...) -> None: ...
 
 class ComparedRun(_message.Message):
     __slots__ = ("subject", "job_id", "model", "endpoint", "configuration", "name", "rank_low", "rank_high", "scores", "baseline", "completed_at", "not_ranked_reason", "tasks", "caution")

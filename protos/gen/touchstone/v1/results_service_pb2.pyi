@@ -101,7 +101,7 @@ class GetJobResultResponse(_message.Message):
     def __init__(self, result: _Optional[_Union[_metric_pb2.JobResult, _Mapping]] = ...) -> None: ...
 
 class GetLeaderboardRequest(_message.Message):
-    __slots__ = ("suite", "metric", "limit", "item_set", "mode", "endpoint", "project_id")
+    __slots__ = ("suite", "metric", "limit", "item_set", "mode", "endpoint", "project_id", "weighting")
     SUITE_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +109,7 @@ class GetLeaderboardRequest(_message.Message):
     MODE_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     suite: str
     metric: str
     limit: int
@@ -116,10 +117,11 @@ class GetLeaderboardRequest(_message.Message):
     mode: _suite_pb2.Mode
     endpoint: str
     project_id: int
-    def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., limit: _Optional[int] = ..., item_set: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., endpoint: _Optional[str] = ..., project_id: _Optional[int] = ...) -> None: ...
+    weighting: _suite_pb2.Weighting
+    def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., limit: _Optional[int] = ..., item_set: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., endpoint: _Optional[str] = ..., project_id: _Optional[int] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ...) -> None: ...
 
 class GetLeaderboardResponse(_message.Message):
-    __slots__ = ("entries", "total_models", "last_updated", "item_set", "subset", "items", "published_items", "metrics", "item_sets", "places_pending")
+    __slots__ = ("entries", "total_models", "last_updated", "item_set", "subset", "items", "published_items", "metrics", "item_sets", "places_pending", "weighting", "suite_weighting")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_MODELS_FIELD_NUMBER: _ClassVar[int]
     LAST_UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -130,6 +132,8 @@ class GetLeaderboardResponse(_message.Message):
     METRICS_FIELD_NUMBER: _ClassVar[int]
     ITEM_SETS_FIELD_NUMBER: _ClassVar[int]
     PLACES_PENDING_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTING_FIELD_NUMBER: _ClassVar[int]
+    SUITE_WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[_metric_pb2.LeaderboardEntry]
     total_models: int
     last_updated: _timestamp_pb2.Timestamp
@@ -140,7 +144,9 @@ class GetLeaderboardResponse(_message.Message):
     metrics: _containers.RepeatedScalarFieldContainer[str]
     item_sets: _containers.RepeatedCompositeFieldContainer[ItemSet]
     places_pending: bool
-    def __init__(self, entries: _Optional[_Iterable[_Union[_metric_pb2.LeaderboardEntry, _Mapping]]] = ..., total_models: _Optional[int] = ..., last_updated: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., item_sets: _Optional[_Iterable[_Union[ItemSet, _Mapping]]] = ..., places_pending: _Optional[bool] = ...) -> None: ...
+    weighting: _suite_pb2.Weighting
+    suite_weighting: _suite_pb2.Weighting
+    def __init__(self, entries: _Optional[_Iterable[_Union[_metric_pb2.LeaderboardEntry, _Mapping]]] = ..., total_models: _Optional[int] = ..., last_updated: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., item_sets: _Optional[_Iterable[_Union[ItemSet, _Mapping]]] = ..., places_pending: _Optional[bool] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., suite_weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ...) -> None: ...
 
 class ItemSet(_message.Message):
     __slots__ = ("item_set", "items", "published_items", "subset", "configurations", "tasks", "scoring")

@@ -13,23 +13,34 @@ class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MODE_UNSPECIFIED: _ClassVar[Mode]
     MODE_GENERATE: _ClassVar[Mode]
     MODE_LOGLIKELIHOOD: _ClassVar[Mode]
+
+class Weighting(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WEIGHTING_UNSPECIFIED: _ClassVar[Weighting]
+    WEIGHTING_ITEMS: _ClassVar[Weighting]
+    WEIGHTING_TASKS: _ClassVar[Weighting]
 MODE_UNSPECIFIED: Mode
 MODE_GENERATE: Mode
 MODE_LOGLIKELIHOOD: Mode
+WEIGHTING_UNSPECIFIED: Weighting
+WEIGHTING_ITEMS: Weighting
+WEIGHTING_TASKS: Weighting
 
 class Suite(_message.Message):
-    __slots__ = ("suite", "title", "description", "tasks", "open")
+    __slots__ = ("suite", "title", "description", "tasks", "open", "weighting")
     SUITE_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     suite: str
     title: str
     description: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskInfo]
     open: bool
-    def __init__(self, suite: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ..., open: _Optional[bool] = ...) -> None: ...
+    weighting: Weighting
+    def __init__(self, suite: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ..., open: _Optional[bool] = ..., weighting: _Optional[_Union[Weighting, str]] = ...) -> None: ...
 
 class TaskInfo(_message.Message):
     __slots__ = ("task", "title", "metrics", "modes", "max_shots", "published_items", "score_group", "data", "category", "beside", "reading")
