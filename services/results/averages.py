@@ -21,8 +21,9 @@ class _Score:
     draws: Floats
 
 
-def average(groups: Sequence[Sequence[Measured]], metric: str = "") -> Estimate | None:
-    """Unweighted mean over groups of the mean over a group's tasks of the mean of a task's metrics.
+def average(groups: Sequence[Sequence[Measured]], metric: str = "", *, by_items: bool = False) -> Estimate | None:
+    """Unweighted mean over groups of the mean over a group's tasks of the mean of a task's metrics; `by_items`: the
+    mean over all tasks, each weighted by its items.
 
     A group is one task, or several that count once (MNLI matched and mismatched). Metrics beside are left out, unless
     `metric` names one: it restricts the average to one metric and to the tasks that have it. An undefined value counts
@@ -36,7 +37,12 @@ def average(groups: Sequence[Sequence[Measured]], metric: str = "") -> Estimate 
         return None
     if len(estimates) == 1 and estimates[0].value is not None:
         return estimates[0]
-    score = _mean([_mean([_task_score(m, metric) for m in group]) for group in chosen])
+    tasks = [[_task_score(m, metric) for m in group] for group in chosen]
+    if by_items:
+        parts = [task for group in tasks for task in group]
+        score = _mean(parts, [task.n for task in parts])
+    else:
+        score = _mean([_mean(group) for group in tasks])
     # Each task's draws lean a little towards the middle of their range, by the prior. Over many tasks that does not
     # average out while the width shrinks: only their spread is taken, around the average itself.
     low, high = min(0.0, score.draws.min()), max(1.0, score.draws.max())
@@ -63,17 +69,17 @@ def _task_score(measured: Measured, metric: str) -> _Score:
     return replace(_mean(found), n=found[0].n)
 
 
-def _mean(parts: Sequence[_Score]) -> _Score:
+def _mean(parts: Sequence[_Score], weights: Sequence[float] | None = None) -> _Score:
     if len(parts) == 1:
         return parts[0]
     bounds = [part.bounds for part in parts if part.bounds is not None]
     answered = [part.answered for part in parts if part.answered is not None]
     return _Score(
-        value=fmean(part.value for part in parts),
+        value=fmean([part.value for part in parts], weights),
         n=sum(part.n for part in parts),
-        bounds=(fmean(low for low, _ in bounds), fmean(high for _, high in bounds))
+        bounds=(fmean([low for low, _ in bounds], weights), fmean([high for _, high in bounds], weights))
         if len(bounds) == len(parts)
         else None,
-        answered=fmean(answered) if len(answered) == len(parts) else None,
-        draws=np.mean([part.draws for part in parts], axis=0),
+        answered=fmean(answered, weights) if len(answered) == len(parts) else None,
+        draws=np.average([part.draws for part in parts], axis=0, weights=weights),
     )

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from services.errors import InvalidRequestError
-from services.results import marks, paging, run_scores
+from services.results import marks, paging, run_scores, weighting
 from services.results.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2, results_service_pb2
@@ -96,7 +96,9 @@ def read_scores(connection: Connection, jobs: Sequence[job_pb2.Job]) -> list[res
     present = marks.present(connection, list(found))
     for job_id, attempt, reason, caution, *metric in connection.execute(text, parameters).fetchall():
         if attempt >= attempts[job_id]:
-            found[job_id].averages.append(run_scores.metric_of(metric))
+            average = run_scores.metric_of(metric)
+            if not weighting.parted(average.metric)[1]:
+                found[job_id].averages.append(average)
             found[job_id].not_ranked_reason = present[job_id].words if job_id in present else reason
             found[job_id].caution = caution
     return list(found.values())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.errors import InvalidRequestError
-from services.results import aggregation, specs, suite_score, task_reads
+from services.results import aggregation, specs, suite_score, task_reads, weighting
 from services.results.aggregation import Measured
 from services.results.database import Connection, first_row, query
 from services.results.messages import metric_message
@@ -21,7 +21,7 @@ COST_DIGITS = 12
 SERVED_MODELS = 8
 """Versions listed at most."""
 
-RULES = 2
+RULES = 3
 """How results are made. It grows with what their figures mean, who ranks and what is said of them; seals made by older
 rules are made again, so that runs on one board are measured alike."""
 
@@ -46,6 +46,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
 
     Raises InvalidRequestError when the plan asks for a metric that cannot be computed.
     """
+    job = weighting.complete(job)
     for plan in job.plan:
         try:
             specs.check(plan.metrics)
@@ -64,6 +65,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         tasks=[task_result(p, measured[p.task], counts[p.task], majority.get(p.task)) for p in job.plan],
         sealed=seal,
         score_rule=suite_score.score_rule(job.plan),
+        weighting=weighting.of_plans(job.plan),
     )
     for plan in job.plan:
         count = counts[plan.task]
@@ -89,7 +91,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
     # A job that stopped half-way keeps its tasks' metrics, but they are no score of the suite.
     if seal or not ended or not missing + errors:
         averages = suite_score.averages_by_metric(job.plan, measured)
-        result.averages.extend(suite_score.further_averages(job.plan, measured, data))
+        result.averages.extend(suite_score.further_averages(job.plan, measured))
     for metric, _ in averages:
         if metric.metric == suite_score.SCORE:
             result.suite_score.CopyFrom(metric)

@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError, unknown_suite
-from services.results import job_reads, marks, ranking, run_scores
+from services.results import job_reads, marks, ranking, run_scores, weighting
 from services.results.comparison.places import PlacesOf
 from services.results.database import Connection, first_row, query
 from services.results.job_columns import asked_mode
@@ -22,6 +22,8 @@ _DETAIL_BYTES = 3 * 1024 * 1024
 """A message holds 4 MB, and an entry with 57 tasks takes 10 KB."""
 _NEWEST = 7
 """Place of `newest` in a row of leaderboard_rows.sql; 0 for what cannot stand for its configuration."""
+_WEIGHTING = 8
+"""Place of `weighting` in a row of leaderboard_sets.sql."""
 
 
 class UnknownSuiteError(Exception):
@@ -40,7 +42,7 @@ def leaderboard(
     Raises UnknownSuiteError when the runs alone cannot tell whether suite and metric exist and `announced` is not
     given, and InvalidRequestError when they do not exist.
     """
-    mode = asked_mode(request.mode)
+    mode, asked = asked_mode(request.mode), weighting.asked(request.weighting)
     metrics = suite_metrics(connection, request.suite, announced, visible)
     metric = request.metric or SCORE
     if metric not in metrics:
@@ -60,7 +62,8 @@ def leaderboard(
         runs, board = "FROM board_runs", {}
     where = board | {"endpoint": request.endpoint}
     response = results_service_pb2.GetLeaderboardResponse(item_set=request.item_set, metrics=metrics)
-    sets = _item_sets(connection.execute(query("leaderboard_sets").format(runs=runs), where).fetchall())
+    rows = connection.execute(query("leaderboard_sets").format(runs=runs), where).fetchall()
+    sets = _item_sets(rows)
     shown = next((found for found in sets if not request.item_set or found.item_set == request.item_set), None)
     if shown is None:
         if request.item_set:
@@ -70,17 +73,23 @@ def leaderboard(
     response.item_sets.extend([shown, *(found for found in sets if found is not shown)])
     response.item_set, response.subset = shown.item_set, shown.subset
     response.items, response.published_items = shown.items, shown.published_items
+    response.suite_weighting = (
+        next(row[_WEIGHTING] for row in rows if row[0] == shown.item_set) or weighting.UNSPECIFIED
+    )
+    response.weighting = response.suite_weighting and (asked or response.suite_weighting)
+    average = weighting.average_name(metric, response.weighting)
     text = query("leaderboard_rows").format(
         runs=runs, metric=", ".join(f"c.{name}" for name in run_scores.METRIC_COLUMNS)
     )
-    rows = connection.execute(text, where | {"item_set": shown.item_set, "metric": metric}).fetchall()
-    entries = [_entry(row) for row in rows]
+    of_set = {"item_set": shown.item_set, "metric": metric, "average": average}
+    rows = connection.execute(text, where | of_set).fetchall()
+    entries = [_by_rule(_entry(row), metric, average) for row in rows]
     _add_marks(connection, [entry for entry, row in zip(entries, rows, strict=True) if row[_NEWEST] == 0])
     if entries:
         response.last_updated.CopyFrom(max((e.completed_at for e in entries), key=Timestamp.ToNanoseconds))
     ranked, response.total_models = ranking.rank(entries, limit=min(request.limit or 10, 1000))
     if places is not None:
-        found = places(metric, [e.job_id for e in sorted(entries, key=lambda e: e.rank) if e.rank])
+        found = places(average, [e.job_id for e in sorted(entries, key=lambda e: e.rank) if e.rank])
         response.places_pending = found is None
         _add_places(ranked, found or {})
     _add_details(connection, ranked)
@@ -126,7 +135,7 @@ def suite_metrics(
     rows = connection.execute(
         f"SELECT metric FROM {runs} WHERE suite = $suite AND {seen} GROUP BY metric ORDER BY min(place), metric", where
     ).fetchall()
-    names = [name for (name,) in rows]
+    names = list(dict.fromkeys(weighting.parted(name)[0] for (name,) in rows))
     named = (
         f"SELECT 1 FROM jobs WHERE suite = $suite AND {seen} "
         f"UNION ALL SELECT 1 FROM datasets WHERE id = $suite AND {seen} LIMIT 1"
@@ -160,7 +169,7 @@ def _item_sets(rows: list[tuple[Any, ...]]) -> list[results_service_pb2.ItemSet]
             tasks=tasks or [],
             scoring=scored or "",
         )
-        for item_set, items, published, subset, models, floors, tasks, scored, _ in ordered
+        for item_set, items, published, subset, models, floors, tasks, scored, *_ in ordered
     ]
 
 
@@ -185,6 +194,14 @@ def _entry(row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
         state=job_pb2.Job.STATE_COMPLETED,
     )
     entry.completed_at.FromDatetime(completed_at.replace(tzinfo=UTC))
+    return entry
+
+
+def _by_rule(entry: metric_pb2.LeaderboardEntry, metric: str, average: str) -> metric_pb2.LeaderboardEntry:
+    """Scores by different rules are not ranked together: a run without the one asked for waits for it."""
+    if entry.score.metric != average and not entry.not_ranked_reason:
+        entry.not_ranked_reason = f"the {average} is not computed yet; look again in a moment"
+    entry.score.metric = metric
     return entry
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from services.results import scoring
+from services.results import scoring, weighting
 from services.results.database import Connection, first_row, query
 from services.results.job_columns import suite_of
 from touchstone.v1 import job_pb2, metric_pb2
@@ -38,6 +38,7 @@ def add(connection: Connection, job: job_pb2.Job) -> None:
     }
     connection.execute(query("add_run_scores").format(**of_job), where)
     add_item_set(connection, job)
+    _add_weighting(connection, job)
     for key in {*before, *_keys(connection, job.job_id)}:
         _choose_current(connection, key)
 
@@ -102,6 +103,20 @@ def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
             "UPDATE item_sets SET scoring = $scoring WHERE suite = $suite AND item_set = $item_set",
             {"scoring": scored, "suite": suite_of(job.spec), "item_set": job.item_set},
         )
+
+
+def _add_weighting(connection: Connection, job: job_pb2.Job) -> None:
+    """Notes by which rule runs on these items are ranked: as the newest plan says, else as is known of the suite."""
+    connection.execute(
+        "UPDATE item_sets SET weighting = $weighting "
+        "WHERE suite = $suite AND item_set = $item_set AND ($declared OR weighting = 0)",
+        {
+            "weighting": weighting.of_plans(weighting.complete(job).plan),
+            "declared": all(plan.weighting for plan in job.plan),
+            "suite": suite_of(job.spec),
+            "item_set": job.item_set,
+        },
+    )
 
 
 def _keys(connection: Connection, job_id: str) -> list[tuple[Any, ...]]:

@@ -456,3 +456,9 @@ CREATE TABLE current_scores_with_caution AS
 SELECT * EXCLUDE (newest, runs), '' AS caution, NULL::DOUBLE AS answered_mean, newest, runs FROM current_scores;
 DROP TABLE current_scores;
 ALTER TABLE current_scores_with_caution RENAME TO current_scores;
+
+-- migration 11: scores over items and over tasks
+
+-- The rule of the suite's score on these items, as in Weighting; 0 for a single task, and until a run that says it is
+-- sealed or sealed again. Averages by a rule stand beside those by the suite's own, as "score over items".
+ALTER TABLE item_sets ADD COLUMN weighting UTINYINT DEFAULT 0;

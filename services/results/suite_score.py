@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
-from services.results import scores, specs
+from services.results import scores, specs, weighting
 from services.results.aggregation import Measured, TaskData
 from services.results.averages import average
 from services.results.messages import metric_message
 from services.results.statistics import ACCURACY
+from services.results.weighting import ITEMS, TASKS, UNSPECIFIED
 from touchstone.v1 import job_pb2, metric_pb2
+from touchstone.v1.suite_pb2 import Weighting
 
 SCORE = "score"
 
@@ -19,16 +21,20 @@ SCORE = "score"
 def averages_by_metric(
     plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured]
 ) -> list[tuple[metric_pb2.Metric, int]]:
-    """The suite's score and the mean of each metric over the tasks that have it, with their number.
+    """The suite's score and the mean of each metric over the tasks that have it, with their number: by the suite's
+    rule, and of several tasks then by each rule, under its own name.
 
     Tasks beside stand for themselves: they count only for a metric that no other task has.
     """
     names = list(dict.fromkeys(spec.metric for plan in plans for spec in plan.metrics))
+    own = weighting.of_plans(plans)
     averages = []
-    for metric in ("", *names):
-        found = _average(averaged_tasks(plans, metric), measured, metric)
-        if found is not None:
-            averages.append(found)
+    for by in (UNSPECIFIED, ITEMS, TASKS) if own else (UNSPECIFIED,):
+        for metric in ("", *names):
+            found = _average(averaged_tasks(plans, metric), measured, metric, by or own)
+            if found is not None:
+                found[0].metric = weighting.average_name(found[0].metric, by)
+                averages.append(found)
     return averages
 
 
@@ -38,24 +44,19 @@ def averaged_tasks(plans: Sequence[job_pb2.TaskPlan], metric: str) -> list[job_p
     return [p for p in having if not p.beside] or (having if metric else [])
 
 
-def further_averages(
-    plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured], data: Mapping[str, TaskData]
-) -> list[metric_pb2.Average]:
-    """By category the score, and the accuracy over all items together; the latter over all tasks, too.
-
-    Accuracy over all items exists where every task has an accuracy, and tells something where there are several.
-    """
+def further_averages(plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured]) -> list[metric_pb2.Average]:
+    """The score over items and over tasks: by category, and of all tasks where there are several."""
     plans = [plan for plan in plans if not plan.beside]
-    averages = []
-    for category in dict.fromkeys(plan.category for plan in plans):
-        members = [plan for plan in plans if plan.category == category]
-        if category and (found := _average(members, measured, "")) is not None:
-            averages.append(metric_pb2.Average(category=category, metric=found[0], rule="macro", tasks=found[1]))
-        if category and (micro := _micro(members, data)) is not None:
-            averages.append(metric_pb2.Average(category=category, metric=micro, rule="micro", tasks=len(members)))
-    if (micro := _micro(plans, data)) is not None:
-        averages.append(metric_pb2.Average(metric=micro, rule="micro", tasks=len(plans)))
-    return averages
+    parts = {category: [p for p in plans if p.category == category] for category in {p.category: 0 for p in plans}}
+    parts.pop("", None)
+    if len(plans) > 1:
+        parts[""] = plans
+    return [
+        metric_pb2.Average(category=category, metric=found[0], rule=weighting.RULES[by], tasks=found[1], weighting=by)
+        for category, members in parts.items()
+        for by in (ITEMS, TASKS)
+        if (found := _average(members, measured, "", by)) is not None
+    ]
 
 
 def pooled_accuracy(plans: Sequence[job_pb2.TaskPlan], data: Mapping[str, TaskData]) -> metric_pb2.Metric | None:
@@ -78,7 +79,12 @@ def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
     single = names.pop().replace("_", " ") if len(names) == 1 else ""
     if not groups or not any(metrics):
         return ""
-    if len(groups) == 1:
+    by_items = weighting.of_plans(plans) == ITEMS and len(counted) > 1
+    if by_items and single:
+        rule = f"Mean {single} over the items of {len(counted)} tasks"
+    elif by_items:
+        rule = f"Mean over {len(counted)} tasks of the mean of each task's metrics, each task by its number of items"
+    elif len(groups) == 1:
         rule = f"The {single}" if single else "Mean of the task's metrics"
     else:
         rule = f"Mean {single} over {len(groups)} tasks" if single else f"Mean over {len(groups)} tasks"
@@ -87,7 +93,7 @@ def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
         elif not single:
             rule += " of each task's metric"
     for members in groups.values():
-        if len(members) > 1:
+        if len(members) > 1 and not by_items:
             rule += f"; {_joined([plan.title or plan.task for plan in members])} count once"
     beside = [plan.title or plan.task for plan in plans if plan.beside]
     if beside:
@@ -96,17 +102,13 @@ def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
 
 
 def _average(
-    plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured], metric: str
+    plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured], metric: str, by: Weighting
 ) -> tuple[metric_pb2.Metric, int] | None:
     groups = grouped(plans)
-    estimate = average([[measured[plan.task] for plan in members] for members in groups.values()], metric)
-    return None if estimate is None else (metric_message(metric or SCORE, estimate), len(groups))
-
-
-def _micro(plans: Sequence[job_pb2.TaskPlan], data: Mapping[str, TaskData]) -> metric_pb2.Metric | None:
-    if len(plans) < 2 or not all(any(map(specs.is_accuracy, plan.metrics)) for plan in plans):
-        return None
-    return pooled_accuracy(plans, data)
+    chosen = [[measured[plan.task] for plan in members] for members in groups.values()]
+    estimate = average(chosen, metric, by_items=by == ITEMS)
+    counted = len(plans) if by == ITEMS else len(groups)
+    return None if estimate is None else (metric_message(metric or SCORE, estimate), counted)
 
 
 def grouped(plans: Sequence[job_pb2.TaskPlan]) -> dict[str, list[job_pb2.TaskPlan]]:

@@ -10,7 +10,8 @@ from numpy.random import Generator, default_rng
 from scipy import stats
 
 from services.results import aggregation, scores, statistics
-from services.results.aggregation import Pairs, TaskData
+from services.results.aggregation import Measured, Pairs, TaskData
+from services.results.averages import average
 from services.results.intervals import score_interval
 from services.results.paired.rows import Correlation
 from services.results.scores import Lost, Scores
@@ -108,6 +109,42 @@ def _cells(table: Floats, labels: tuple[str, ...]) -> list[Cell]:
         for (y, p), count in np.ndenumerate(table)
         if count
     ]
+
+
+SUITES = {
+    "57 subjects": (100,) * 40 + (250,) * 12 + (600, 600, 800, 900, 1534),
+    "one large task": (60, 100, 100, 2000),
+    "two small tasks": (50, 150),
+}
+"""Items of each task."""
+
+
+@pytest.mark.parametrize("by_items", [True, False], ids=["over items", "over tasks"])
+def test_intervals_of_scores_over_items_and_over_tasks_cover_94_to_96_percent(by_items: bool) -> None:
+    """Of tasks that differ in difficulty, as they are: other items of the same tasks are drawn."""
+    rng, found = default_rng(223), {}
+    for name, sizes in SUITES.items():
+        hits = []
+        for level in (0.4, 0.6, 0.75, 0.9):
+            chances = np.clip(rng.normal(level, 0.15, len(sizes)), 0.03, 0.98)
+            truth = float(np.average(chances, weights=sizes if by_items else None))
+            for trial in range(200 if len(sizes) < 10 else 40):
+                tasks = [
+                    _right(f"{trial}/{place}", n, int(right))
+                    for place, (n, right) in enumerate(zip(sizes, rng.binomial(sizes, chances), strict=True))
+                ]
+                estimate = average([[task] for task in tasks], by_items=by_items)
+                assert estimate is not None
+                hits.append(within(estimate.low, truth, estimate.high))
+        found[name] = float(np.mean(hits))
+    print("\nSuites:", ", ".join(f"{name}: {share:.3f}" for name, share in found.items()))
+    assert LEAST <= np.mean(list(found.values())) <= MOST
+    assert min(found.values()) > 0.925
+
+
+def _right(name: str, items: int, right: int) -> Measured:
+    cells = [Cell("yes", "yes", True, right), Cell("yes", "no", False, items - right)]
+    return aggregation.measure(TaskData(name, cells), [MetricSpec(metric="accuracy")], 1_000)
 
 
 def test_intervals_of_correlations_cover_94_to_96_percent() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results import aggregation, job_result, suite_score, task_reads
+from services.results import aggregation, job_result, suite_score, task_reads, weighting
 from services.results.comparison.common_items import Common
 from services.results.comparison.comparability import Comparability
 from services.results.comparison.runs import Run
 from services.results.database import Connection
+from services.results.suite_score import SCORE
 from touchstone.v1 import job_pb2, metric_pb2
 
 _RESAMPLES = 2_000
@@ -28,11 +29,21 @@ def read(connection: Connection, compared: Comparability, common: Common) -> lis
     """One per run. What was sealed stands wherever the common items are all of a run's own, so that one score has one
     interval."""
     return [
-        Scored(run.averages, [run.measured[task] for task in compared.tasks])
-        if all(task in compared.tasks and _is_whole(run, common, place, task) for task in run.plans)
+        Scored(
+            weighting.taken_by(run.averages.values(), compared.weighting),
+            [run.measured[task] for task in compared.tasks],
+        )
+        if _has_average(run, compared)
+        and all(task in compared.tasks and _is_whole(run, common, place, task) for task in run.plans)
         else _computed(connection, compared, common, place)
         for place, run in enumerate(compared.runs)
     ]
+
+
+def _has_average(run: Run, compared: Comparability) -> bool:
+    """Whether what was sealed tells the score by the rule of the comparison."""
+    several = weighting.of_plans(run.job.plan)
+    return not several or weighting.average_name(SCORE, compared.weighting) in run.averages
 
 
 def _is_whole(run: Run, common: Common, place: int, task: str) -> bool:
@@ -54,7 +65,7 @@ def _computed(connection: Connection, compared: Comparability, common: Common, p
     averages = suite_score.averages_by_metric(plans, measured)
     majority = task_reads.read_majority_shares(connection, job)
     return Scored(
-        {metric.metric: metric for metric, _ in averages},
+        weighting.taken_by((metric for metric, _ in averages), compared.weighting),
         [
             run.measured[p.task]
             if _is_whole(run, common, place, p.task)

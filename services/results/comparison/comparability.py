@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results import scoring
+from services.results import scoring, weighting
 from services.results.comparison.candidates import MODE_NAMES
 from services.results.comparison.runs import Run
 from touchstone.v1 import job_pb2
+from touchstone.v1.suite_pb2 import Weighting
 
 _SHOWN_CHARACTERS = 12
 """Of a revision or a hash."""
@@ -19,7 +20,8 @@ class Comparability:
     """Runs are known by their places. `tasks` are those that all runs have, in the suite's order; `left_out` the rest.
 
     `cohorts[task][run]` numbers, from 0, the sets of runs that compare on a task with each other. `plans[task][run]` is
-    the run's plan, with the metrics alone that all of its cohort define alike.
+    the run's plan, with the metrics alone that all of its cohort define alike. `weighting` is what counts alike in the
+    suite's figures of all runs; UNSPECIFIED where they have a single task in common.
     """
 
     runs: Sequence[Run]
@@ -27,6 +29,7 @@ class Comparability:
     left_out: Sequence[str]
     cohorts: Mapping[str, Sequence[int]]
     plans: Mapping[str, Sequence[job_pb2.TaskPlan]]
+    weighting: Weighting
 
     def reason(self, a: int, b: int, tasks: Sequence[str]) -> str:
         """Why two runs do not compare on these tasks, as part of a sentence; "" when they do."""
@@ -44,16 +47,20 @@ class Comparability:
         return self.runs[0].plans[task].title or task
 
 
-def compare(runs: Sequence[Run]) -> Comparability:
+def compare(runs: Sequence[Run], asked: Weighting = weighting.UNSPECIFIED) -> Comparability:
+    """`asked` is the rule to compare the suite's figures by; without one, the rule of the newest run."""
     order = {task: None for run in runs for task in run.plans}
     tasks = [task for task in order if all(task in run.plans for run in runs)]
     cohorts = {task: _cohorts(runs, task) for task in tasks}
+    newest = max(runs, key=lambda run: (run.completed_at.ToNanoseconds(), run.job_id))
+    own = weighting.of_plans([newest.plans[task] for task in tasks])
     return Comparability(
         runs,
         tasks,
         left_out=[task for task in order if task not in tasks],
         cohorts=cohorts,
         plans={task: _shared_plans([run.plans[task] for run in runs], cohorts[task]) for task in tasks},
+        weighting=own and (asked or own),
     )
 
 

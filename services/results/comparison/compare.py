@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from services.results import weighting
 from services.results.comparison import (
     common_items,
     common_scores,
@@ -55,6 +56,7 @@ def compare(
         metrics=outcome.metrics,
         margin=outcome.terms.margin,
         alpha=outcome.terms.alpha,
+        weighting=outcome.compared.weighting,
     )
 
 
@@ -62,7 +64,7 @@ def find(connection: Connection, request: comparison_pb2.CompareRequest, visible
     """Raises as `compare`."""
     limits = terms.terms_of(request)
     chosen = subjects.choose(connection, request, visible)
-    compared = comparability.compare(chosen.runs)
+    compared = comparability.compare(chosen.runs, weighting.asked(request.weighting))
     metrics = terms.metrics_of(request, compared)
     common = common_items.choose(connection, compared)
     scored = common_scores.read(connection, compared, common)

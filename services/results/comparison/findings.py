@@ -14,6 +14,7 @@ from services.results.paired.omnibus import suite_omnibus, task_omnibus
 from services.results.paired.power import within
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
+from services.results.weighting import ITEMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ def omnibus_of_suite(rows: SharedRows, metric: str, models: Sequence[int]) -> Om
     if len(models) < 3 or any(rows.reason((first, other), metric) for other in models[1:]):
         return None
     groups = rows.of_suite(first, metric)
-    return suite_omnibus(groups, models, metric_name(metric)) if groups else None
+    by_items = rows.compared.weighting == ITEMS
+    return suite_omnibus(groups, models, metric_name(metric), by_items=by_items) if groups else None
 
 
 def omnibus_of_tasks(rows: SharedRows, models: Sequence[int]) -> Iterator[tuple[str, str, Omnibus]]:
@@ -162,9 +164,9 @@ def _suite(rows: SharedRows, metric: str, pairs: Sequence[Pair], terms: Terms) -
             together[tuple(rows.compared.cohorts[task][pair[0]] for task in tasks)].append(pair)
     for members in together.values():
         groups = rows.of_suite(members[0][0], metric)
-        for pair, difference in zip(
-            members, suite_differences(groups, members, terms, metric_name(metric)), strict=True
-        ):
+        by_items = rows.compared.weighting == ITEMS
+        differences = suite_differences(groups, members, terms, metric_name(metric), by_items=by_items)
+        for pair, difference in zip(members, differences, strict=True):
             found[pair] = Finding(*pair, "", metric, difference)
     return [found[pair] for pair in pairs if pair in found]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from services.results import weighting
 from services.results.comparison.outcome import Outcome
 from services.results.comparison.wording import listed
 from services.results.paired.families import Family
@@ -24,6 +25,9 @@ def _items(outcome: Outcome) -> Iterator[str]:
     if not compared.tasks:
         yield "The runs have no task in common."
         return
+    if len({weighting.of_plans(run.job.plan) for run in outcome.runs}) > 1 and compared.weighting:
+        words = weighting.WORDS[compared.weighting]
+        yield f"The scores of these runs have different rules; here all are means {words}."
     if any(len(set(numbers)) > 1 for numbers in compared.cohorts.values()):
         yield "Some runs do not compare; each figure is over the items of the runs that do, see the reasons."
     own = {

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from services.errors import TouchstoneError
+from services.results import weighting
 from services.results.comparison import common_items, common_scores, comparability, findings, order, runs
 from services.results.comparison.common_items import Common
 from services.results.comparison.comparability import Comparability
@@ -39,7 +40,7 @@ T = TypeVar("T")
 Places = Mapping[str, tuple[int, int]]
 """Lowest and highest place by job."""
 PlacesOf = Callable[[str, Sequence[str]], Places | None]
-"""Of a metric and the ranked runs, best first; None while they are computed."""
+"""Of an average by its stored name and the ranked runs, best first; None while they are computed."""
 _Board = tuple[str, tuple[str, ...]]
 
 
@@ -83,9 +84,10 @@ def among(ranked: Sequence[int], tested: Sequence[Finding], alpha: float) -> lis
     )
 
 
-def of_board(connection: Connection, metric: str, job_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Of the runs that contend for a board's first places."""
-    compared = comparability.compare(runs.load(connection, {job_id: job_id for job_id in job_ids}))
+def of_board(connection: Connection, average: str, job_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Of the runs that contend for a board's first places. `average` names a metric and its rule, as stored."""
+    metric, by = weighting.parted(average)
+    compared = comparability.compare(runs.load(connection, {job_id: job_id for job_id in job_ids}), by)
     common = common_items.choose(connection, compared)
     averages = [scored.averages for scored in common_scores.read(connection, compared, common)]
     ordered = order.order(compared.runs, averages, metric)

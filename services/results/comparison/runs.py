@@ -10,7 +10,7 @@ from functools import cached_property
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.results import marks
+from services.results import marks, weighting
 from services.results.database import Connection, query
 from services.results.run_scores import METRIC_COLUMNS, metric_of
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
@@ -26,7 +26,7 @@ class Unanswered(Enum):
 
 @dataclass(frozen=True)
 class Run:
-    """`subject` is what it was asked for by; `averages` are those that were sealed, by metric, "score" first.
+    """`subject` is what it was asked for by; `averages` are those that were sealed, by their stored names.
     `unanswered` is how comparisons take what it has no answer to.
     """
 
@@ -82,7 +82,7 @@ def load(connection: Connection, job_ids: Mapping[str, str]) -> list[Run]:
     runs = []
     marked = marks.present(connection, where["job_ids"])
     for job_blob, sealed, ended_at, name in connection.execute(query("compared_runs"), where).fetchall():
-        job = job_pb2.Job.FromString(job_blob)
+        job = weighting.complete(job_pb2.Job.FromString(job_blob))
         result = metric_pb2.JobResult.FromString(sealed)
         completed_at = Timestamp()
         completed_at.FromDatetime(ended_at.replace(tzinfo=UTC))

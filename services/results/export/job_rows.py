@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 from services import numbers
+from services.results import weighting
 from services.results.export.columns import Column, Kind, Table, Value, finite, number, table, time
 from services.results.export.runs import Run
 from services.results.job_columns import suite_of
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 from touchstone.v1.endpoint_pb2 import Prices
+from touchstone.v1.suite_pb2 import Weighting
 
 _STATUS = {
     job_pb2.Job.STATE_PLANNING: "running",
@@ -28,6 +30,7 @@ _SOURCES = {
 }
 """REST's words; empty where prices are not known."""
 OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
+_WEIGHTINGS = {weighting.ITEMS: "items", weighting.TASKS: "tasks"}
 FIGURES = ("mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high", "answered_mean")
 
 
@@ -104,6 +107,17 @@ def _score(field: str) -> Column[Run]:
     return Column("score" if field == "mean" else f"score_{field}", Kind.NUMBER, read)
 
 
+def _score_over(rule: Weighting) -> Column[Run]:
+    """Empty where a single task makes the score up, as both rules give the same."""
+    name = weighting.average_name("score", rule)
+
+    def read(run: Run) -> Value:
+        score = next((metric for _, metric in run.averages if metric.metric == name), None)
+        return None if score is None else number(score, "mean")
+
+    return Column(name.replace(" ", "_"), Kind.NUMBER, read)
+
+
 def _tokens(side: str) -> Column[Run]:
     """Empty, too, where no answer tells them."""
 
@@ -129,13 +143,15 @@ def _averages(run: Run) -> Value:
     return {
         metric.metric: {"tasks": tasks, "n": metric.n, **{field: number(metric, field) for field in FIGURES}}
         for tasks, metric in run.averages
-        if metric.metric != "score"
+        if metric.metric != "score" and not weighting.parted(metric.metric)[1]
     }
 
 
 COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     *WHO,
     *map(_score, FIGURES),
+    _measured("weighting", Kind.TEXT, lambda result: _WEIGHTINGS.get(result.weighting, "")),
+    *map(_score_over, _WEIGHTINGS),
     Column("averages", Kind.OBJECT, _averages),
     _whole("tasks", lambda job: len(job.plan)),
     _whole("items", lambda job: sum(plan.items for plan in job.plan)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from services.results import weighting
 from services.results.export.columns import Column, Kind, Table, Value, number, table
 from services.results.export.job_rows import FIGURES, OUTCOMES, RECEIPT, WHO
 from services.results.export.runs import Run
@@ -99,10 +100,17 @@ def _measures(run: Run) -> Iterator[Measure]:
         for metric in task.metrics:
             spec = specs.get(metric.metric, MetricSpec())
             yield Measure(run, metric, task, plan, spec, category=task.category)
-    for tasks, metric in run.averages:
-        yield Measure(run, metric, averaged="macro", tasks=tasks)
+    own = run.result.weighting or weighting.TASKS
+    for tasks, stored in run.averages:
+        metric = metric_pb2.Metric()
+        metric.CopyFrom(stored)
+        metric.metric, rule = weighting.parted(stored.metric)
+        # What is by the suite's own rule is there already, under the metric's name.
+        if rule != own:
+            yield Measure(run, metric, averaged=weighting.RULES[rule or own], tasks=tasks)
     for average in run.result.averages:
-        yield Measure(run, average.metric, averaged=average.rule, category=average.category, tasks=average.tasks)
+        if average.category:
+            yield Measure(run, average.metric, averaged=average.rule, category=average.category, tasks=average.tasks)
 
 
 def _rule(rule: MetricSpec.Rule) -> str:

@@ -69,6 +69,16 @@ def of_models(metric: ScoreMetric, counts: Floats, *, alike: bool = False) -> Co
     return Contributions(grid.values, grid.moves(pooled=alike), counts, n, reasons)
 
 
+def units_of(metric: ScoreMetric, counts: Floats) -> float:
+    """What a metric is taken over: items, or groups of them."""
+    if isinstance(metric, Means):
+        return float(metric.sizes @ counts)
+    if isinstance(metric, ClusteredTable):
+        # Models that are not compared have no shares.
+        return float(metric.shares.sum(axis=(1, 2)).max(initial=0.0))
+    return float(counts.sum())
+
+
 def mean(parts: Sequence[Contributions]) -> Contributions:
     """Of several metrics of the same rows; the first one's `n` counts, as others may be taken over groups."""
     if len(parts) == 1:

@@ -11,7 +11,7 @@ from services.results.paired.contributions import Contributions
 from services.results.paired.difference import Omnibus
 from services.results.paired.distributions import chi_square_tail
 from services.results.paired.rows import Cost, TaskRows, is_binary
-from services.results.paired.suite_difference import Groups, chosen_tasks, counted
+from services.results.paired.suite_difference import Groups, chosen_tasks, counted, right_or_wrong
 
 COCHRAN = "Cochran's Q"
 SCORES = "Cochran's Q of scores"
@@ -27,16 +27,17 @@ def task_omnibus(task: TaskRows, metric: str, models: Sequence[int]) -> Omnibus 
     return _omnibus([part], [1.0], models, COCHRAN if is_binary(each) else SCORES)
 
 
-def suite_omnibus(groups: Groups, models: Sequence[int], metric: str = "") -> Omnibus | None:
+def suite_omnibus(groups: Groups, models: Sequence[int], metric: str = "", *, by_items: bool = False) -> Omnibus | None:
     """The suite's score, or one metric's mean over the tasks that have it, as in `suite_differences`."""
-    tasks, weights = chosen_tasks(groups, metric)
+    tasks, weights = chosen_tasks(groups, metric, by_items=by_items)
     if len(tasks) == 1 and len(names := tasks[0].names(metric)) == 1:
         return task_omnibus(tasks[0], names[0], models)
     parts = [
         contributions.mean([contributions.of_models(each, task.counts, alike=True) for each in counted(task, metric)])
         for task in tasks
     ]
-    return _omnibus(parts, weights, models, SCORES)
+    binary = by_items and right_or_wrong([counted(task, metric) for task in tasks])
+    return _omnibus(parts, weights, models, COCHRAN if binary else SCORES)
 
 
 def _omnibus(

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from services.results.paired import combined
-from services.results.paired.contributions import ScoreMetric
+from services.results.paired.contributions import ScoreMetric, units_of
 from services.results.paired.difference import Difference, Pairs, Terms
 from services.results.paired.exchange import Part, part_of
 from services.results.paired.moments import spread
@@ -20,17 +20,24 @@ Groups = Sequence[Sequence[TaskRows]]
 """Tasks by what counts once: one task, or several (MNLI matched and mismatched)."""
 
 
-def suite_differences(groups: Groups, pairs: Pairs, terms: Terms, metric: str = "") -> list[Difference]:
-    """Of the mean over groups of the mean over a group's tasks of the mean of a task's metrics.
+def suite_differences(
+    groups: Groups, pairs: Pairs, terms: Terms, metric: str = "", *, by_items: bool = False
+) -> list[Difference]:
+    """Of the mean over groups of the mean over a group's tasks of the mean of a task's metrics; `by_items`: of the mean
+    over all tasks, each weighted by its items.
 
     `metric` restricts it to one metric and to the tasks that have it. An undefined value counts as 0; without items in
     every task the differences are undefined. Raises ValueError for a task without a metric that counts.
     """
-    tasks, weights = chosen_tasks(groups, metric)
+    tasks, weights = chosen_tasks(groups, metric, by_items=by_items)
     if len(tasks) == 1 and len(names := tasks[0].names(metric)) == 1:
         alone = replace(tasks[0], metrics={names[0]: tasks[0].metrics[names[0]]})
         return task_differences([alone], pairs, terms)[0][names[0]]
     metrics = [counted(task, metric) for task in tasks]
+    if by_items and (right := right_or_wrong(metrics)) and all(task.counts.sum() for task in tasks):
+        counts = [pair_counts(each, task.counts, pairs) for each, task in zip(right, tasks, strict=True)]
+        n, only_a, only_b = np.sum(counts, axis=0)
+        return binary_differences([(n, only_a, only_b)], terms)[0]
     parts = [
         part_of(found, task.counts, pairs, weight) for found, task, weight in zip(metrics, tasks, weights, strict=True)
     ]
@@ -40,30 +47,22 @@ def suite_differences(groups: Groups, pairs: Pairs, terms: Terms, metric: str = 
     return _combined(parts, "stratified permutation", terms, limit, len(pairs), metric)
 
 
-def pooled_differences(
-    tasks: Sequence[TaskRows], pairs: Pairs, terms: Terms, metric: str = "accuracy"
-) -> list[Difference]:
-    """Of a mean over the units of all tasks together; every task has the metric."""
-    means = [each for task in tasks for each in counted(task, metric) if isinstance(each, Means)]
-    counts = [task.counts for task in tasks]
-    if means and all(map(is_binary, means)):
-        n, only_a, only_b = np.sum([pair_counts(m, c, pairs) for m, c in zip(means, counts, strict=True)], axis=0)
-        return binary_differences([(n, only_a, only_b)], terms)[0]
-    units = [float(each.sizes @ count) for each, count in zip(means, counts, strict=True)]
-    parts = [
-        part_of([each], count, pairs, own / sum(units))
-        for each, count, own in zip(means, counts, units, strict=True)
-        if own
-    ]
-    return _combined(parts, "clustered permutation", terms, 1.0, len(pairs), metric)
-
-
-def chosen_tasks(groups: Groups, metric: str) -> tuple[list[TaskRows], list[float]]:
+def chosen_tasks(groups: Groups, metric: str, *, by_items: bool = False) -> tuple[list[TaskRows], list[float]]:
     """The tasks of an average, and what each counts in it."""
     having = [[task for task in group if not metric or metric in task.metrics] for group in groups]
     having = [group for group in having if group]
+    tasks = [task for group in having for task in group]
     weights = [1 / len(having) / len(group) for group in having for _ in group]
-    return [task for group in having for task in group], weights
+    if by_items:
+        units = [units_of(counted(task, metric)[0], task.counts) for task in tasks]
+        weights = [each / max(sum(units), 1.0) for each in units]
+    return tasks, weights
+
+
+def right_or_wrong(metrics: Sequence[Sequence[ScoreMetric]]) -> list[Means]:
+    """One metric per task, where the mean over the items of all tasks is a share of right ones; else none."""
+    found = [each for of_task in metrics for each in of_task if isinstance(each, Means) and is_binary(each)]
+    return found if len(found) == len(metrics) == sum(map(len, metrics)) else []
 
 
 def counted(task: TaskRows, metric: str) -> list[ScoreMetric]:

@@ -10,6 +10,7 @@ SELECT
     count(*) FILTER (newest = 1 AND not_ranked_reason = '' AND baseline) AS floors,
     any_value(i.tasks),
     any_value(i.scoring),
+    any_value(i.weighting),
     max(sealed_at) AS newest_at
 FROM runs r
 LEFT JOIN item_sets i USING (suite, item_set)

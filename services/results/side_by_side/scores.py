@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from services.results import aggregation, job_reads, specs, suite_score, task_reads
+from services.results import aggregation, job_reads, specs, suite_score, task_reads, weighting
 from services.results.database import Connection, query
 from services.results.task_reads import Counts
 from touchstone.v1 import job_pb2, metric_pb2
@@ -19,6 +19,7 @@ _RESAMPLES = 2_000
 def scores(connection: Connection, rows: pa.Table, jobs: Sequence[job_pb2.Job]) -> list[metric_pb2.Metric]:
     """In the order of the jobs; without a mean where nothing is scored. Of rows of some tasks it is the score of a
     suite of those."""
+    jobs = [weighting.complete(job) for job in jobs]
     places = ", ".join(f"place_{number}" for number in range(len(jobs)))
     connection.register("matched", rows)
     connection.execute(query("side_common").format(places=places), {"jobs": [job.job_id for job in jobs]})

@@ -13,7 +13,7 @@ from services.results.paired.difference import Difference, Terms
 from services.results.paired.families import Correction, adjust, adjust_pairs, benjamini_hochberg, holm, task_family
 from services.results.paired.ranks import rank_ranges
 from services.results.paired.rows import ClusteredTable, Correlation, Cost, Means, Metric, Table, TaskRows
-from services.results.paired.suite_difference import pooled_differences, suite_differences
+from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 from tests.unit.results.paired_rows import KINDS, counted, mixed_task, scored
 
@@ -122,9 +122,9 @@ def test_an_interval_holds_its_difference_and_a_wider_level_is_wider(kind: str, 
             assert 0 < (inner.p or 0) <= 1
 
 
-def test_pooling_adds_items_up_and_an_average_weighs_tasks() -> None:
+def test_a_score_over_items_adds_them_up_and_one_over_tasks_weighs_tasks() -> None:
     small, large = counted(10, 6, 0, 4, "small"), counted(300, 20, 40, 40, "large")
-    pooled = pooled_differences([small, large], [(0, 1)], TERMS)[0]
+    pooled = suite_differences([[small, large]], [(0, 1)], TERMS, by_items=True)[0]
     assert (pooled.n, pooled.only_a, pooled.only_b) == (420, 26, 40)
     assert pooled.value == pytest.approx(-14 / 420)
     assert pooled.test == "exact McNemar"
@@ -140,14 +140,14 @@ def test_a_suite_of_one_task_says_what_the_task_says() -> None:
     assert suite_differences([[task]], [(0, 1)], TERMS) == task_differences([task], [(0, 1)], TERMS)[0]["accuracy"]
 
 
-def test_pooled_tasks_with_clusters_weigh_every_item_the_same() -> None:
+def test_over_items_tasks_with_clusters_weigh_every_item_the_same() -> None:
     rng = np.random.default_rng(8)
     clusters, plain = mixed_task(rng, "clusters"), mixed_task(rng, "right")
     tasks = [
         replace(clusters, metrics={"accuracy": clusters.metrics["em"]}),
         replace(plain, metrics={"accuracy": plain.metrics["score"]}),
     ]
-    found = pooled_differences(tasks, [(0, 1)], TERMS)[0]
+    found = suite_differences([tasks], [(0, 1)], TERMS, by_items=True)[0]
     means = [metric for task in tasks for metric in task.metrics.values() if isinstance(metric, Means)]
     sums = sum(metric.sums.sum(axis=0) for metric in means)
     assert found.value == pytest.approx((sums[0] - sums[1]) / sum(metric.sizes.sum() for metric in means))

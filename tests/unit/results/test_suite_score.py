@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from services.results import duckdb_store, job_result
+from services.results import duckdb_store, job_result, weighting
 from services.results.database import Connection
 from services.results.suite_score import score_rule
+from services.results.weighting import ITEMS, TASKS
 from tests.unit.results.builders import ANSWERED, UNPARSED, answer, batch, job, known, plan, run
 from touchstone.v1 import job_pb2, metric_pb2
-from touchstone.v1.suite_pb2 import MetricSpec
+from touchstone.v1.suite_pb2 import MetricSpec, Weighting
 
 
 def planned(
@@ -42,12 +43,13 @@ def test_categories_are_averaged_over_tasks_and_over_items(connection: Connectio
     result = measured(connection, {"algebra": 1, "physics": 12, "law": 5}, *plans)
     assert figures(result) == {
         ("STEM", "score", "macro"): (0.5, 2),
-        ("STEM", "accuracy", "micro"): (0.65, 2),
+        ("STEM", "score", "micro"): (0.65, 2),
         ("humanities", "score", "macro"): (0.5, 1),
-        ("", "accuracy", "micro"): (0.6, 3),
+        ("humanities", "score", "micro"): (0.5, 1),
+        ("", "score", "macro"): (0.5, 3),
+        ("", "score", "micro"): (0.6, 3),
     }
-    micro = result.averages[-1].metric
-    assert (micro.method, micro.n) == ("wilson", 30)
+    assert [(a.metric.method, a.metric.n) for a in result.averages if not a.category] == [("stratified", 30)] * 2
     assert result.suite_score.mean == pytest.approx((0.25 + 0.75 + 0.5) / 3)
     assert [task.category for task in result.tasks] == ["STEM", "STEM", "humanities"]
 
@@ -104,24 +106,60 @@ def test_it_is_measured_how_much_hangs_on_the_last_answer(connection: Connection
     assert [task.first_answer_gap for task in tasks] == [-0.25, 0]
 
 
-def test_there_is_no_accuracy_over_all_items_where_a_task_has_none(connection: Connection) -> None:
-    plans = [planned("a"), planned("b", 4, "f1"), planned("c")]
-    assert figures(measured(connection, {"a": 1, "b": 2, "c": 3}, *plans)) == {}
+@pytest.mark.parametrize(("rule", "score"), [(ITEMS, (1 + 3 + 8) / 16), (TASKS, (1 / 4 + 3 / 4 + 8 / 8) / 3)])
+def test_a_score_follows_the_rule_of_its_suite_and_the_other_one_stands_beside(
+    connection: Connection, rule: Weighting, score: float
+) -> None:
+    plans = [planned("a", 4), planned("b", 4), planned("c", 8)]
+    for each in plans:
+        each.weighting = rule
+    result = measured(connection, {"a": 1, "b": 3, "c": 8}, *plans)
+    assert result.suite_score.mean == pytest.approx(score)
+    assert result.weighting == rule
+    assert figures(result) == {("", "score", "micro"): (0.75, 3), ("", "score", "macro"): (0.666666667, 3)}
+    assert next(a.metric for a in result.averages if a.weighting == rule) == result.suite_score
+    words = {ITEMS: "Mean accuracy over the items of 3 tasks.", TASKS: "Mean accuracy over 3 tasks."}
+    assert result.score_rule == words[rule]
 
 
-def test_the_accuracy_over_all_items_is_clustered_where_a_task_is(connection: Connection) -> None:
+def test_over_items_a_task_of_several_metrics_counts_by_its_items_and_groups_do_not_matter(
+    connection: Connection,
+) -> None:
+    plans = [planned("m", 2, group="mnli"), planned("mm", 6, group="mnli"), planned("mrpc", 8, "f1", "accuracy")]
+    result = measured(connection, {"m": 1, "mm": 6, "mrpc": 2}, *plans)
+    mrpc = (2 * 2 / (2 + 8) + 2 / 8) / 2
+    items, tasks = (1 + 6 + 8 * mrpc) / 16, ((1 / 2 + 1) / 2 + mrpc) / 2
+    assert figures(result) == {
+        ("", "score", "micro"): (round(items, 9), 3),
+        ("", "score", "macro"): (round(tasks, 9), 2),
+    }
+
+
+@pytest.mark.parametrize(("suite", "rule"), [("mmlu", ITEMS), ("mmlu_pro", ITEMS), ("glue", TASKS)])
+def test_a_plan_from_before_rules_were_said_gets_the_rule_of_its_suite(suite: str, rule: Weighting) -> None:
+    old = job("j", planned("a"), planned("b"), suite=suite)
+    assert weighting.of_plans(weighting.complete(old).plan) == rule
+    assert not old.plan[0].weighting
+
+
+def test_kinds_of_one_problem_of_bbh_count_once_in_older_plans_too() -> None:
+    tasks = ("logical_deduction_three_objects", "logical_deduction_five_objects", "navigate")
+    made = weighting.complete(job("j", *map(planned, tasks), suite="bbh"))
+    assert [plan.score_group for plan in made.plan] == ["logical_deduction", "logical_deduction", ""]
+
+
+def test_the_accuracy_so_far_is_clustered_where_a_task_is(connection: Connection) -> None:
     plans = [planned("a", 40), planned("b", 40)]
     known(connection, *plans)
     for task, group in (("a", ""), ("b", "p")):
         results = [answer(i, "yes" if i % 8 < 4 else "no", group=group and f"{group}{i // 4}") for i in range(40)]
         duckdb_store.store_items(connection, [batch("j", task, results)])
     result = job_result.compute(connection, job("j", *plans), seal=True).result
-    (micro,) = [a.metric for a in result.averages]
+    so_far = result.accuracy_so_far
     # Passages of four equal answers: 10 observations, not 40.
     expected = (0.25 * 0.25 / 40 + 0.25 * 0.25 / 10) ** 0.5
-    assert (micro.method, micro.mean) == ("clustered", 0.5)
-    assert micro.stderr == pytest.approx(expected)
-    assert result.accuracy_so_far == micro
+    assert (so_far.method, so_far.mean) == ("clustered", 0.5)
+    assert so_far.stderr == pytest.approx(expected)
 
 
 def test_metrics_and_tasks_beside_are_no_part_of_the_score(connection: Connection) -> None:
@@ -135,7 +173,8 @@ def test_metrics_and_tasks_beside_are_no_part_of_the_score(connection: Connectio
     assert [m.beside for m in result.tasks[0].metrics] == [False, True]
     assert [task.beside for task in result.tasks] == [False, False, True]
     averages = job_result.compute(connection, job("j", first, other, diagnostic), seal=True).averages
-    assert {m.metric: (round(m.mean, 9), tasks) for m, tasks in averages} == {
+    own = [(m, tasks) for m, tasks in averages if " over " not in m.metric]
+    assert {m.metric: (round(m.mean, 9), tasks) for m, tasks in own} == {
         "score": (0.7, 2),
         "accuracy": (0.7, 2),
         "norm": (0.8, 1),
@@ -198,7 +237,7 @@ def test_a_sealed_job_keeps_its_rule_and_averages(connection: Connection) -> Non
     plans = [planned("a", 10, category="x"), planned("b", 10, category="x")]
     sealed = run(connection, job("j", *plans), right=7, wrong=3).result
     assert sealed.score_rule == "Mean accuracy over 2 tasks."
-    assert [average.metric.mean for average in sealed.averages] == pytest.approx([0.7] * 3)
+    assert [average.metric.mean for average in sealed.averages] == pytest.approx([0.7] * 4)
 
 
 def test_several_answers_per_item_are_planned_counted_and_missed_as_answers(connection: Connection) -> None:
