@@ -211,3 +211,8 @@ def suite_score(metrics: Mapping[str, Mapping[str, float]]) -> float:
     tasks = {task: float(np.mean(list(values.values()))) for task, values in metrics.items()}
     mnli = [tasks.pop(task) for task in ("mnli", "mnli_mismatched") if task in tasks]
     return float(np.mean([*tasks.values(), *([float(np.mean(mnli))] if mnli else [])]))
+
+
+def score_over_items(scores: Mapping[str, float], items: Mapping[str, int]) -> float:
+    """Mean over tasks of their scores, each counting by its items."""
+    return math.fsum(scores[task] * items[task] for task in scores) / sum(items[task] for task in scores)

@@ -36,13 +36,18 @@ class Truth:
 Read = Callable[[Row], Truth]
 
 
+_FEWER = {("cais/mmlu", "philosophy", "test"): 7}
+"""So that a score over items is not one over tasks."""
+
+
 def write_mirror(root: Path) -> Path:
     """A mirror with a few rows of every split that a shipped task reads; the demo's rows are in the suite itself."""
     rows.write_mirror(root, dict.fromkeys(_GLUE, ROWS))
     splits = {found for suite in shipped().values() for task in suite.definitions for found in task.splits()}
     for source, split in sorted(splits, key=str):
         if source.dataset not in ("demo", rows.DATASET):
-            suite_rows.write(root, source.dataset, source.config, split, _COUNTS.get(source.dataset, ROWS))
+            count = _FEWER.get((source.dataset, source.config, split), _COUNTS.get(source.dataset, ROWS))
+            suite_rows.write(root, source.dataset, source.config, split, count)
     return root
 
 

@@ -16,7 +16,15 @@ from touchstone.v1 import (
     scheduler_service_pb2,
     suite_pb2,
 )
-from touchstone_client.specs import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, MODES, SIDE_BY_SIDE_FILTERS, VERDICTS
+from touchstone_client.specs import (
+    EXPORT_FORMATS,
+    EXPORT_KINDS,
+    ITEM_FILTERS,
+    MODES,
+    SIDE_BY_SIDE_FILTERS,
+    VERDICTS,
+    WEIGHTINGS,
+)
 from touchstone_client.uploading import DatasetOptions, options_of
 
 LIST_PAGE = 100
@@ -66,7 +74,8 @@ class ScoredJob(NamedTuple):
 
 
 class Comparison(TypedDict, total=False):
-    """How runs are compared; fields as in CompareRequest, `mode` a word of `specs.MODES`."""
+    """How runs are compared; fields as in CompareRequest, `mode` and `weighting` words of `specs.MODES` and
+    `specs.WEIGHTINGS`."""
 
     suite: str
     mode: str
@@ -76,6 +85,7 @@ class Comparison(TypedDict, total=False):
     alpha: float
     seed: int
     project_id: int
+    weighting: str
 
 
 class Export(TypedDict, total=False):
@@ -190,7 +200,7 @@ def create_hub_dataset(
 
 
 def compare(subjects: Iterable[str], how: Comparison) -> comparison_pb2.CompareRequest:
-    mode = how.get("mode", "")
+    mode, weighting = how.get("mode", ""), how.get("weighting", "")
     return comparison_pb2.CompareRequest(
         subjects=subjects,
         suite=how.get("suite", ""),
@@ -201,6 +211,7 @@ def compare(subjects: Iterable[str], how: Comparison) -> comparison_pb2.CompareR
         alpha=how.get("alpha", 0.0),
         seed=how.get("seed", 0),
         project_id=how.get("project_id", 0),
+        weighting=WEIGHTINGS[weighting] if weighting else None,
     )
 
 

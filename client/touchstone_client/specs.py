@@ -12,6 +12,8 @@ from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service
 from touchstone_client.errors import InvalidError
 
 MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
+WEIGHTINGS = {"items": suite_pb2.WEIGHTING_ITEMS, "tasks": suite_pb2.WEIGHTING_TASKS}
+"""What counts alike in a score."""
 RERUN = {
     "truncated": item_result_pb2.OUTCOME_OUTPUT_TRUNCATED,
     "unparsed": item_result_pb2.OUTCOME_UNPARSED,

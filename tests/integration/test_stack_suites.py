@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -16,8 +17,9 @@ from scipy import stats
 
 from services.evaluator.answers import scoring
 from services.evaluator.suites import shipped
-from tests.recompute import Answers
-from tests.stack import running
+from services.gateway.api.figures import WEIGHTINGS
+from tests.recompute import Answers, score_over_items
+from tests.stack import running, touchstone
 from tests.stub_thread import stub_thread
 from tests.suite_runs import (
     CARELESS,
@@ -191,7 +193,7 @@ class Recomputed:
     def mean(self, task: str, spec: MetricSpec) -> float:
         return self.answers(task, spec.positive_label).of(spec)
 
-    def score(self, tasks: Sequence[str]) -> float:
+    def over_tasks(self, tasks: Sequence[str]) -> float:
         """Mean over tasks of the mean of their metrics, without those beside; MNLI once."""
         groups: dict[str, list[float]] = {}
         for task in tasks:
@@ -201,9 +203,16 @@ class Recomputed:
                 groups.setdefault(plan.score_group or task, []).append(float(np.mean(values)))
         return float(np.mean([np.mean(values) for values in groups.values()]))
 
-    def micro(self, tasks: Sequence[str]) -> tuple[float, int]:
-        found = [r for task in tasks if not self.plans[task].beside for r in self.items[task]]
-        return float(np.mean([r.prediction == r.reference for r in found])), len(found)
+    def over_items(self, tasks: Sequence[str]) -> float:
+        """The same, each task counting by the units of its first metric."""
+        scores, units = {}, {}
+        for task in tasks:
+            counted = [spec for spec in self.plans[task].metrics if not spec.beside]
+            scores[task] = float(np.mean([self.mean(task, spec) for spec in counted]))
+            first = counted[0]
+            of_rule = self.answers(task, first.positive_label).units(first) if first.rule else self.items[task]
+            units[task] = len(of_rule)
+        return score_over_items(scores, units)
 
 
 def spread(method: str, mean: float, spec: MetricSpec, answers: Answers) -> tuple[float, float, float]:
@@ -254,19 +263,85 @@ def test_metrics_and_their_intervals_follow_from_the_stored_items(runs: SuiteRun
 @EACH_RUN
 def test_averages_and_the_score_follow_from_the_stored_items(runs: SuiteRuns, suite: str, mode: str) -> None:
     again, body = Recomputed(runs, suite, mode), runs.body(suite, mode, CARELESS)
-    assert body["score"]["mean"] == pytest.approx(again.score([*again.plans]), abs=EXACT)
+    counted = [task for task, plan in again.plans.items() if not plan.beside]
+    both = {"items": again.over_items(counted), "tasks": again.over_tasks(counted)}
+    if len(counted) > 1:
+        assert body["weighting"] == ("items" if suite in ("mmlu", "mmlu_pro") else "tasks")
+    assert body["score"]["mean"] == pytest.approx(both[body["weighting"] or "tasks"], abs=EXACT)
+    assert {a["weighting"]: a["mean"] for a in body["averages"] if a["category"] is None} == pytest.approx(
+        both if len(counted) > 1 else {}, abs=EXACT
+    )
     groups = {plan.score_group or task for task, plan in again.plans.items()}
     assert body["summary"]["total_evaluations"] == len(groups)
     for average in body["averages"]:
         category = average["category"]
         members = [t for t, plan in again.plans.items() if category in (None, plan.category) and not plan.beside]
-        assert average["tasks"] == len(members)
-        if average["rule"] == "micro":
-            assert (average["mean"], average["n"]) == pytest.approx(again.micro(members), abs=EXACT)
-        else:
-            assert average["mean"] == pytest.approx(again.score(members), abs=EXACT)
+        once = {again.plans[task].score_group or task for task in members}
+        over_items = average["weighting"] == "items"
+        assert average["rule"] == ("micro" if over_items else "macro")
+        assert average["tasks"] == len(members if over_items else once)
+        expected = again.over_items(members) if over_items else again.over_tasks(members)
+        assert average["mean"] == pytest.approx(expected, abs=EXACT)
     if suite == "mmlu":
         assert {a["category"] for a in body["averages"]} == {"STEM", "Humanities", "Social sciences", "Other", None}
+
+
+def test_mmlu_ranks_over_items_as_its_authors_do_and_over_tasks_when_asked(runs: SuiteRuns) -> None:
+    again, job_id = Recomputed(runs, "mmlu", GENERATE), runs.job_id("mmlu", GENERATE, CARELESS)
+    expected = {"items": again.over_items([*again.plans]), "tasks": again.over_tasks([*again.plans])}
+    assert expected["items"] != pytest.approx(expected["tasks"], abs=1e-4)
+    job = runs.stack.get(f"/results/{job_id}")
+    assert job["score"] == next(pick(a) for a in job["averages"] if (a["category"], a["weighting"]) == (None, "items"))
+    with runs.stack.client() as client:
+        (exported,) = (
+            row
+            for row in client.get("/export", params={"kind": "jobs", "format": "json", "suite": "mmlu"}).json()
+            if row["job_id"] == job_id
+        )
+        page = words(client.get(f"{runs.stack.url}/jobs/{job_id}").text)
+    assert exported["weighting"] == "items"
+    assert exported["score"] == exported["score_over_items"]
+    assert "Suite score over items" in page
+    assert f"Score over tasks {100 * expected['tasks']:.1f}" in page
+    other = runs.job_id("mmlu", GENERATE, INVERTED)
+    for asked in ("", "items", "tasks"):
+        found = {"weighting": asked} if asked else {}
+        rule = asked or "items"
+        board = runs.stack.get("/leaderboard", suite="mmlu", metric="score", **found)
+        assert (board["weighting"], board["suite_weighting"]) == (rule, "items")
+        request = results_service_pb2.GetLeaderboardRequest(suite="mmlu", weighting=WEIGHTINGS.get(asked))
+        listed = runs.stack.results.GetLeaderboard(request, timeout=10)
+        said = touchstone(runs.stack, "leaderboard", "--suite", "mmlu", "--metric", "score", *flags(asked))
+        assert f"score over {rule}" in said.stdout, said.stderr
+        written = touchstone(runs.stack, "leaderboard", "--suite", "mmlu", "--format", "json", *flags(asked))
+        with runs.stack.client() as client:
+            shown = words(client.get(f"{runs.stack.url}/leaderboard", params={"suite": "mmlu", **found}).text)
+            answer = client.post("/compare", json={"model_ids": [job_id, other], **found}, timeout=60).json()
+        compared = answer["comparison"]
+        assert f"Score over {rule} ↓" in shown
+        assert compared["weighting"] == rule
+        scores = [
+            *(row["score"] for row in board["leaderboard"] if row["job_id"] == job_id),
+            *(entry.score.mean for entry in listed.entries if entry.job_id == job_id),
+            *(e["score"]["mean"] for e in json.loads(written.stdout)["entries"] if e["job_id"] == job_id),
+            *(run["scores"]["score"]["mean"] for run in compared["models"] if run["job_id"] == job_id),
+            exported[f"score_over_{rule}"],
+        ]
+        assert scores == pytest.approx([expected[rule]] * 5, abs=EXACT)
+
+
+def flags(weighting: str) -> list[str]:
+    return ["--weighting", weighting] if weighting else []
+
+
+def pick(average: Mapping[str, Any]) -> dict[str, Any]:
+    """An average's figures alone."""
+    return {k: v for k, v in average.items() if k not in ("category", "metric", "rule", "tasks", "weighting")}
+
+
+def words(page: str) -> str:
+    """What a page says, without its tags."""
+    return " ".join(re.sub(r"<[^>]*>", " ", page).split())
 
 
 @EACH_RUN

@@ -11,7 +11,7 @@ from touchstone_client import requests
 from touchstone_client.blocking.calls import Calls
 from touchstone_client.files import unfinished
 from touchstone_client.requests import Comparison, Export, ItemFilters
-from touchstone_client.specs import MARKS, MODES
+from touchstone_client.specs import MARKS, MODES, WEIGHTINGS
 
 
 class Results(Calls):
@@ -93,8 +93,10 @@ class Results(Calls):
         item_set: str = "",
         endpoint: str = "",
         project_id: int = 0,
+        weighting: str = "",
     ) -> results_service_pb2.GetLeaderboardResponse:
-        """Configurations ranked within one item set."""
+        """Configurations ranked within one item set, by the suite's own weighting unless one of `specs.WEIGHTINGS` is
+        named."""
         request = results_service_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
@@ -103,6 +105,7 @@ class Results(Calls):
             item_set=item_set,
             endpoint=endpoint,
             project_id=project_id,
+            weighting=WEIGHTINGS[weighting] if weighting else None,
         )
         return self._ask(request, results_service_pb2.GetLeaderboardResponse)
 

@@ -16,7 +16,7 @@ from touchstone_client.command.job_ids import run_of
 from touchstone_client.command.labels import distinct
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
-from touchstone_client.specs import MODES
+from touchstone_client.specs import MODES, WEIGHTINGS
 
 _RUNS = (
     Column("places", "places", lambda pair: places(*pair), right=True),
@@ -71,6 +71,8 @@ def add(commands: Any) -> None:
     parser.set_defaults(more="subjects")
     parser.add_argument("--suite", default="", help="needed unless every run is a job's id")
     parser.add_argument("--metric", "--metrics", type=names, default=[], metavar="A,B", help="(default: score)")
+    words = "what counts alike in the suite's figures (default: as its authors have it)"
+    parser.add_argument("--weighting", choices=[*WEIGHTINGS], default="", help=words)
     parser.add_argument("--mode", choices=[*MODES], default="")
     parser.add_argument("--baseline", default="", metavar="RUN", help="compare the others with this one only")
     words = "largest difference that does not matter (default: 0.01)"
@@ -95,6 +97,7 @@ def _compare(options: argparse.Namespace) -> int:
             alpha=options.alpha,
             seed=options.seed,
             project_id=options.project_id,
+            weighting=options.weighting,
         )
     show(report(compared), options.format)
     return DONE
@@ -113,13 +116,16 @@ def report(compared: comparison_pb2.CompareResponse, names: Mapping[str, str] | 
         tables.append(differences(tasks, called, "Task by task"))
     if compared.omnibus:
         tables.append(Table(_OMNIBUS, [_omnibus(test) for test in compared.omnibus], "Any difference at all"))
+    alike = next(
+        (f" The suite's figures are means over {w}." for w, r in WEIGHTINGS.items() if r == compared.weighting), ""
+    )
     level = f"{1 - compared.alpha:.0%}".replace("%", " %")
     advice = [] if names else [*compared.recommendations, *(found.words for found in suite if found.words)]
     notes = [
         *advice,
         *compared.notes,
         f"{compared.items:,} items{', a subset' if compared.subset else ''}. Intervals of differences at {level}, not "
-        f"adjusted. Differences of less than {compared.margin:g} count as none.",
+        f"adjusted. Differences of less than {compared.margin:g} count as none.{alike}",
     ]
     return Report(
         tables,

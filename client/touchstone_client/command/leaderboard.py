@@ -16,7 +16,7 @@ from touchstone_client.command.figures import counted, moment, places, score, si
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scores import optional
 from touchstone_client.errors import InvalidError, NotFoundError
-from touchstone_client.specs import MODES
+from touchstone_client.specs import MODES, WEIGHTINGS
 
 _COLUMNS = (
     Column("rank", "rank", lambda rank: str(rank or ""), right=True),
@@ -53,6 +53,8 @@ def add(commands: Any) -> None:
     parser = leaf(commands, "leaderboard", "rank models on a suite", _leaderboard)
     parser.add_argument("--suite", default="glue", help="(default: glue)")
     parser.add_argument("--metric", default="", help="a metric, or score (default: accuracy where there is one)")
+    words = "what counts alike (default: as the suite's authors have it)"
+    parser.add_argument("--weighting", choices=[*WEIGHTINGS], default="", help=words)
     parser.add_argument("--mode", choices=[*MODES], default="generate")
     parser.add_argument("--endpoint", "--provider", default="", help="only this endpoint's models")
     parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only this project's runs")
@@ -73,7 +75,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
             metric = _SCORE
             board = _board(client, options, metric)
     columns = [
-        replace(column, title={"score": metric, "remark": "remark"}.get(column.name, column.title))
+        replace(column, title={"score": _headed(metric, board), "remark": "remark"}.get(column.name, column.title))
         for column in _COLUMNS
     ]
     table = Table(columns, [_row(entry) for entry in board.entries])
@@ -90,7 +92,13 @@ def _board(client: Client, options: argparse.Namespace, metric: str) -> results_
         item_set=options.item_set,
         endpoint=options.endpoint,
         project_id=options.project_id,
+        weighting=options.weighting,
     )
+
+
+def _headed(metric: str, board: results_service_pb2.GetLeaderboardResponse) -> str:
+    """The metric, with what counts alike in it: "score over items"."""
+    return next((f"{metric} over {word}" for word, rule in WEIGHTINGS.items() if rule == board.weighting), metric)
 
 
 def _row(entry: metric_pb2.LeaderboardEntry) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scoring import words
 from touchstone_client.errors import ClientError
-from touchstone_client.specs import reading_of, status, subset_of, work_of
+from touchstone_client.specs import WEIGHTINGS, reading_of, status, subset_of, work_of
 
 _COLUMNS = (
     Column("task", "task"),
@@ -130,10 +130,16 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
 def metrics(result: metric_pb2.JobResult) -> Table:
     """A row a task and metric, then averages, then the suite's score."""
     rows = [_row(task.task, metric) for task in result.tasks for metric in task.metrics]
-    rows += [_row(average.category or average.rule, average.metric) for average in result.averages]
+    rows += [_row(_averaged(average), average.metric) for average in result.averages]
     if result.HasField("suite_score"):
         rows.append(_row("all", result.suite_score))
     return Table(_COLUMNS, rows)
+
+
+def _averaged(average: metric_pb2.Average) -> str:
+    """Of what a figure is the mean: "STEM over items"."""
+    words = next((f" over {word}" for word, rule in WEIGHTINGS.items() if rule == average.weighting), "")
+    return (average.category or "all") + words
 
 
 def _row(task: str, metric: metric_pb2.Metric) -> Sequence[Any]:

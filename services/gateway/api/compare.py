@@ -11,7 +11,7 @@ from services.gateway import jobs
 from services.gateway.api import comparison
 from services.gateway.api.checks import Field, integer, list_of, number, one_of, record, text
 from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.figures import MODES
+from services.gateway.api.figures import MODES, WEIGHTINGS
 from services.gateway.api.schema import shape
 from services.gateway.parameters import INT64_MAX
 from services.gateway.responses import JSONResponse
@@ -34,6 +34,9 @@ _BODY = record(
         ),
         "metrics": Field(
             list_of(text(100), 20), about='"score" or metrics, of which the first one ranks; "score" when left out.'
+        ),
+        "weighting": Field(
+            one_of(*WEIGHTINGS), about="What counts alike in the suite's figures; the suite's own rule when left out."
         ),
         "mode": Field(one_of(*MODES), about="generate when left out; with jobs alone, the mode that they ran in."),
         "baseline": Field(text(400), about="One of them that the others are compared with; every pair when left out."),
@@ -82,6 +85,7 @@ def _request(body: Mapping[str, Any]) -> comparison_pb2.CompareRequest:
         seed=body.get("seed", 0),
         project_id=body.get("project_id", 0),
         alpha=body.get("alpha", 0),
+        weighting=WEIGHTINGS.get(body.get("weighting", "")),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from services.gateway import jobs
-from services.gateway.api.figures import MODE, mode_name
+from services.gateway.api.figures import MODE, WEIGHTING, mode_name, weighting_name
 from services.gateway.api.metrics import CAUTION, METRIC, mean_of, metric_body
 from services.gateway.api.schema import (
     BOOLEAN,
@@ -50,6 +50,7 @@ def body(found: CompareResponse) -> dict[str, Any]:
         "suite": found.suite,
         "mode": mode_name(found.mode),
         "metrics": list(found.metrics),
+        "weighting": weighting_name(found.weighting),
         "models": [_run(run) for run in found.runs],
         "differences": [_difference(one, names) for one in suite],
         "tasks": _tasks(found, names),
@@ -211,6 +212,7 @@ COMPARISON: Schema = shape(
         "recommendations": array(STRING),
         "suite": STRING,
         "mode": MODE,
+        "weighting": about(WEIGHTING, "What counts alike in the suite's figures; null of a single task."),
         "metrics": array(STRING),
         "models": array(
             shape(

@@ -28,6 +28,8 @@ from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, metric_pb2, sc
 
 MODES = {"generate": suite_pb2.MODE_GENERATE, "loglikelihood": suite_pb2.MODE_LOGLIKELIHOOD}
 MODE = enum(*MODES)
+WEIGHTINGS = {"items": suite_pb2.WEIGHTING_ITEMS, "tasks": suite_pb2.WEIGHTING_TASKS}
+WEIGHTING = null(enum(*WEIGHTINGS))
 OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
 """How an item may end."""
 READINGS = {
@@ -39,6 +41,7 @@ READINGS = {
 READING = enum(*READINGS)
 _MODE_NAMES = {number: name for name, number in MODES.items()}
 _READING_NAMES = {number: name for name, number in READINGS.items()}
+_WEIGHTING_NAMES = {number: name for name, number in WEIGHTINGS.items()}
 
 
 def mode_name(mode: suite_pb2.Mode) -> str:
@@ -48,6 +51,11 @@ def mode_name(mode: suite_pb2.Mode) -> str:
 def reading_name(reading: scoring_pb2.Reading) -> str | None:
     """None for none in particular."""
     return _READING_NAMES.get(reading)
+
+
+def weighting_name(weighting: suite_pb2.Weighting) -> str | None:
+    """None where a single task makes a score up."""
+    return _WEIGHTING_NAMES.get(weighting)
 
 
 def asked(spec: job_pb2.JobSpec) -> dict[str, Any]:
@@ -238,7 +246,8 @@ MEASURED: dict[str, Schema] = {
             {
                 "category": about(null(STRING), "null over all tasks."),
                 "metric": STRING,
-                "rule": about(enum("macro", "micro"), "macro: mean over tasks; micro: over all items together."),
+                "weighting": about(enum(*WEIGHTINGS), "What counts alike in it."),
+                "rule": about(enum("macro", "micro"), "The same by older names: micro over items, macro over tasks."),
                 "tasks": COUNT,
                 **FIGURES,
             },
@@ -247,6 +256,9 @@ MEASURED: dict[str, Schema] = {
         )
     ),
     "score_rule": null(STRING),
+    "weighting": about(
+        WEIGHTING, "What counts alike in the score, as the suite's authors have it; null of a single task."
+    ),
     "reused": shape({"items": COUNT, "share": SHARE}),
     "served_models": array(STRING),
     "cost_usd": about(null(NUMBER), "Of answers that this job paid for; null where a price is not known."),
@@ -279,6 +291,7 @@ def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
             {
                 "category": average.category or None,
                 "metric": average.metric.metric,
+                "weighting": weighting_name(average.weighting) or ("items" if average.rule == "micro" else "tasks"),
                 "rule": average.rule,
                 "tasks": average.tasks,
                 **metric_body(average.metric),
@@ -286,6 +299,7 @@ def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
             for average in result.averages
         ],
         "score_rule": result.score_rule or None,
+        "weighting": weighting_name(result.weighting),
         "reused": {"items": result.items_reused, "share": result.items_reused / stored if stored else 0.0},
         "served_models": list(result.served_models),
         "cost_usd": cost(result),

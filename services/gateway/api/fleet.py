@@ -146,6 +146,7 @@ def _suite(one: suite_pb2.Suite) -> dict[str, Any]:
         "title": one.title,
         "description": one.description,
         "open": one.open,
+        "weighting": figures.weighting_name(one.weighting),
         "tasks": [
             {
                 "task": task.task,
@@ -214,7 +215,7 @@ _TASK = {
     "max_shots": COUNT,
     "reading": about(null(figures.READING), "Layers by which answers are read unless a job says otherwise."),
     "published_items": null(COUNT),
-    "score_group": about(null(STRING), "Tasks of one group count once."),
+    "score_group": about(null(STRING), "Tasks of one group count once in a score over tasks."),
     "beside": about(BOOLEAN, "No part of the suite's score."),
 }
 _SUITE = {
@@ -222,6 +223,7 @@ _SUITE = {
     "title": STRING,
     "description": STRING,
     "open": about(BOOLEAN, "A job names a task as <suite>:<task>."),
+    "weighting": about(figures.WEIGHTING, "What counts alike in its score; null where each of its groups has a rule."),
     "tasks": array(shape(_TASK, name="SuiteTask")),
 }
 _EVALUATOR = {

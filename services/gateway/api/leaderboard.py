@@ -10,7 +10,7 @@ from services.gateway import jobs
 from services.gateway.api import figures
 from services.gateway.api.checks import one_of, text
 from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.figures import MODES, mode_name
+from services.gateway.api.figures import MODES, WEIGHTINGS, mode_name, weighting_name
 from services.gateway.api.metrics import CAUTION, UNREAD, cautioned, interval, is_bounded, mean_of
 from services.gateway.api.query import PROJECT, Parameter, limit
 from services.gateway.api.schema import (
@@ -52,6 +52,7 @@ async def leaderboard(call: Call) -> JSONResponse:
         item_set=query["item_set"],
         endpoint=query["endpoint"],
         project_id=query["project_id"],
+        weighting=WEIGHTINGS.get(query["weighting"]),
     )
     try:
         answer = await call.ask(call.ctx.backend.results.GetLeaderboard, request)
@@ -77,6 +78,8 @@ async def leaderboard(call: Call) -> JSONResponse:
             "last_updated": jobs.iso(answer.last_updated),
             "suite": suite,
             "metric": metric,
+            "weighting": weighting_name(answer.weighting),
+            "suite_weighting": weighting_name(answer.suite_weighting),
             "mode": mode_name(mode),
             "subset": answer.subset,
             "item_set": answer.item_set,
@@ -166,7 +169,10 @@ _ROW: dict[str, Schema] = {
         "1..n without gaps; null for baselines, which follow the models and rank only where no model does.",
     ),
     "model": STRING,
-    "score": about(null(NUMBER), "Mean of the metric over the tasks that have it; metric=score is the suite's score."),
+    "score": about(
+        null(NUMBER),
+        "Mean of the metric over the items, or the tasks, that have it; metric=score is the suite's score.",
+    ),
     "provider": STRING,
     "benchmark_count": about(COUNT, "Completed runs of this configuration on the suite."),
     "ci95": null(pair(NUMBER)),
@@ -222,6 +228,9 @@ _ITEM_SET = {
     "tasks": array(STRING),
 }
 MODE = Parameter("mode", one_of(*MODES), "Runs in this mode; the two are never ranked together.", "generate")
+WEIGHTING = Parameter(
+    "weighting", one_of(*WEIGHTINGS), "What counts alike in the metric; as the suite's authors have it when left out."
+)
 BOARD = Endpoint(
     "GET",
     "/leaderboard",
@@ -237,6 +246,10 @@ BOARD = Endpoint(
             "last_updated": null(TIME),
             "suite": STRING,
             "metric": STRING,
+            "weighting": about(figures.WEIGHTING, "What counts alike in every score here; null of a single task."),
+            "suite_weighting": about(
+                figures.WEIGHTING, "The suite's own rule, by which its runs are ranked by default."
+            ),
             "mode": figures.MODE,
             "subset": BOOLEAN,
             "item_set": STRING,
@@ -256,6 +269,7 @@ BOARD = Endpoint(
         Parameter(
             "metric", text(100), f"{SUITE_SCORE}, or a metric; {_USUAL} where the suite has it when left out.", ""
         ),
+        WEIGHTING,
         limit(10),
         MODE,
         Parameter("item_set", text(200), "Rank runs of these items; whole runs when absent.", ""),

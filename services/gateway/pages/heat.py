@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from touchstone.v1 import metric_pb2, suite_pb2
 
@@ -28,9 +29,13 @@ def columns(
     ranked: Sequence[metric_pb2.LeaderboardEntry],
     floors: Sequence[metric_pb2.LeaderboardEntry],
     suite: suite_pb2.Suite | None,
+    weighting: suite_pb2.Weighting,
 ) -> list[Column]:
-    """Columns in the suite's order; tasks of one score group share the first one's column, as they count once."""
-    if suite and len(suite.tasks) > MOST_TASKS and (by_category := category_columns(ranked, floors)):
+    """Columns in the suite's order; tasks of one score group share the first one's column, as they count once.
+
+    `weighting` is what counts alike in a category.
+    """
+    if suite and len(suite.tasks) > MOST_TASKS and (by_category := category_columns(ranked, floors, weighting)):
         return by_category
     order: dict[str, metric_pb2.TaskResult] = {}
     for entry in (*ranked, *floors):
@@ -50,21 +55,24 @@ def columns(
 
 
 def category_columns(
-    ranked: Sequence[metric_pb2.LeaderboardEntry], floors: Sequence[metric_pb2.LeaderboardEntry]
+    ranked: Sequence[metric_pb2.LeaderboardEntry],
+    floors: Sequence[metric_pb2.LeaderboardEntry],
+    weighting: suite_pb2.Weighting,
 ) -> list[Column]:
-    """One column for each category of a suite with many tasks: the mean over its tasks."""
+    """One column for each category of a suite with many tasks: the mean over its items, or its tasks."""
     gathered: dict[str, dict[str, metric_pb2.TaskResult]] = {}
     for entry in (*ranked, *floors):
         for average in entry.averages:
-            if average.category and average.rule == "macro":
+            if average.category and average.weighting == weighting:
                 gathered.setdefault(average.category, {})[entry.job_id] = metric_pb2.TaskResult(
                     task=average.category, title=average.category, metrics=[average.metric], items=average.metric.n
                 )
     found = []
     for category, results in gathered.items():
-        shares = [_floor(t) for e in (*ranked, *floors)[:1] for t in e.tasks if t.category == category]
+        tasks = [t for e in (*ranked, *floors)[:1] for t in e.tasks if t.category == category]
+        sizes = [t.items if weighting == suite_pb2.WEIGHTING_ITEMS else 1 for t in tasks]
         beside = [results[e.job_id].metrics[0].mean for e in floors if e.job_id in results]
-        floor = max([sum(shares) / len(shares) if shares else 0.0, *beside])
+        floor = max([fmean(map(_floor, tasks), sizes) if any(sizes) else 0.0, *beside])
         first = next(iter(results.values()))
         found.append(Column(category, category, "mean", first.items, results, _levels(results, ranked, floor)))
     return found

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from services import rpc
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context, jobs, palette
-from services.gateway.api.figures import reading_name
+from services.gateway.api.figures import WEIGHTINGS, reading_name, weighting_name
 from services.gateway.api.job import percent, total_seconds
 from services.gateway.charts import Axis
 from services.gateway.context import Context
@@ -141,6 +141,7 @@ def view(
         "suite_title": heading(job),
         "outcomes": result.outcomes,
         "so_far": _so_far(job, result),
+        **_scores(result),
         "deleted": deleted,
         "can_retry": jobs.can_retry(job) and not deleted,
         "scoring": _scoring_form(job, result) if job.spec.HasField("dataset") else None,
@@ -218,6 +219,14 @@ def _lines(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[TaskLine]:
     return lines
 
 
+def _scores(result: metric_pb2.JobResult) -> dict[str, object]:
+    """What counts alike in the suite's score, in a word, and the score by the other rule; none of a single task."""
+    whole = {weighting_name(average.weighting): average.metric for average in result.averages if not average.category}
+    own = weighting_name(result.weighting)
+    other = next((name for name in WEIGHTINGS if own and name != own), None)
+    return {"own_weighting": own, "other_weighting": other, "other_score": whole.get(other) if other else None}
+
+
 def _so_far(job: job_pb2.Job, result: metric_pb2.JobResult) -> SoFar:
     """A suite's accuracy over all items; of rows the scorer's own metric, which becomes the score."""
     if not job.spec.HasField("dataset"):
@@ -241,7 +250,8 @@ def _choices(job: job_pb2.Job, outcomes: metric_pb2.OutcomeCounts) -> list[Choic
 
 
 def _headings(lines: list[TaskLine], result: metric_pb2.JobResult) -> list[Heading]:
-    averages = {a.category: a.metric for a in result.averages if a.category and a.rule == "macro"}
+    own = result.weighting or suite_pb2.WEIGHTING_TASKS
+    averages = {a.category: a.metric for a in result.averages if a.category and a.weighting == own}
     gathered: dict[str, list[TaskLine]] = {}
     for line in lines:
         gathered.setdefault(line.category, []).append(line)

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway import context, jobs, palette
-from services.gateway.api.figures import MODES
+from services.gateway.api.figures import MODES, WEIGHTINGS, weighting_name
 from services.gateway.api.leaderboard import SUITE_SCORE, require_known, unknown_metric
 from services.gateway.catalogue import Catalogue
 from services.gateway.charts import Axis
@@ -33,6 +33,7 @@ class View:
 
     suite: str
     metric: str
+    weighting: str
     mode: str
     top: int
     endpoint: str
@@ -49,6 +50,7 @@ class View:
         return cls(
             suite=suite,
             metric=query.get("metric") or SUITE_SCORE,
+            weighting=query.get("weighting", "") if query.get("weighting", "") in WEIGHTINGS else "",
             mode=query.get("mode", "") if query.get("mode", "") in MODES else "generate",
             top=int(top) if top.isdecimal() and int(top[:4]) in TOPS else 20,
             endpoint=query.get("endpoint", ""),
@@ -104,6 +106,8 @@ async def leaderboard(request: Request) -> Response:
         "suites": suites,
         "endpoints": endpoints,
         "metrics": _metrics(board.metrics, known),
+        "weighting": weighting_name(board.weighting) or "",
+        "weightings": _weightings(board.suite_weighting),
         "modes": _modes(known, view.mode),
         "tops": TOPS,
         "board": board,
@@ -120,7 +124,7 @@ async def leaderboard(request: Request) -> Response:
         "changes": {e.job_id: _change(e) for e in ranked},
         "item_sets": choices(board.item_sets),
         "axis": _axis(ranked, unranked if view.unranked else []),
-        "columns": columns(ranked, floors, known),
+        "columns": columns(ranked, floors, known, board.weighting),
         "slots": palette.assign(keys, ((e.endpoint, e.model) for e in shown)),
         "json_address": f"/api/v1/benchmarking/leaderboard?{urlencode(_api_query(view))}",
         "request_id": uuid.uuid4().hex,
@@ -141,6 +145,7 @@ async def _board(request: Request, view: View) -> results_service_pb2.GetLeaderb
         mode=MODES[view.mode],
         endpoint=view.endpoint,
         item_set=view.item_set,
+        weighting=WEIGHTINGS.get(view.weighting),
     )
     try:
         return await ctx.backend.ask(ctx.backend.results.GetLeaderboard, call, context.identity(request))
@@ -250,6 +255,13 @@ def _metrics(named: Sequence[str], suite: suite_pb2.Suite | None) -> list[str]:
     return sorted(found, key=lambda metric: (order.get(metric, len(order)), metric))
 
 
+def _weightings(own: suite_pb2.Weighting) -> list[tuple[str, str]]:
+    """By which rules scores can be taken, with the suite's own marked; none of a single task."""
+    if not own:
+        return []
+    return [(word, f"Over {word}" + (" (suite's rule)" if rule == own else "")) for word, rule in WEIGHTINGS.items()]
+
+
 def _modes(suite: suite_pb2.Suite | None, chosen: str) -> list[str]:
     """Modes that some task of the suite can run in."""
     offered = {mode for task in (suite.tasks if suite else ()) for mode in task.modes}
@@ -268,4 +280,5 @@ def _axis(ranked: Sequence[metric_pb2.LeaderboardEntry], unranked: Sequence[metr
 def _api_query(view: View) -> dict[str, str | int]:
     """What the API is asked for the same board."""
     asked: dict[str, str | int] = {"suite": view.suite, "metric": view.metric, "limit": view.top, "mode": view.mode}
-    return asked | {n: v for n, v in (("endpoint", view.endpoint), ("item_set", view.item_set)) if v}
+    optional = (("weighting", view.weighting), ("endpoint", view.endpoint), ("item_set", view.item_set))
+    return asked | {name: value for name, value in optional if value}

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.unit.client.fakes import metric, result
-from touchstone.v1 import comparison_pb2, metric_pb2
+from touchstone.v1 import comparison_pb2, metric_pb2, suite_pb2
 from touchstone_client.command.gate import margin
 
 
@@ -30,6 +30,22 @@ def test_tasks_of_a_score_group_count_once() -> None:
     found = margin.independent(made, "score", (), 0)
     s = math.sqrt(2 * (0.01**2 + 0.02**2 + 2 * 0.01**2 / 4)) / 3
     assert found.items == 4000
+    assert found.margin == pytest.approx(2.4865 * s, rel=1e-4)
+
+
+def test_over_items_tasks_count_by_their_items() -> None:
+    made = metric_pb2.JobResult(
+        weighting=suite_pb2.WEIGHTING_ITEMS,
+        tasks=[
+            metric_pb2.TaskResult(
+                task=task, metrics=[metric_pb2.Metric(metric="accuracy", mean=0.5, stderr=error, n=n)]
+            )
+            for task, error, n in (("small", 0.05, 100), ("large", 0.01, 900))
+        ],
+    )
+    found = margin.independent(made, "score", (), 0)
+    s = math.sqrt(2 * ((0.1 * 0.05) ** 2 + (0.9 * 0.01) ** 2))
+    assert found.items == 1000
     assert found.margin == pytest.approx(2.4865 * s, rel=1e-4)
 
 

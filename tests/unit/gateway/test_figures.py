@@ -16,6 +16,7 @@ from services.gateway.pages import formatting
 from services.gateway.pages.heat import columns
 from services.gateway.pages.items import _shared
 from tests.gateway import fake_data
+from touchstone.v1 import suite_pb2
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,9 @@ def test_bounds_off_the_axis_end_in_an_arrow_instead_of_a_bracket(
 def test_a_cell_not_shown_to_beat_the_majority_class_is_bare() -> None:
     board = fake_data.leaderboard({})
     ranked, floors = [e for e in board if e.rank], [e for e in board if e.baseline]
-    found = {column.task: column for column in columns(ranked, floors, fake_data.suites()[1])}
+    found = {
+        column.task: column for column in columns(ranked, floors, fake_data.suites()[1], suite_pb2.WEIGHTING_TASKS)
+    }
     assert list(found) == ["cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli"]
     mrpc, sst2 = found["mrpc"], found["sst2"]
     weakest = next(e for e in ranked if e.model == "gemma3:4b")

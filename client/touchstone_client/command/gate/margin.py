@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from touchstone.v1 import comparison_pb2, metric_pb2
+from touchstone.v1 import comparison_pb2, metric_pb2, suite_pb2
 from touchstone_client.command.gate.verdict import ALPHA
 
 POWER = 0.8
@@ -48,10 +48,10 @@ def independent(result: metric_pb2.JobResult, metric: str, tasks: Collection[str
     """From the baseline's run alone: two runs whose errors have nothing to do with each other disagree most.
 
     Each task's standard error is scaled to the items that will run; the difference of two such runs has √2 of it. A
-    suite's score is the mean over tasks, those of a score group together counting once.
+    suite's score is the mean over items, or over tasks, those of a score group together counting once.
     """
     groups: dict[str, list[float]] = defaultdict(list)
-    items = 0
+    items, by_items = 0, 0.0
     for task in result.tasks:
         measured = next((m for m in task.metrics if metric in ("score", m.metric)), None)
         if task.beside or measured is None or (tasks and task.task not in tasks):
@@ -60,12 +60,17 @@ def independent(result: metric_pb2.JobResult, metric: str, tasks: Collection[str
         items += n
         if not n or not measured.HasField("stderr"):
             return Margin(items, None, "", f"the baseline's {measured.metric} of {task.task} has no standard error")
-        groups[task.score_group or task.task].append(2 * _error(measured) ** 2 * measured.n / n)
+        variance = 2 * _error(measured) ** 2 * measured.n / n
+        groups[task.score_group or task.task].append(variance)
+        by_items += n**2 * variance
     if not groups:
         return Margin(0, None, "", f"the baseline has no {metric} on these tasks")
-    variance = sum(sum(parts) / len(parts) ** 2 for parts in groups.values()) / len(groups) ** 2
+    if result.weighting == suite_pb2.WEIGHTING_ITEMS:
+        whole = by_items / items**2
+    else:
+        whole = sum(sum(parts) / len(parts) ** 2 for parts in groups.values()) / len(groups) ** 2
     words = "they err independently of each other, which is the worst case"
-    return Margin(items, _FACTOR * math.sqrt(variance), words)
+    return Margin(items, _FACTOR * math.sqrt(whole), words)
 
 
 def like_last_time(last: comparison_pb2.Difference, items: int, job_id: str) -> Margin:
