@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos simulate bench bench-env calibration nightly check format protos protos-release lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos simulate record bench bench-env calibration nightly check format protos protos-release lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -49,6 +49,9 @@ chaos: setup-dev ## Kill processes at random under load and check that nothing i
 SEEDS ?= 200
 simulate: setup-dev ## Simulate SEEDS=200 runs with crashes at any step, or replay SEED=n with its trace
 	@$(BIN)/python -m tests.simulator $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(or $(FIRST),1))
+
+record: setup-dev ## Import published outputs of real models, and print our scores beside their authors'
+	@$(BIN)/python -m tests.record
 
 calibration: setup-dev ## Show by simulation that intervals cover and tests hold their size and power
 	@$(BIN)/python -m pytest -n 2 -m calibration -rP --part $(PART)

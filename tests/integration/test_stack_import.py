@@ -12,6 +12,9 @@ import pytest
 
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.tasks.base import Item
+from tests.record import published
+from tests.record.runner import compared, upload
+from tests.record.runner import imported as imported_record
 from tests.stack import Stack, running, touchstone, until
 from tests.unit.client.logs import archive, choices, generated, header, inspected, lm_eval
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
@@ -192,6 +195,13 @@ def test_a_file_of_answers_to_some_rows_of_a_dataset_is_a_subset_of_it(stack: St
     assert made["job"]["subset"]
     assert made["result"]["tasks"][0]["metrics"][0]["mean"] == 1.0
     assert [item.result.custom_id for item in stack.items(made["job_id"])] == ["r0", "r2", "r4"]
+
+
+@pytest.mark.skipif(not published.is_there(), reason=published.ABSENT)
+def test_a_published_file_reproduces_what_its_authors_say(stack: Stack, tmp_path: Path) -> None:
+    (record,) = (each for each in published.records() if (each.task, each.model) == ("crux", "gemma-2-2b-it"))
+    figures = compared(stack, record, imported_record(stack, record, *upload(stack, tmp_path, "crux")))
+    assert (figures.items, figures.reproduced, figures.unexplained) == (800, True, 0)
 
 
 def test_a_file_with_a_bad_line_leaves_nothing_behind(stack: Stack, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Published outputs of real models through the product: their authors' accuracies under their rule, and ours."""
