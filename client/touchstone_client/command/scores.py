@@ -10,7 +10,7 @@ from typing import Any
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.documents import document
-from touchstone_client.command.figures import dollars, lost, moment, score, span
+from touchstone_client.command.figures import dollars, listed_on, lost, moment, score, span
 from touchstone_client.command.labels import labels
 from touchstone_client.command.output import Column, Report, Table, show
 from touchstone_client.command.scoring import words
@@ -42,7 +42,7 @@ def print_scores(client: Client, job: job_pb2.Job, format: str) -> None:
         return
     table = metrics(result)
     # Of a dataset without references there is nothing to show but what became of its rows.
-    facts = None if table.rows else _outcomes(result)
+    facts = None if table.rows else _outcomes(job, result)
     show(Report([table] if table.rows else [], facts=facts, document=_document(job, result), csv=table), format)
     _tell(result)
 
@@ -79,19 +79,20 @@ def _offer(result: metric_pb2.JobResult) -> str:
     return f"{result.offer} Without a call: {again}"
 
 
-def _outcomes(result: metric_pb2.JobResult) -> dict[str, str]:
+def _outcomes(job: job_pb2.Job, result: metric_pb2.JobResult) -> dict[str, str]:
     """What became of the items, and what they took."""
     counts = result.outcomes
     facts = {field.name.replace("_", " "): getattr(counts, field.name) for field in counts.DESCRIPTOR.fields}
-    return {name: f"{count:,}" for name, count in facts.items() if count} | taken(result)
+    return {name: f"{count:,}" for name, count in facts.items() if count} | _taken(job, result)
 
 
-def taken(result: metric_pb2.JobResult) -> dict[str, str]:
+def _taken(job: job_pb2.Job, result: metric_pb2.JobResult) -> dict[str, str]:
     """Tokens and money."""
+    cost = (dollars(result.cost_usd), listed_on(job.receipt.prices)) if result.HasField("cost_usd") else ()
     known = {
         "tokens in": _tokens(result.input_tokens, result.input_untold),
         "tokens out": _tokens(result.output_tokens, result.output_untold),
-        "cost": dollars(result.cost_usd) if result.HasField("cost_usd") else "",
+        "cost": ", ".join(filter(None, cost)),
     }
     return {name: words for name, words in known.items() if words}
 
@@ -119,7 +120,7 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "unread": _offer(result),
         "mark": f"{result.mark}: {result.mark_reason}" if result.mark else "",
         "score": result.score_rule,
-        **(_outcomes(result) if job.spec.HasField("dataset") else taken(result)),
+        **(_outcomes(job, result) if job.spec.HasField("dataset") else _taken(job, result)),
         "may be charged": lost(job),
         **{f"label {name}": text for name, text in sorted(job.spec.labels.items())},
     }

@@ -13,7 +13,7 @@ from touchstone_client.command.arguments import JOB, add_format, count, leaf
 from touchstone_client.command.conditions import add_conditions, conditions
 from touchstone_client.command.documents import document, told
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.figures import MISSING, counted, dollars, excerpt, score, span, whole
+from touchstone_client.command.figures import MISSING, counted, dollars, excerpt, listed_on, score, span, whole
 from touchstone_client.command.items import outcome_of, verdict_of
 from touchstone_client.command.job_ids import job_of
 from touchstone_client.command.labels import labels
@@ -119,7 +119,9 @@ def _report(told: Response, diff: bool) -> Report:
     known = document(told)
     del known["next_page_token"]
     table = Table(_CSV, [line for row in told.rows for line in _lines(row, told.runs)])
-    return Report([runs, *rows], notes=[f"{of_all}.", shown], document=known, csv=table)
+    priced = [run for run in told.runs if run.HasField("cost_usd") and listed_on(run.job.receipt.prices)]
+    listed = [f"{called[run.job.job_id]}: cost at the {listed_on(run.job.receipt.prices)}." for run in priced]
+    return Report([runs, *rows], notes=[f"{of_all}.", shown, *listed], document=known, csv=table)
 
 
 def _run(run: results_service_pb2.SideBySideRun, called: Mapping[str, str]) -> Sequence[Any]:

@@ -153,6 +153,19 @@ def test_side_by_side_prints_every_format(pair: Fakes, capsys: Captured) -> None
             assert (made["runs"][0]["only_right"], made["rows"][0]["diffs"][1]["parts"][1]["kind"]) == (1, "removed")
 
 
+def test_costs_side_by_side_say_where_they_are_at_list_prices(pair: Fakes, capsys: Captured) -> None:
+    runs = [
+        results_service_pb2.SideBySideRun(job=dataset_job(i, m), cost_usd=0.5)
+        for i, m in ((JOB, "one"), (OTHER, "two"))
+    ]
+    runs[0].job.receipt.prices.CopyFrom(Prices(input=1, output=2, source="SOURCE_LIST", as_of="2026-10-03"))
+    pair.answers["ListSideBySide"] = results_service_pb2.ListSideBySideResponse(runs=runs)
+    assert main(["side-by-side", JOB, OTHER]) == 0
+    shown = capsys.readouterr().out
+    assert "one: cost at the list price as of 2026-10-03." in shown
+    assert "two: cost at" not in shown
+
+
 def test_a_job_without_an_answer_leaves_its_place_empty(pair: Fakes, capsys: Captured) -> None:
     runs = [results_service_pb2.SideBySideRun(job=dataset_job(i, m)) for i, m in ((JOB, "one"), (OTHER, "two"))]
     row = results_service_pb2.SideBySideRow(
