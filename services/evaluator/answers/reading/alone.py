@@ -37,6 +37,10 @@ _NUMBERED = re.compile(
 )
 _EQUALS = re.compile(r"(?:^|[\s:,])[A-Za-z](?:_\w{1,8})?[ ]?=[ ]?(?P<said>[^=]{1,40})\Z")
 _IF = re.compile(r"\b(?:if|unless|assuming)\b", re.IGNORECASE)
+_LOWER_CAPTION = re.compile(r"[ \t>*_#-]{0,6}[a-z][a-z_ -]{1,20}[*_]{0,2}:[*_]{0,2}[ \t]{1,4}(?=\S)")
+_ASIDE = re.compile(r"\([^()]*\)\.?\s*\Z")
+_VARIABLE = re.compile(r"(?<![A-Za-z])([A-Za-z])[ ]?=[ ]?-?\d")
+_RESULT = re.compile(r"[=≈]\s*")
 _CHECK = re.compile(r"\W{0,4}(?:check|checking|verification|verify|proof)\b[ *_]{0,4}:", re.IGNORECASE)
 _NO_NUMBER = re.compile(
     r"\b(?:no (?:real |valid |such |single )?(?:solutions?|answer|value|number)|undefined|impossible|"
@@ -44,6 +48,7 @@ _NO_NUMBER = re.compile(
     r"can(?:not|['’]t) be (?:determined|solved|computed|answered))\b",
     re.IGNORECASE,
 )
+_MOST_AFTER_RESULT = 300
 _LENIENT_CHARACTERS = 16_384
 
 
@@ -106,7 +111,8 @@ def _apart(part: str, kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found |
     if not taken_back(part):
         yield kind.first(part), layers.BY_FIRST_LINE
     for line in {kept[0]: None, kept[-1]: None}:
-        if (caption := CAPTION.match(line)) is None or taken_back(part) or (last is not None and line == kept[0]):
+        caption = CAPTION.match(line) or (_LOWER_CAPTION.match(line) if isinstance(kind, LabelKind) else None)
+        if caption is None or taken_back(part) or (last is not None and line == kept[0]):
             continue
         # Numbers and texts stand under many captions.
         if len(kept) == 1 or not isinstance(kind, NumberKind | TextKind) or _SUMMED.search(caption[0]):
@@ -125,15 +131,24 @@ def _at_the_end(kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found | None,
     if len(bold) == 1:
         yield next(iter(bold.values())), layers.BY_BOLD
     sentences = [each for each in _SENTENCES.split(last) if each.strip()]
+    if len(sentences) > 1 and not isinstance(kind, TextKind) and _ASIDE.fullmatch(" ".join(sentences[1:])):
+        sentences = sentences[:1]
     if not sentences:
         return
     if len(sentences) > 1 and not isinstance(kind, TextKind):
         yield kind.whole(sentences[-1]), layers.BY_LAST_SENTENCE
         if (caption := CAPTION.match(sentences[-1])) is not None:
             yield kind.whole(sentences[-1][caption.end() :]), layers.BY_CAPTION
-    if isinstance(kind, LetterKind | LabelKind) and _NAMED.search(sentences[-1]):
-        after = sentences[-1].rpartition(":")[2]
-        yield kind.whole(after) or (kind.first(after) if isinstance(kind, LabelKind) else None), layers.BY_LAST_SENTENCE
+    if not isinstance(kind, TextKind) and _NAMED.search(sentences[-1]):
+        before, _, after = sentences[-1].rpartition(":")
+        # Of numbers, "Clarity: 9" may be one of several.
+        if not isinstance(kind, NumberKind) or len(before.split()) > 2:
+            yield (
+                kind.whole(after) or (kind.first(after) if isinstance(kind, LabelKind) else None),
+                layers.BY_LAST_SENTENCE,
+            )
+    if isinstance(kind, NumberKind):
+        yield _calculated(kept, kind), layers.BY_CONCLUSION
     if (
         isinstance(kind, NumberKind)
         and (equals := _EQUALS.search(sentences[-1])) is not None
@@ -173,6 +188,19 @@ def _concluded(line: str, kind: Kind) -> Found | None:
             found = kind.concluded(sentence)
         if found is None and " is " in sentence:
             found = kind.at(sentence.rpartition(" is ")[2], closed=False, ends=True)
-        if found is not None:
+        if found is None and isinstance(kind, LabelKind):
+            found = kind.whole(said)
+        # Of numbers only the beginning may have been read: "thus 2^10 = 1024".
+        if found is not None and (found.answer or not isinstance(kind, NumberKind)):
             return found
     return None
+
+
+def _calculated(kept: Sequence[str], kind: NumberKind) -> Found | None:
+    """The number of the last sentence that is also the result of the last calculation."""
+    text = "\n".join(kept)
+    results = list(_RESULT.finditer(text))
+    if not results or len(set(_VARIABLE.findall(text))) > 1 or results[-1].end() < len(text) - _MOST_AFTER_RESULT:
+        return None
+    result = kind.at(text[results[-1].end() :], closed=False, ends=False)
+    return kind.again(text[results[-1].end() :], result) if result is not None and result.answer else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 
 from services.evaluator.answers.reading import layers
@@ -46,6 +47,8 @@ _NOT_THIS = re.compile(r",? (?:not|rather than|instead of) (?:the )?[-−]?[$€
 _ASIDE = re.compile(r" \([^()\n]{1,80}\)")
 _CENTS = re.compile(r" (?:dollars?|euros?|pounds?),?(?: and)? (?P<cents>\d{1,2}) (?:cents?|pence)\b", re.IGNORECASE)
 _SCALED_DIGITS = re.compile(rf"(?<=\d){SCALED.pattern}")
+_LEFT = re.compile(r"\bleft\b[^,;]{0,60}\b(?:after|from|out of|of)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![A-Za-z0-9_.,\-−–])(?:[-−]|(?<=\s)–)?[$€£]?\.?\d")
 _OF_SCALE = re.compile(r"\b(?:hundreds?|thousands?|millions?|billions?|dozens?|half)\b", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:[\s\u00a0*_`\"'“”‘’«»<(\[{:：]|\\[(\[{]|\$(?!\d)|\\(?:boxed|fbox|text|textbf|mathbf|mathrm|displaystyle|underline)\b\{?"
@@ -133,14 +136,22 @@ class NumberKind:
     def alone(self, sentence: str) -> Found | None:
         """The number of a reply that is one sentence."""
         if not re.search(r"\d", sentence):
-            words = [
-                found
-                for match in re.finditer(r"\b[A-Za-z]", sentence)
-                if (found := in_words(sentence[match.start() :]))
-            ]
+            words = list(_words(sentence))
             kept = [word for word in words if word[0] not in ("1",)] or words
             return self._on_scale(Found(kept[0][0], len(sentence))) if len(words) == 1 else None
         return self._only(sentence)
+
+    def again(self, text: str, result: Found) -> Found | None:
+        """The result of a calculation with which `text` begins, where its last sentence states it again."""
+        numbers = [found for found in self._numbers(text[result.end :]) if found.answer]
+        return result if any(found.answer == result.answer for found in numbers) else None
+
+    def _numbers(self, text: str) -> Iterator[Found]:
+        place = 0
+        for match in _NUMBER.finditer(text):
+            if match.start() >= place and (found := self._number(text, match.start(), closed=True)) is not None:
+                yield found
+                place = found.end
 
     def _only(self, sentence: str) -> Found | None:
         if len(sentence) > 600 or (self._cut and not sentence.rstrip().endswith((".", "!", "$", "*"))):
@@ -157,15 +168,16 @@ class NumberKind:
             and not re.search(r"\d", right[found.end :])
         ):
             return found
-        numbers = re.finditer(r"(?<![\w.,\-−–])(?:[-−]|(?<=\s)–)?[$€£]?\.?\d", sentence)
         values = {}
         place = 0
-        for match in numbers:
+        for match in _NUMBER.finditer(sentence):
             if match.start() < place:
                 continue
             found = self._number(sentence, match.start(), closed=False)
             if found is None or not found.answer:
                 return None
+            if values and len(values) == 1 and _LEFT.search(sentence[place : match.start()]):
+                break
             values[found.answer] = found
             place = found.end
         if len(values) != 1 or _OF_SCALE.search(_SCALED_DIGITS.sub("", sentence)):
@@ -235,6 +247,15 @@ class NumberKind:
         return Found(found.answer, len(said) - len(said.lstrip()) + len(calculation))
 
 
+def _words(sentence: str) -> Iterator[tuple[str, int]]:
+    """Numbers in words, and where they end in what follows their beginning."""
+    place = 0
+    for match in re.finditer(r"\b[A-Za-z]", sentence):
+        if match.start() >= place and (found := in_words(sentence[match.start() :])) is not None:
+            yield found
+            place = match.start() + found[1]
+
+
 _DECIMAL = r"[-+−]?(?:\d{1,9}(?:[.,]\d{1,100})?|\.\d{1,100})"
 _OF_MOST = r"(?:\s{0,3}(?:/|out of|of)\s{0,3}(?P<most>\d{1,3}(?:\.0)?))?"
 _SECOND_NUMBER = r"(?P<more>\s{0,3}(?:[-–—/~,;]|to\b|or\b|and\b)\s{0,3}\.?\d)?"
@@ -251,6 +272,7 @@ _CONCLUDES = re.compile(
     r"this gives|that leaves|comes? to|came to|amounts? to|adds? up to|works? out|gives)\b"
     r"|\*\*|\b(?:in total|altogether|in all|total)\b|\b(?:is|are|was|were|has|have|had|"
     r"makes?|made|costs?|earns?|earned|pays?|paid|"
-    r"spends?|spent|gets?|got|sold|needs?|takes?|took|will|equals?|left|remains?|rate|carries|weighs)\b|≈",
+    r"spends?|spent|won|lost|saves?|saved|scored?|receives?|received|owes?|owed|covers?|covered|ate|"
+    r"gets?|got|sold|needs?|takes?|took|will|equals?|left|remains?|rate|carries|weighs)\b|≈",
     re.IGNORECASE,
 )

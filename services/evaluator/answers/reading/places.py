@@ -93,8 +93,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         layers.BY_TAG,
         Layer.MARKED,
-        r"[<\[](?:final_?)?(?P<tag>answer|result|choice|"
-        r"solution)[>\]](?P<said>[^<\[]{0,2000})[<\[]/(?:final_?)?(?P=tag)[>\]]",
+        r"[<\[](?:final_?)?(?P<tag>answer|result|choice|solution|"
+        r"score|rating|label|letter|option|number|value|prediction|verdict)[>\]](?P<said>[^<\[]{0,2000})[<\[]/(?:final_?)?(?P=tag)[>\]]",
     ),
     _rule(layers.BY_BRACKETS, Layer.MARKED, r"\[\[(?P<said>[^\[\]\n]{1,200})\]\]"),
     _rule(
@@ -124,6 +124,13 @@ RULES: tuple[Rule, ...] = (
         layers.BY_WORD,
         Layer.MARKED,
         rf"(?:{_OTHER_WORDS})[\s*_`]{{0,6}}(?:[:：]|[是はは为為]|lautet\b|ist\b|es\b|est\b)",
+    ),
+    _rule(
+        layers.BY_SENTENCE,
+        Layer.LENIENT,
+        rf"{_WORD}(?:person|people|one|reader|reviewer)[ ]would[ ](?:answer|say|conclude)(?:[ ]that)?[:,]?",
+        weak=True,
+        ends=True,
     ),
     _rule(
         layers.BY_WORD,
@@ -183,7 +190,8 @@ CONCLUSION = re.compile(
     r"it(?:['’]s|[ ]is|[ ]has[ ]to[ ]be|[ ]must[ ]be|[ ]should[ ]be)|"
     r"that(?:['’]s|[ ]is|[ ]leaves|[ ]gives|[ ]means|[ ]makes)|this[ ](?:gives|leaves|means|makes)|"
     r"we[ ](?:get|have|choose|obtain|find)|which[ ](?:is|gives|means|makes)|leaves|gives(?:[ ]us)?|yields|"
-    r"results?[ ]in|(?:comes?|came|amounts?)[ ]to|(?:merits?|deserves?|warrants?)[ ]an?|"
+    r"results?[ ]in|left[ ]with|end(?:s|ed)?[ ]up[ ]with|"
+    r"(?:comes?|came|amounts?)[ ]to|(?:merits?|deserves?|warrants?)[ ]an?|"
     r"insgesamt[ ]sind[ ]es(?:[ ]also)?|somit|folglich|donc|portanto|quindi|por[ ]lo[ ]tanto)\b[\s,:*_]{0,6}"
     r"|(?:conclusion|verdict|classification|label|category|sentiment|rating|score|result|output|total|prediction|"
     r"judge?ment|decision|selection|choice|intent)\b[ ]?[*_]{0,2}[:=→][\s*_]{0,6})"
