@@ -168,7 +168,7 @@ class NumberKind:
             and not re.search(r"\d", right[found.end :])
         ):
             return found
-        values = {}
+        values: dict[str, Found] = {}
         place = 0
         for match in _NUMBER.finditer(sentence):
             if match.start() < place:
