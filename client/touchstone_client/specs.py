@@ -243,10 +243,14 @@ def changed_scoring(known: scoring_pb2.Scoring, **given: Any) -> scoring_pb2.Sco
         made = scoring_pb2.Scoring()
         made.CopyFrom(known)
     else:
-        made = scoring_pb2.Scoring(reference_field=known.reference_field, answer_pattern=known.answer_pattern)
+        made = scoring_pb2.Scoring(
+            reference_field=known.reference_field, answer_pattern=known.answer_pattern, answer_match=known.answer_match
+        )
     for name in asked:
         made.ClearField(name)
     made.MergeFrom(scoring_pb2.Scoring(**asked))
+    if not made.answer_pattern and "answer_match" not in asked:
+        made.ClearField("answer_match")
     return made
 
 

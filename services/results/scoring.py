@@ -36,6 +36,8 @@ def of_job(spec: job_pb2.JobSpec) -> scoring_pb2.Scoring:
     kept = scoring_pb2.Scoring()
     kept.CopyFrom(asked)
     kept.scorer = asked.scorer or "exact_match"
+    if kept.answer_match == scoring_pb2.ANSWER_MATCH_LAST:
+        kept.ClearField("answer_match")
     for scorer, options in _OPTIONS.items():
         for option in options if scorer != kept.scorer else ():
             kept.ClearField(option)
@@ -74,7 +76,8 @@ def words(spec: job_pb2.JobSpec) -> str:
     if scoring.reference_field:
         said.append(f"reference in “{scoring.reference_field}”")
     if scoring.answer_pattern:
-        said.append(f"answer taken by “{scoring.answer_pattern}”")
+        first = "the first match of " if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
+        said.append(f"answer taken by {first}“{scoring.answer_pattern}”")
     return "; ".join(said)
 
 

@@ -108,6 +108,16 @@ def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2
         )
     if not (math.isfinite(chosen.tolerance) and chosen.tolerance >= 0):
         raise InvalidRequestError("tolerance may be 0 or more.", "spec.dataset.scoring.tolerance")
+    if chosen.answer_match not in scoring_pb2.AnswerMatch.values():
+        raise InvalidRequestError("answer_match may be last or first.", "spec.dataset.scoring.answer_match")
+    if chosen.answer_match == scoring_pb2.ANSWER_MATCH_FIRST and not chosen.answer_pattern:
+        raise InvalidRequestError(
+            "answer_match says which match of an answer pattern counts. Give answer_pattern, or leave it out.",
+            "spec.dataset.scoring.answer_match",
+        )
+    if chosen.answer_match == scoring_pb2.ANSWER_MATCH_LAST:
+        # As when nothing is said, so that equal scorings read alike.
+        chosen.ClearField("answer_match")
     for field, names in (("choices", chosen.choices), ("fields", chosen.fields)):
         if len(names) > _MOST_NAMES or not all(0 < len(name) <= _MOST_NAME for name in names):
             raise InvalidRequestError(

@@ -163,6 +163,19 @@ async def test_the_form_sends_the_scorers_options_and_no_other_scorers(gateway: 
     )
 
 
+async def test_the_form_sends_which_match_counts_and_the_layers_that_read(gateway: Running) -> None:
+    address = (await upload(gateway, scorer="exact_match")).headers["location"]
+    sent = {"model": "ollama|qwen2.5:7b", "scorer": "choice", "reading": "strict", "answer_match": "first"}
+    for more, reading, match in (
+        ({}, scoring_pb2.READING_STRICT, scoring_pb2.ANSWER_MATCH_UNSPECIFIED),
+        ({"answer_pattern": "is (.)"}, scoring_pb2.READING_UNSPECIFIED, scoring_pb2.ANSWER_MATCH_FIRST),
+        ({"scorer": "contains"}, scoring_pb2.READING_UNSPECIFIED, scoring_pb2.ANSWER_MATCH_UNSPECIFIED),
+    ):
+        await gateway.client.post(f"{address}/run", data=sent | more, headers=HTML)
+        spec = gateway.world.specs[-1]
+        assert (spec.reading, spec.dataset.scoring.answer_match) == (reading, match)
+
+
 async def test_what_is_wrong_stands_under_its_field_and_nothing_starts(gateway: Running) -> None:
     made = await dataset_of(gateway)
     sent = {"limit": "0", "temperature": "3", "num_predict": "x", "budget": "-1", "scorer": "numeric", "tolerance": "x"}

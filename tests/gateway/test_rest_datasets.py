@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.gateway_server import Running
-from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 
 LINES = b"""{"prompt": "2+2?", "reference": 4, "metadata": {"name": "Ada"}}
 {"custom_id": "b", "prompt": "x", "max_tokens": 7}
@@ -54,6 +54,7 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
         "fields": '["a.b"]',
         "choices": '["yes", "no"]',
         "answer_pattern": "(yes|no)",
+        "answer_match": "first",
     }
     await upload(gateway, data=options)
     query = {name: value for name, value in options.items() if name != "template"}
@@ -69,6 +70,7 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
     )
     scoring = first.scoring
     assert (scoring.scorer, list(scoring.choices), list(scoring.fields)) == ("choice", ["yes", "no"], ["a.b"])
+    assert (scoring.answer_pattern, scoring.answer_match) == ("(yes|no)", scoring_pb2.ANSWER_MATCH_FIRST)
     assert (scoring.tolerance, scoring.tolerance_is_relative, scoring.reference_field) == (0.5, True, "label")
     assert (first.project_id, first.custom_id_field) == (7, "id")
     assert first.last_assistant == job_pb2.LAST_ASSISTANT_REFERENCE

@@ -7,11 +7,12 @@ import re
 from touchstone_client.errors import InvalidError, RefusedError
 
 _SAME = (
-    "alias", "answer_pattern", "budget_usd", "choices", "config", "context_length", "custom_id", "custom_id_field",
-    "days", "endpoint", "fields", "label", "last_assistant", "limit", "max_tokens", "metric", "mode", "model", "name",
-    "note", "priority", "project_id", "provider_batch", "reading", "reason", "reference_field", "repeat_penalty",
-    "repeats", "request_id", "revision", "scorer", "seed", "shots", "split", "stream", "suite", "superseded_by", "task",
-    "tasks", "temperature", "template", "time_zone", "tolerance", "top_k", "top_p", "webhook_url",
+    "alias", "answer_match", "answer_pattern", "budget_usd", "choices", "config", "context_length", "custom_id",
+    "custom_id_field", "days", "endpoint", "fields", "label", "last_assistant", "limit", "max_tokens", "metric",
+    "mode", "model", "name", "note", "priority", "project_id", "provider_batch", "reading", "reason",
+    "reference_field", "repeat_penalty", "repeats", "request_id", "revision", "scorer", "seed", "shots", "split",
+    "stream", "suite", "superseded_by", "task", "tasks", "temperature", "template", "time_zone", "tolerance",
+    "top_k", "top_p", "webhook_url",
 )  # fmt: skip
 _FLAGS = {
     **{field: f"--{field.replace('_', '-')}" for field in _SAME},

@@ -9,7 +9,8 @@ from touchstone.v1 import job_pb2, scoring_pb2
 from touchstone_client.command.arguments import names
 from touchstone_client.specs import SCORERS, changed_scoring
 
-_OPTIONS = ("scorer", "reference_field", "fields", "choices", "answer_pattern")
+_MATCHES = {"last": scoring_pb2.ANSWER_MATCH_LAST, "first": scoring_pb2.ANSWER_MATCH_FIRST}
+_OPTIONS = ("scorer", "reference_field", "fields", "choices", "answer_pattern", "answer_match")
 
 
 def add_scoring(parser: argparse.ArgumentParser, unsaid: str) -> None:
@@ -22,8 +23,10 @@ def add_scoring(parser: argparse.ArgumentParser, unsaid: str) -> None:
     add("--tolerance", type=_tolerance, metavar="T", help=words)
     add("--fields", type=names, metavar="A,B.C", help="of json: the fields to compare; without it, the reference's")
     add("--choices", type=names, metavar="A,B", help="of choice: the answers to choose from (default: A to J)")
-    words = "pattern that takes the answer out of the response, by its first group at its last match"
+    words = "pattern that takes the answer out of the response, by its first group"
     add("--answer-pattern", metavar="REGEX", help=words)
+    words = "which match of --answer-pattern is the answer, last or first (default: last)"
+    add("--answer-match", type=_match, metavar="MATCH", help=words)
 
 
 def given(options: argparse.Namespace) -> dict[str, Any]:
@@ -53,7 +56,8 @@ def words(scoring: scoring_pb2.Scoring) -> str:
     if scoring.reference_field:
         parts.append(f"against {scoring.reference_field}")
     if scoring.answer_pattern:
-        parts.append(f"of what {scoring.answer_pattern} finds")
+        first = " first" if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
+        parts.append(f"of what {scoring.answer_pattern} finds{first}")
     return " ".join(parts)
 
 
@@ -63,6 +67,12 @@ def last_messages(done: job_pb2.LastAssistant) -> str:
         job_pb2.LAST_ASSISTANT_REFERENCE: "the assistant's last message is the reference, not in the prompt",
         job_pb2.LAST_ASSISTANT_PREFILL: "the assistant's last message begins the answer, in the prompt",
     }.get(done, "")
+
+
+def _match(text: str) -> scoring_pb2.AnswerMatch:
+    if text not in _MATCHES:
+        raise argparse.ArgumentTypeError("it may be last or first")
+    return _MATCHES[text]
 
 
 def _tolerance(text: str) -> tuple[float, bool]:

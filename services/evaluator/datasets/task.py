@@ -116,7 +116,13 @@ class DatasetTask:
         if (end := ends.unanswered(response, wrong)) is not None:
             return end
         found = (scorer.read if item.answers else whole)(response.text, ends.is_cut(response))
-        statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else wrong
+        statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else dict(wrong)
+        if item.answers and scorer.first is not None and "correct" in statistics:
+            # How much hangs on counting the last answer and not the first is shown beside the score.
+            first = scorer.first(response.text, ends.is_cut(response))
+            correct = scorer.judge(first.answer, item.answers)["correct"] if first and first.answer else 0.0
+            if first is not None and correct != statistics["correct"]:
+                statistics["correct_first"] = correct
         how = found.how if item.answers or not found.answer else NOT_SCORED
         shown = replace(found, answer=found.answer[:_MOST_SHOWN], how=how)
         return ends.scored(response, shown, statistics)

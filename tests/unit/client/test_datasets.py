@@ -362,6 +362,12 @@ def test_a_rerun_goes_on_with_a_higher_budget(fakes: Fakes) -> None:
         ),
         ({"scorer": "choice", "choices": ["a", "b"]}, {"choices": ["c"]}, {"scorer": "choice", "choices": ["c"]}),
         ({"reference_field": "y"}, {"reference_field": ""}, {}),
+        (
+            {"answer_pattern": "(.)", "answer_match": 2},
+            {"scorer": "choice"},
+            {"scorer": "choice", "answer_pattern": "(.)", "answer_match": 2},
+        ),
+        ({"answer_pattern": "(.)", "answer_match": 2}, {"answer_pattern": ""}, {}),
         ({"scorer": "json", "fields": ["a"]}, {"scorer": None}, {"scorer": "json", "fields": ["a"]}),
     ],
 )

@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score
 from services.errors import InvalidRequestError
 from services.evaluator.answers import rouge, words
 from services.evaluator.answers.scorers.choosing import SCORERS, canonical, check_scoring, scorer
-from touchstone.v1.scoring_pb2 import Scoring
+from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, ANSWER_MATCH_LAST, Scoring
 from touchstone.v1.suite_pb2 import MetricSpec
 
 TEXTS = st.text(
@@ -182,6 +182,34 @@ def test_the_answer_pattern_takes_the_first_group_of_the_last_match() -> None:
     assert statistics(Scoring(answer_pattern=r"\d+"), "Of 12, 30 are left", "30") == {"correct": 1.0}
     assert scorer(scoring).read("I do not know", False).answer == ""
     assert scorer(scoring).read("<think>final answer: Rome</think>Hm", False).answer == ""
+
+
+def test_the_answer_pattern_may_take_the_first_match() -> None:
+    text = "Final answer: A\nAnother question has the final answer: B"
+    last = Scoring(answer_pattern=r"(?i)final answer: *(.+)")
+    first = Scoring(answer_pattern=last.answer_pattern, answer_match=ANSWER_MATCH_FIRST)
+    assert (statistics(last, text, "B"), statistics(first, text, "A")) == ({"correct": 1.0}, {"correct": 1.0})
+    assert scorer(first).read(text, False).how == "first match of the answer pattern"
+    named = Scoring(answer_pattern=last.answer_pattern, answer_match=ANSWER_MATCH_LAST)
+    assert canonical(named) == canonical(last) != canonical(first)
+    assert canonical(Scoring(answer_match=ANSWER_MATCH_FIRST)) == canonical(Scoring())
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is (A).\n\nQuestion: What next?\nThe answer is (B).", "A"),
+        ("The answer is (A).<|eot_id|>user\nThe answer is (B).", "A"),
+        ("Question: What is it?\nThe answer is (A).\nQ: And this?\nThe answer is (B).", "A"),
+        ("I see.\nQuestion: What is it?\nThe answer is (A).", "A"),
+        ("The answer is (A). No, the answer is (B).", "B"),
+        ("The answer\nQ: is (C).", ""),
+    ],
+)
+def test_the_answer_pattern_stops_at_an_invented_next_question(text: str, answer: str) -> None:
+    assert scorer(Scoring(answer_pattern=r"answer is \((.)\)")).read(text, False).answer == answer
+    across = scorer(Scoring(answer_pattern=r"(?s)answer.*is \((.)\)")).read("The answer\nQ: is (C).", False)
+    assert across.answer == "C", "what matches in no part may match in the whole"
 
 
 def test_the_answer_pattern_serves_every_scorer() -> None:

@@ -27,7 +27,7 @@ from tests.dataset_store import DATASET_ID, MemoryStore, row
 from touchstone.v1 import item_result_pb2 as items_pb
 from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow, ShardRows
 from touchstone.v1.job_pb2 import DatasetWork, Sampling
-from touchstone.v1.scoring_pb2 import Scoring
+from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 NOTHING = Sampling()
 
@@ -44,6 +44,26 @@ def task_of(rows_: Sequence[DatasetRow], scoring: Scoring | None = None, **optio
 
 async def all_items(task: DatasetTask, sampling: Sampling = NOTHING) -> list[Item]:
     return await task.items(range(len(task.chosen)), sampling)
+
+
+async def test_what_the_first_answer_would_have_scored_is_kept_where_it_differs() -> None:
+    pattern = r"answer is \((.)\)"
+    for scoring, text in (
+        (Scoring(scorer="choice", answer_pattern=pattern), "The answer is (A). On reflection, the answer is (B)."),
+        (Scoring(scorer="regex", answer_pattern=pattern), "The answer is (A). On reflection, the answer is (B)."),
+        (Scoring(scorer="choice"), "Answer: A\nSo:\nAnswer: B"),
+        (Scoring(scorer="exact_match"), "Answer: A\nSo:\nAnswer: B"),
+    ):
+        for right, scores in (("B", (1, 0)), ("A", (0, 1))):
+            task = task_of([row(1, reference=right)], scoring)
+            (item,) = await all_items(task)
+            found = task.score(item, Response(text)).statistics
+            assert (found["correct"], found["correct_first"]) == scores, scoring
+            same = task.score(item, Response(text.replace("A", right).replace("B", right)))
+            assert "correct_first" not in same.statistics
+    first = task_of([row(1, reference="B")], Scoring(answer_match=ANSWER_MATCH_FIRST, answer_pattern=pattern))
+    (item,) = await all_items(first)
+    assert first.score(item, Response("The answer is (A). The answer is (B).")).statistics == {"correct": 0}
 
 
 # -- which rows ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from services.results.datasets.reading.shards import MOST_ROWS
 from tests.unit.results.uploads import URL, batch_line, jsonl, upload
 from touchstone.v1.dataset_pb2 import Dataset
-from touchstone.v1.scoring_pb2 import Scoring
+from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 
 def test_a_batch_line_becomes_messages_and_sampling() -> None:
@@ -401,6 +401,7 @@ def test_a_reference_field_that_no_row_has_is_refused() -> None:
         (Scoring(reference_field="x" * 201), "scoring.reference_field"),
         (Scoring(answer_pattern="("), "scoring.answer_pattern"),
         (Scoring(answer_pattern="x" * 1001), "scoring.answer_pattern"),
+        (Scoring(answer_match=ANSWER_MATCH_FIRST), "scoring.answer_match"),
     ],
 )
 def test_a_scoring_that_cannot_be_is_refused_by_its_field(scoring: Scoring, field: str) -> None:

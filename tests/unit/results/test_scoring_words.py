@@ -20,6 +20,10 @@ from touchstone.v1.scoring_pb2 import Scoring
         (Scoring(scorer="json", fields=list("abcdefgh")), "equality of JSON fields a, b, c, d, e, f and 2 more"),
         (Scoring(scorer="token_f1", reference_field="gold"), "F1 of tokens; reference in “gold”"),
         (Scoring(answer_pattern="A: (.*)"), "exact match; answer taken by “A: (.*)”"),
+        (
+            Scoring(answer_pattern="A", answer_match="ANSWER_MATCH_FIRST"),
+            "exact match; answer taken by the first match of “A”",
+        ),
         (Scoring(scorer="exact_match", tolerance=1, choices=["x"]), "exact match"),
         (Scoring(scorer="made of later days"), "made of later days"),
     ],

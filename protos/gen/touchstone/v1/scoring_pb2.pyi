@@ -3,7 +3,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable
-from typing import ClassVar as _ClassVar, Optional as _Optional
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -13,13 +13,22 @@ class Reading(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     READING_STRICT: _ClassVar[Reading]
     READING_MARKED: _ClassVar[Reading]
     READING_LENIENT: _ClassVar[Reading]
+
+class AnswerMatch(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ANSWER_MATCH_UNSPECIFIED: _ClassVar[AnswerMatch]
+    ANSWER_MATCH_LAST: _ClassVar[AnswerMatch]
+    ANSWER_MATCH_FIRST: _ClassVar[AnswerMatch]
 READING_UNSPECIFIED: Reading
 READING_STRICT: Reading
 READING_MARKED: Reading
 READING_LENIENT: Reading
+ANSWER_MATCH_UNSPECIFIED: AnswerMatch
+ANSWER_MATCH_LAST: AnswerMatch
+ANSWER_MATCH_FIRST: AnswerMatch
 
 class Scoring(_message.Message):
-    __slots__ = ("scorer", "reference_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern")
+    __slots__ = ("scorer", "reference_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern", "answer_match")
     SCORER_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELD_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +36,7 @@ class Scoring(_message.Message):
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     ANSWER_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_MATCH_FIELD_NUMBER: _ClassVar[int]
     scorer: str
     reference_field: str
     tolerance: float
@@ -34,4 +44,5 @@ class Scoring(_message.Message):
     fields: _containers.RepeatedScalarFieldContainer[str]
     choices: _containers.RepeatedScalarFieldContainer[str]
     answer_pattern: str
-    def __init__(self, scorer: _Optional[str] = ..., reference_field: _Optional[str] = ..., tolerance: _Optional[float] = ..., tolerance_is_relative: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[str]] = ..., answer_pattern: _Optional[str] = ...) -> None: ...
+    answer_match: AnswerMatch
+    def __init__(self, scorer: _Optional[str] = ..., reference_field: _Optional[str] = ..., tolerance: _Optional[float] = ..., tolerance_is_relative: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[str]] = ..., answer_pattern: _Optional[str] = ..., answer_match: _Optional[_Union[AnswerMatch, str]] = ...) -> None: ...

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from google.protobuf import json_format
 
 from services.errors import InvalidRequestError
-from services.evaluator.answers.reading.layers import Layer
+from services.evaluator.answers.reading.cleaning import first_said
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts
-from services.evaluator.answers.scorers.scorer import Read, Scorer, whole
-from touchstone.v1.scoring_pb2 import Scoring
+from services.evaluator.answers.scorers.scorer import Read, ReadFirst, Scorer, whole
+from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 USUAL = "exact_match"
 _FIELD = "dataset.scoring"
@@ -30,6 +32,8 @@ SCORERS = (USUAL, *_PLAIN, *_OPTIONS)
 _LAYERS = {USUAL: Layer.MARKED, "choice": Layer.LENIENT, "numeric": Layer.LENIENT}
 """The most lenient layer of scorers that read an answer by layers, unless a job says otherwise."""
 _SHARED = ("reference_field", "answer_pattern")
+_PATTERN_VERSION = "pattern-2"
+"""Of answers that a pattern takes; it stands after the scorer's own. Since 2, invented next questions are cut."""
 _MOST_FIELD_CHARACTERS = 200
 
 
@@ -51,15 +55,24 @@ def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
             "none to compare all of the reference.",
             f"{_FIELD}.fields",
         )
-    read: Read | None = None
-    if scoring.answer_pattern:
-        try:
-            read = patterns.answer_reader(scoring.answer_pattern)
-        except ValueError as error:
-            raise InvalidRequestError(
-                f"The answer pattern {error}. Correct it, or leave it out.", f"{_FIELD}.answer_pattern"
-            ) from error
     layer = reading or _LAYERS.get(name, Layer.LENIENT)
+    if not scoring.answer_pattern:
+        made = _made(name, scoring, None, layer)
+        return made if made.layer is None else replace(made, first=_first_said(made.read))
+    try:
+        last, first = (patterns.answer_reader(scoring.answer_pattern, first=first) for first in (False, True))
+    except ValueError as error:
+        raise InvalidRequestError(
+            f"The answer pattern {error}. Correct it, or leave it out.", f"{_FIELD}.answer_pattern"
+        ) from error
+    by_first = _made(name, scoring, first, layer)
+    made = by_first
+    if scoring.answer_match != ANSWER_MATCH_FIRST:
+        made = replace(_made(name, scoring, last, layer), first=by_first.read)
+    return replace(made, version=f"{made.version} {_PATTERN_VERSION}")
+
+
+def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer) -> Scorer:
     try:
         if name == USUAL:
             return texts.exact_match(read, layer)
@@ -72,6 +85,15 @@ def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
     except ValueError as error:
         raise InvalidRequestError(f"The scoring cannot be used: {error}.", f"{_FIELD}.{_OPTIONS[name][0]}") from error
     return _PLAIN[name](read or whole)
+
+
+def _first_said(read: Read) -> ReadFirst:
+    """Reads a response up to where a second "answer: …" begins."""
+
+    def first(text: str, cut: bool) -> Extraction | None:
+        return read(said, cut) if (said := first_said(text)) else None
+
+    return first
 
 
 def check_scoring(scoring: Scoring) -> None:
@@ -91,6 +113,8 @@ def canonical(scoring: Scoring, reading: Layer | None = None) -> str:
             getattr(kept, option).extend(value)
         else:
             setattr(kept, option, value)
+    if scoring.answer_pattern and scoring.answer_match == ANSWER_MATCH_FIRST:
+        kept.answer_match = ANSWER_MATCH_FIRST
     fields = json_format.MessageToDict(kept, preserving_proto_field_name=True)
     if reading is not None and not scoring.answer_pattern and _LAYERS.get(name, reading) != reading:
         fields["reading"] = reading.name.lower()

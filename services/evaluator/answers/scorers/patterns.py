@@ -7,48 +7,69 @@ match at each. What a response may take is bounded, as other jobs' calls wait me
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.evaluator.answers.reading.cleaning import strip_reasoning
+from services.evaluator.answers.reading.cleaning import parts_pattern, strip_reasoning
 from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
 from services.patterns import compiled
 
-BY_PATTERN = "last match of the answer pattern"
+BY_LAST = "last match of the answer pattern"
+BY_FIRST = "first match of the answer pattern"
 NO_MATCH = "none: the answer pattern does not match"
 TOO_SLOW = "none: the answer pattern takes too long on this response"
 
 _SEARCHED_BYTES = 32 * 1024
-"""Of a response, at its end, among whose matches the last is looked for: each match is found in linear time, but there
-may be as many as bytes."""
+"""Of a response, at its end, among whose matches the last is looked for, or at its beginning for the first: each match
+is found in linear time, but there may be as many as bytes."""
 _MOST_STEPS = 25_000_000
 """Bytes searched times instructions of the pattern; a step takes up to 4 ns."""
 _LEAST_BYTES = 1024
 _MOST_S = 0.1
 """CPU time of finding the last match: of usual patterns a hundredth of it. When it is over the last kilobyte counts."""
+_PARTS = parts_pattern(())
+_MOST_PARTS = 8
+"""Parts of a response that are looked at by themselves."""
 
 
-def answer_reader(pattern: str) -> Read:
-    """Takes the first group of the pattern's last match, or the whole match where it has no group. Raises ValueError
-    as `compiled`."""
+def answer_reader(pattern: str, *, first: bool = False) -> Read:
+    """Takes the first group of the pattern's last match, or of its first, or the whole match where it has no group.
+
+    The response is cut where the model goes on to invent a next question; the first part that has a match counts, and
+    where none has, the whole response. Raises ValueError as `compiled`.
+    """
     expression = compiled(pattern)
     group = min(1, expression.groups)
+    room = min(_SEARCHED_BYTES, max(_LEAST_BYTES, _MOST_STEPS // max(1, expression.programsize)))
+    find, by = (_first, BY_FIRST) if first else (_last, BY_LAST)
 
     def read(text: str, cut: bool = False) -> Extraction:
-        searched = _end(_bytes(strip_reasoning(text))[-_SEARCHED_BYTES:], expression, _MOST_STEPS)
-        try:
-            last = _last(expression, searched)
-        except TimeoutError:
+        for piece in _pieces(strip_reasoning(text), room, from_start=first):
             try:
-                last = _last(expression, searched[-_LEAST_BYTES:])
+                found = find(expression, piece)
             except TimeoutError:
                 return Extraction("", TOO_SLOW)
-        found = last.group(group) if last is not None else None
-        answer = found.decode("utf-8", "replace").strip() if found else ""
-        return Extraction(answer, BY_PATTERN if answer else NO_MATCH)
+            said = found.group(group) if found is not None else None
+            if answer := said.decode("utf-8", "replace").strip() if said else "":
+                return Extraction(answer, by)
+        return Extraction("", NO_MATCH)
 
     return read
+
+
+def _pieces(text: str, room: int, *, from_start: bool) -> Iterator[bytes]:
+    """What is searched in turn: the parts before and between invented next questions, then the whole text. Of the parts
+    together and of the whole as many bytes as there is room for, at the start or at the end."""
+    left = room
+    parts = [part for part in _PARTS.split(text, _MOST_PARTS) if part.strip()]
+    for part in parts[:_MOST_PARTS] if len(parts) > 1 else ():
+        if left > 0:
+            piece = _bytes(part)
+            yield piece[:left] if from_start else piece[-left:]
+            left -= len(piece)
+    whole = _bytes(text)
+    yield whole[:room] if from_start else whole[-room:]
 
 
 def regex(read: Read) -> Scorer:
@@ -69,8 +90,21 @@ def _pattern(value: Any) -> str:
     return value
 
 
+def _first(expression: Any, text: bytes) -> Any:
+    """The first match or None."""
+    return expression.search(text)
+
+
 def _last(expression: Any, text: bytes) -> Any:
-    """The last match or None. Raises TimeoutError."""
+    """The last match or None; where looking for it takes too long, that of the last kilobyte. Raises TimeoutError where
+    that takes too long, too."""
+    try:
+        return _last_in_time(expression, text)
+    except TimeoutError:
+        return _last_in_time(expression, text[-_LEAST_BYTES:])
+
+
+def _last_in_time(expression: Any, text: bytes) -> Any:
     last, until = None, time.thread_time() + _MOST_S
     for match in expression.finditer(text):
         last = match

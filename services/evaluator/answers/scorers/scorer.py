@@ -17,6 +17,8 @@ WHOLE = "whole response"
 
 Read = Callable[[str, bool], Extraction]
 """The answer in a response; the flag says that the token limit ended it."""
+ReadFirst = Callable[[str, bool], Extraction | None]
+"""The same had the first of several answers counted; None where there are not several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Scorer:
     sentence that goes on after "the reference", for a value that it cannot compare with. `judge` gives the answer's
     statistics against all right ones, of which the best counts; each is 0 where nothing was read. `statistics` are
     their names. `layer` is the most lenient layer by which an answer is read, None where none is looked for by layers.
+    `first` is None where the first of several answers counts anyway.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Scorer:
     read: Read
     judge: Callable[[str, Sequence[str]], Mapping[str, float]]
     layer: Layer | None = None
+    first: ReadFirst | None = None
 
 
 def whole(text: str, cut: bool = False) -> Extraction:

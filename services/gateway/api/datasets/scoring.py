@@ -9,7 +9,7 @@ from typing import Any
 from services import patterns
 from services.gateway.api.checks import Check, Field, Problem, boolean, list_of, number, one_of, record, text
 from services.gateway.api.query import Parameter
-from services.gateway.api.schema import BOOLEAN, NUMBER, STRING, array, shape
+from services.gateway.api.schema import BOOLEAN, NUMBER, STRING, array, enum, shape
 from touchstone.v1 import scoring_pb2
 
 SCORERS = ("exact_match", "contains", "regex", "choice", "numeric", "token_f1", "rouge_l", "json")
@@ -49,6 +49,7 @@ def _pattern() -> Check:
     return Check(plain.schema, judge)
 
 
+_MATCHES = {"last": scoring_pb2.ANSWER_MATCH_LAST, "first": scoring_pb2.ANSWER_MATCH_FIRST}
 _MEMBERS: dict[str, tuple[Check, str]] = {
     "scorer": (one_of(*SCORERS), "exact_match when left out."),
     "reference_field": (text(200), "Metadata field or column with the reference; the row's own when left out."),
@@ -56,7 +57,8 @@ _MEMBERS: dict[str, tuple[Check, str]] = {
     "tolerance_is_relative": (boolean, "The tolerance is relative to the reference."),
     "fields": (_TEXTS, "Of json: fields to compare, as dotted paths; those of the reference when left out."),
     "choices": (_TEXTS, "Of choice: answers to choose from; the letters A to J when left out."),
-    "answer_pattern": (_pattern(), "Its first group, or whole match, is the answer, at its last match; RE2."),
+    "answer_pattern": (_pattern(), "Its first group, or whole match, is the answer; RE2."),
+    "answer_match": (one_of(*_MATCHES), "Which match of the pattern is the answer; last when left out."),
 }
 SCORING = record({name: Field(check, about=words) for name, (check, words) in _MEMBERS.items()}, name="ScoringRequest")
 """The object, as requests hold it."""
@@ -73,6 +75,7 @@ BODY = shape(
         "fields": array(STRING),
         "choices": array(STRING),
         "answer_pattern": STRING,
+        "answer_match": enum(*_MATCHES),
     },
     name="Scoring",
 )
@@ -86,7 +89,8 @@ def scoring_of(given: Mapping[str, Any]) -> scoring_pb2.Scoring:
         for name, value in found.items()
         if _MEMBERS[name][0] is _TEXTS and isinstance(value, str)
     }
-    return scoring_pb2.Scoring(**(found | lists))
+    matches = {"answer_match": _MATCHES[found["answer_match"]]} if "answer_match" in found else {}
+    return scoring_pb2.Scoring(**(found | lists | matches))
 
 
 def scoring_body(scoring: scoring_pb2.Scoring) -> dict[str, Any]:
@@ -98,4 +102,5 @@ def scoring_body(scoring: scoring_pb2.Scoring) -> dict[str, Any]:
         "fields": list(scoring.fields),
         "choices": list(scoring.choices),
         "answer_pattern": scoring.answer_pattern,
+        "answer_match": "first" if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else "last",
     }

@@ -61,7 +61,8 @@ def scoring_words(scoring: scoring_pb2.Scoring) -> str:
     relative = " of the reference" if scoring.tolerance_is_relative else ""
     tolerance = f"within {scoring.tolerance:g}{relative}" if scoring.tolerance else ""
     fields = f"of {', '.join(scoring.fields)}" if scoring.fields else ""
-    pattern = f"answer found by {scoring.answer_pattern}" if scoring.answer_pattern else ""
+    match = "the first match of " if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
+    pattern = f"answer found by {match}{scoring.answer_pattern}" if scoring.answer_pattern else ""
     reference = f"reference in {scoring.reference_field}" if scoring.reference_field else ""
     return ", ".join(filter(None, (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference)))
 

@@ -21,6 +21,7 @@ LABELS = {
     "fields": "Fields",
     "choices": "Choices",
     "answer_pattern": "Answer pattern",
+    "answer_match": "Answer at",
 }
 _OF = {"tolerance": "numeric", "tolerance_is_relative": "numeric", "fields": "json", "choices": "choice"}
 """The only scorer that takes an option; every scorer takes the others."""
@@ -45,7 +46,7 @@ class ScoringForm:
     def of(cls, scoring: scoring_pb2.Scoring) -> ScoringForm:
         """The form before anything is changed."""
         known = scoring_body(scoring)
-        texts = {name: str(known[name]) for name in ("scorer", "reference_field", "answer_pattern")}
+        texts = {name: str(known[name]) for name in ("scorer", "reference_field", "answer_pattern", "answer_match")}
         texts |= {name: _written(known[name]) for name in _LISTS}
         texts["tolerance"] = repr(scoring.tolerance).removesuffix(".0") if scoring.tolerance else ""
         texts["tolerance_is_relative"] = "true" if scoring.tolerance_is_relative else ""
@@ -71,6 +72,8 @@ class ScoringForm:
         if not self.texts.get("scorer"):
             return None
         taken = {name: text for name, text in self.texts.items() if text and _OF.get(name, self.scorer) == self.scorer}
+        if "answer_pattern" not in taken:
+            taken.pop("answer_match", None)
         taken |= {name: _as_json(taken[name]) for name in _LISTS if name in taken}
         try:
             return scoring_of(values_of(taken, OPTIONS))

@@ -9,7 +9,7 @@ from typing import Any
 from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.strict_json import dump, parse
-from touchstone.v1.scoring_pb2 import Scoring
+from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 SCORERS = ("exact_match", "contains", "regex", "choice", "numeric", "token_f1", "rouge_l", "json")
 _MOST_PATTERN_CHARACTERS = 1000
@@ -131,3 +131,8 @@ def _check(scoring: Scoring) -> None:
         raise RefusedError(f"reference_field has over {_NAME_CHARACTERS} characters.", "scoring.reference_field")
     if scoring.answer_pattern and (fault := pattern_fault(scoring.answer_pattern)):
         raise RefusedError(f"answer_pattern is no pattern: {fault}.", "scoring.answer_pattern")
+    if scoring.answer_match == ANSWER_MATCH_FIRST and not scoring.answer_pattern:
+        raise RefusedError(
+            "answer_match says which match of an answer pattern counts. Give answer_pattern, or leave it out.",
+            "scoring.answer_match",
+        )
