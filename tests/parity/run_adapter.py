@@ -25,6 +25,9 @@ LOGLIKELIHOOD = ("hellaswag", "arc_easy", "mmlu_anatomy", "cola")
 SOLVED = "gsm8k"
 REFUSED = ("wikitext", "humaneval", "mmmu_val_accounting", "gsm8k", "no_such_task", "../cola")
 
+WEIGHTED = ("mmlu", "mmlu_stem", "bbh", "blimp", "ai2_arc", "hellaswag")
+"""Groups of groups, groups by size and not, a tag, and a task."""
+
 
 async def answered(catalogue: Catalogue, url: str, name: str) -> dict[str, Any]:
     task = catalogue.task(f"lm_eval:{name}", name, suite_pb2.MODE_LOGLIKELIHOOD)
@@ -77,5 +80,6 @@ if __name__ == "__main__":
         "solved": solved(catalogue),
         "refused": refused(suite),
         "members": suite.tasks("mmlu"),
+        "weightings": {name: suite_pb2.Weighting.Name(suite.weighting(name)) for name in WEIGHTED},
     }
     Path(sys.argv[3]).write_text(json.dumps(found))

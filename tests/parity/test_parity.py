@@ -150,3 +150,9 @@ def test_group_of_lm_eval_stands_for_its_tasks(compared: Comparison) -> None:
 
 def _solved(strict: float, flexible: float) -> dict[str, float]:
     return {"exact_match": strict, "exact_match (flexible-extract)": flexible, "correct": strict}
+
+
+def test_groups_keep_their_weights(compared: Comparison) -> None:
+    over_items, over_tasks = ("WEIGHTING_ITEMS",) * 3, ("WEIGHTING_TASKS",) * 3
+    names = ("mmlu", "mmlu_stem", "bbh", "blimp", "ai2_arc", "hellaswag")
+    assert compared.adapter["weightings"] == dict(zip(names, (*over_items, *over_tasks), strict=True))

@@ -256,10 +256,12 @@ def _metrics(named: Sequence[str], suite: suite_pb2.Suite | None) -> list[str]:
 
 
 def _weightings(own: suite_pb2.Weighting) -> list[tuple[str, str]]:
-    """By which rules scores can be taken, with the suite's own marked; none of a single task."""
+    """By which rules scores can be taken; none of a single task. The suite's own is the empty choice, so that the form
+    takes each suite's when another suite is chosen."""
     if not own:
         return []
-    return [(word, f"Over {word}" + (" (suite's rule)" if rule == own else "")) for word, rule in WEIGHTINGS.items()]
+    words = ((word, rule == own) for word, rule in WEIGHTINGS.items())
+    return [("", f"Over {word} (suite's rule)") if is_own else (word, f"Over {word}") for word, is_own in words]
 
 
 def _modes(suite: suite_pb2.Suite | None, chosen: str) -> list[str]:

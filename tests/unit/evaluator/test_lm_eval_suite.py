@@ -50,21 +50,3 @@ def test_a_switch_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_group_keeps_its_weights(rules: object, expected: Weighting) -> None:
     group = {"group": "g", "task": ["a", "b"]} | ({} if rules is None else {"aggregate_metric_list": rules})
     assert group_weighting(group) == expected
-
-
-@pytest.mark.skipif(find_spec("lm_eval") is None, reason="lm_eval is not installed here")
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        # Groups within groups; the one named decides.
-        ("mmlu", WEIGHTING_ITEMS),
-        ("mmlu_stem", WEIGHTING_ITEMS),
-        ("bbh", WEIGHTING_ITEMS),
-        ("belebele", WEIGHTING_TASKS),
-        # A tag has no score in lm_eval.
-        ("ai2_arc", WEIGHTING_TASKS),
-        ("hellaswag", WEIGHTING_TASKS),
-    ],
-)
-def test_groups_that_lm_eval_ships_keep_their_weights(name: str, expected: Weighting) -> None:
-    assert LmEvalSuite(None).weighting(name) == expected
