@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from tests.e2e.conftest import Visitor
 from tests.gateway.fake_world import spec
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, scoring_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -48,6 +48,23 @@ async def test_stop_asks_first_and_then_cancels(visitor: Visitor) -> None:
     await page.get_by_role("button", name="Run what is missing").click()
     await expect(page.locator("#job-head")).to_contain_text("pending")
     assert job.attempt == 2
+
+
+async def test_one_click_scores_unread_answers_again_by_the_offered_layer(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.finish(job.job_id)
+    result = world.results[job.job_id]
+    result.caution = "31.0% of the answers could not be read"
+    result.offer = "The marked layer would read 120 of the 310 unread answers, the lenient one 260."
+    result.offered_reading = scoring_pb2.READING_LENIENT
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await expect(page.locator("#job-notice")).to_contain_text(result.offer)
+    await page.get_by_role("button", name="Score again by the lenient layer").click()
+    await page.wait_for_url(lambda url: not url.endswith(job.job_id))
+    made = world.specs[-1]
+    assert (made.reuse.job_id, made.reading) == (job.job_id, scoring_pb2.READING_LENIENT)
 
 
 async def test_what_a_model_writes_is_shown_as_text(visitor: Visitor) -> None:

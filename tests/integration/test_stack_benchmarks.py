@@ -198,6 +198,53 @@ def test_two_models_stand_side_by_side_are_judged_scored_again_and_exported(clie
     assert sorted(scorings.values()) == [1, 2], "runs that are scored in different ways never rank together"
 
 
+def test_rows_are_read_by_the_layers_and_the_match_that_are_chosen(
+    client: httpx.Client, provider: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three answers of four stand in a box; one is stated twice, before a question of the model's own."""
+    twice = "The answer is (A). Still, I say the answer is (B).\nQuestion: And then?\nThe answer is (C)."
+
+    def said(prompt: str) -> str:
+        return twice if int(prompt.rpartition(" ")[2]) % 4 == 0 else "I pick \\boxed{A}"
+
+    monkeypatch.setattr(provider.behaviour, "answer", said)
+    lines = [{"prompt": f"Pick one {n}", "reference": "A"} for n in range(40)]
+    dataset = upload(client, chat_lines.jsonl(lines), scorer="choice")
+    source = run(client, dataset["dataset_id"], reading="strict")["benchmark_id"]
+    followed(client, source)
+    asked = len(provider.records)
+
+    def again(**body: Any) -> dict[str, Any]:
+        answer = client.post(f"/admin/benchmarks/{source}/rescore", json=body)
+        assert answer.status_code == 200, answer.text
+        followed(client, answer.json()["benchmark_id"])
+        found: dict[str, Any] = client.get(f"{API}/results/{answer.json()['benchmark_id']}").json()
+        return found
+
+    strict = client.get(f"{API}/results/{source}").json()
+    items = client.get(f"{API}/results/{source}/items", params={"limit": 100}).json()["items"]
+    assert sum(item["statistics"].get("would_read") == 2 for item in items) == 30
+    assert strict["offer"] == "The marked layer would read 30 of the 30 unread answers, the lenient one as many."
+    assert (strict["offered_reading"], strict["data"]["rows"]["reading"]) == ("marked", "strict")
+    marked = again(reading="marked")
+    assert (marked["offer"], marked["outcomes"]["unparsed"]["items"], marked["score"]["mean"]) == (None, 0, 0.75)
+    pattern = {"scorer": "choice", "answer_pattern": r"answer is \((.)\)"}
+    last, first = again(scoring=pattern), again(scoring=pattern | {"answer_match": "first"})
+    figures = [one["performance_data"][dataset["dataset_id"]]["rows"]["accuracy"] for one in (last, first)]
+    assert [one["mean"] for one in figures] == [0, 0.25], "what follows the model's own question does not count"
+    assert [one.get("first_answer_gap") for one in figures] == [0.25, None]
+    assert len(provider.records) == asked
+    board = client.get(f"{API}/leaderboard", params={"suite": dataset["dataset_id"], "metric": "score"}).json()
+    assert {one["scoring"] for one in board["item_sets"]} == {
+        "choice; answers read by the strict layer",
+        "choice; answers read by the marked layer",
+        "choice; answer taken by “answer is \\((.)\\)”",
+        "choice; answer taken by the first match of “answer is \\((.)\\)”",
+    }
+    refused = client.post(f"/admin/benchmarks/{source}/rescore", json={"scorer": "contains", "reading": "marked"})
+    assert (refused.status_code, "scored by contains" in refused.json()["detail"]) == (400, True)
+
+
 def test_a_pilot_tells_what_the_whole_would_take(client: httpx.Client) -> None:
     dataset = upload(client, chat_lines.jsonl(chat_lines.lines(200, "x")))
     body = {"dataset_id": dataset["dataset_id"], "model_id": MODEL, "pilot": 20}

@@ -34,7 +34,7 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         *_data(job),
         ("Item set", formatting.plural(sum(p.items for p in job.plan), "item") if job.plan else "", job.item_set[:6]),
         ("Prompt", *_prompt(job)),
-        ("Read by", _layers(job), ""),
+        ("Reading", _layers(job), ""),
         ("Template", {"endpoint": "the endpoint's own", "none": "none"}.get(receipt.template, ""), ""),
         ("Mode", formatting.mode(spec.mode) + _asked(spec, answers), ""),
         ("Asked with", sampling_words(spec.sampling), ""),
@@ -111,7 +111,7 @@ def _prices(job: job_pb2.Job) -> tuple[str, str]:
 def _layers(job: job_pb2.Job) -> str:
     """The most lenient layers by which answers are read."""
     named = [name for reading in sorted({plan.reading for plan in job.plan}) if (name := reading_name(reading))]
-    return f"the {' and '.join(named)} layer{'s' if len(named) > 1 else ''}" if named else ""
+    return " and ".join(named)
 
 
 def _version(word: str) -> str:
