@@ -21,6 +21,7 @@ from touchstone.v1 import (
     item_result_pb2,
     results_service_pb2,
     scheduler_service_pb2,
+    scoring_pb2,
 )
 from touchstone_client import Scoring
 from touchstone_client.command import main
@@ -251,9 +252,15 @@ def test_a_dataset_in_use_stays(kept: Fakes, capsys: Captured) -> None:
 def test_a_rescore_keeps_what_is_not_said(kept: Fakes) -> None:
     assert main(["rescore", JOB, "--scorer", "contains", "--no-watch"]) == 0
     assert main(["rescore", JOB, "--no-watch"]) == 0
-    first, second = (request.spec.dataset for request in kept.requests("CreateJob"))
-    assert first.scoring == Scoring(scorer="contains", reference_field="label")
-    assert second.scoring == Scoring(scorer="exact_match", reference_field="label")
+    assert main(["rescore", JOB, "--reading", "lenient", "--no-watch"]) == 0
+    specs = [request.spec for request in kept.requests("CreateJob")]
+    usual = Scoring(scorer="exact_match", reference_field="label")
+    assert [spec.dataset.scoring for spec in specs] == [
+        Scoring(scorer="contains", reference_field="label"),
+        usual,
+        usual,
+    ]
+    assert [spec.reading for spec in specs] == [0, 0, scoring_pb2.READING_LENIENT]
 
 
 def test_a_suites_run_is_not_scored_by_another_scorer(kept: Fakes, capsys: Captured) -> None:

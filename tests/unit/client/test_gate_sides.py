@@ -28,6 +28,7 @@ def pipeline(fakes: Fakes) -> Pipeline:
         (["--mode", "loglikelihood"], "--mode is loglikelihood, the job's is generate"),
         (["--limit", "40"], "--limit is 40, the job's is not set"),
         (["--shots", "2"], "--shots is 2, the job's is not set"),
+        (["--reading", "strict"], "--reading is strict, the job's is not set"),
         (["--tasks", "rte"], "--tasks is rte, the job's is not set"),
         (["--temperature", "0"], "--temperature is 0.0, the job's is not set"),
         (["--custom-config", '{"n": 1}'], '--custom-config is {"n": 1}, the job\'s is not set'),
