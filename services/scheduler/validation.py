@@ -104,7 +104,8 @@ def validate(
             "reading has no meaning in loglikelihood mode, where no answer is read. Leave it out.", "spec.reading"
         )
     if work == "dataset":
-        dataset_jobs.fill_in(full, dataset, limits.requests_per_job)
+        # Imported answers are no requests.
+        dataset_jobs.fill_in(full, dataset, 0 if reuse.is_import(full) else limits.requests_per_job)
     if source is not None:
         reuse.check_source(full, source)
     if reuse.is_import(full):

@@ -89,8 +89,8 @@ def _all(folder: Path) -> Iterator[Figures]:
     stack = Stack(folder / "stack", [{"name": "base", "kind": "baseline"}], published.write_gsm8k(folder / "data"))
     stack.start()
     try:
-        print(f"{'':44} {'':>5} {'published':>15} {'their rule':>15} {'our rule':>15}")
-        print(f"{'task, model':44} {'items':>5} {'right  none':>15} {'right  none':>15} {'right  none':>15}")
+        print(f"{'':48} {'':>5} {'published':>15} {'their rule':>15} {'our rule':>15}")
+        print(f"{'task, model':48} {'items':>5} {'right  none':>15} {'right  none':>15} {'right  none':>15}")
         about = {task: upload(stack, folder, task) for task in _SCORERS}
         for record in published.records():
             job_id = imported(stack, record, *about.get(record.task, ("--suite", record.task)))
@@ -160,6 +160,6 @@ def _print(figures: Figures) -> None:
     )
     shown = " ".join(f"{f'{right:.2f} {none:5.2f}':>15}" for right, none in pairs)
     said = "" if figures.reproduced else "  not reproduced"
-    print(f"{f'{record.task} {record.model}':44} {figures.items:5,} {shown}{said}", flush=True)
+    print(f"{f'{record.task} {record.model}':48} {figures.items:5,} {shown}{said}", flush=True)
     for (why, how, here), count in sorted(figures.reasons.items(), key=lambda each: -each[1]):
         print(f"    {'+' if here else '-'}{count:<4} {why} ({how})", flush=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersRequest, ImportedAnswer, ImportedRun
 from touchstone_client.errors import InvalidError
+from touchstone_client.importing import responses
 from touchstone_client.importing.log import Log, Sample, Target, wrong
 from touchstone_client.specs import MODES, dataset_spec, suite_spec
 
@@ -51,7 +52,8 @@ class Import:
             suite=self._suite,
             dataset_id=self._dataset_id,
             mode=MODES[first.mode],
-            parameters=json.dumps(asked, sort_keys=True, default=str),
+            # Lines of answers do not tell what was sent.
+            parameters="" if first.tool == responses.TOOL else json.dumps(asked, sort_keys=True, default=str),
             template=", ".join(dict.fromkeys(log.template for log in self._logs)),
         )
         for log in self._logs:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from services.errors import TouchstoneError
 from services.evaluator.datasets.task import AnyTask
-from services.evaluator.imports import finding, matching
+from services.evaluator.imports import item_texts, matching
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.tasks.base import Item
 from services.evaluator.units import result
@@ -64,8 +64,8 @@ def _found_result(task: AnyTask, item: Item, place: int, repeat: int, answer: Im
     """As `_result`, of an answer that was found by what it says of its item."""
     if answer is None:
         raise ValueError(_ABSENT)
-    if why := answer.error or finding.contradiction(task, item, answer):
+    if why := answer.error or item_texts.contradiction(task, item, answer):
         raise ValueError(why)
-    prompt = answer.prompt or finding.shown_prompt(item)
-    prompt_hash = item.prompt_hash if finding.asked_as_we_do(item, answer) else matching.prompt_hash(answer)
+    prompt = answer.prompt or item_texts.shown_prompt(item)
+    prompt_hash = item.prompt_hash if item_texts.asked_as_we_do(item, answer) else matching.prompt_hash(answer)
     return result.imported(task, item, place, repeat, matching.response(item, answer), prompt, prompt_hash)

@@ -6,23 +6,21 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.evaluator.datasets import rows as dataset_rows
 from services.evaluator.datasets.task import AnyTask, DatasetTask
+from services.evaluator.imports import item_texts
 from services.evaluator.imports.matching import plain, prompts_number, short
 from services.evaluator.imports.store import ImportedRows, ImportStore
-from services.evaluator.tasks.base import Item, Response, Task
-from services.evaluator.units.result import prompt_text
-from touchstone.v1 import item_result_pb2, job_pb2
-from touchstone.v1.results_service_pb2 import ImportedAnswer
+from services.evaluator.tasks.base import Item, Task
+from touchstone.v1 import job_pb2
 
 _NUMBER = re.compile(r"(?:^|[^0-9A-Za-z.])(\d{1,9})$")
 """A row number: alone, or at the end after a sign that belongs to no number or word, as in "gsm8k-main-test-#17"."""
 _EXAMPLE_CHARACTERS = 200
-_TEXTS = ("question", "prompt")
-_AMBIGUOUS = -1
+_NONE, _AMBIGUOUS = -1, -2
 _HASH_DIGITS = 16
 
 
@@ -39,104 +37,112 @@ class Found:
 
 
 async def find(store: ImportStore, import_id: str, name: str, task: AnyTask) -> Found:
-    """Looks at all items of the task, and raises as reading them does; NotFoundError without the import."""
-    rows = await store.rows(import_id, name, copies=True)
-    keys = _Keys()
+    """Looks at all items of the task, and raises as reading them does; NotFoundError without the import.
+
+    Of the lines it keeps what tells their items, and of the items those that a line tells.
+    """
+    lines: list[_Line] = []
+    async for page in store.pages(import_id, name):
+        lines += await asyncio.to_thread(_lines, page)
+    keys = _Keys(lines)
     if isinstance(task, DatasetTask):
         async for numbered in task.batches():
-            for number, row in numbered:
-                keys.add(dataset_rows.item(number, row, (), None))
+            await asyncio.to_thread(keys.add_all, [dataset_rows.item(n, row, (), None) for n, row in numbered])
     else:
-        await asyncio.to_thread(_add_all, keys, task)
-    return await asyncio.to_thread(_found, rows, keys)
+        await asyncio.to_thread(_add_task, keys, task)
+    return await asyncio.to_thread(_found, lines, keys)
 
 
-def contradiction(task: AnyTask, item: Item, answer: ImportedAnswer) -> str:
-    """Why an answer whose id names the item belongs to another one, as a sentence; "" where nothing speaks against it.
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What a line says of its item: its own id, the row number in it or -1, and digests of its texts. `prompts` is the
+    number of its prompt, `named` what a sentence says of it."""
 
-    A text that the line has must hold the item's question, or be part of it. Without one, the line's reference must be
-    the item's, as far as it can be read: ids alone would also score lines that are numbered otherwise.
-    """
-    line = _line(answer.row)
-    ours = plain(_question(item))
-    said = [text for name in _TEXTS if (text := plain(line.get(name, "")))]
-    if said:
-        if any(ours in text or text in ours for text in said):
-            return ""
-        return f"The line is about another item: it says “{short(said[0])}”, and the item “{short(ours)}”."
-    if (reference := line.get("reference")) and not item.custom_id:
-        read = task.score(item, Response(reference))
-        if read.outcome == item_result_pb2.OUTCOME_ANSWERED and read.statistics.get("correct") == 0.0:
-            return f"The line is about another item: its reference is “{short(reference)}”, not “{item.reference}”."
-    return ""
-
-
-def asked_as_we_do(item: Item, answer: ImportedAnswer) -> bool:
-    """The line has our prompt; or it has none and answers a dataset's row, which is the prompt."""
-    if not answer.prompt:
-        return bool(item.custom_id)
-    return plain(answer.prompt) in {plain(text) for text in _prompts(item)}
-
-
-def shown_prompt(item: Item) -> str:
-    """What stands beside an answer whose line has no prompt: the dataset's row, or the texts of the suite's row."""
-    if item.custom_id:
-        return prompt_text(item)
-    return "\n\n".join(f"{name}:\n{text}" for name, text in item.fields.items())
+    answer: int
+    id: str
+    number: int
+    texts: tuple[bytes, ...]
+    prompt: bytes
+    prompts: int
+    named: str
 
 
 class _Keys:
     """Items by what tells them: their own ids in a dataset, row numbers in a suite, and their texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Sequence[_Line]) -> None:
+        self._ids = {line.id for line in lines}
+        self._numbers = {line.number for line in lines}
+        self._texts = {text for line in lines for text in line.texts}
         self._by_id: dict[str, int] = {}
         self._by_text: dict[bytes, int] = {}
         self._prompts: dict[int, frozenset[bytes]] = {}
+        self._has_ids = False
 
-    def add(self, item: Item) -> None:
-        self._prompts[item.index] = frozenset(map(_digest, _prompts(item)))
-        if item.custom_id:
-            self._by_id[item.custom_id] = item.index
-        for key in {*self._prompts[item.index], *map(_digest, _texts(item))}:
-            self._by_text[key] = _AMBIGUOUS if key in self._by_text else item.index
+    def add_all(self, items: Iterable[Item]) -> None:
+        for item in items:
+            self._add(item)
 
-    def find(self, line: Mapping[str, str]) -> int:
+    def _add(self, item: Item) -> None:
+        prompts = frozenset(map(_digest, item_texts.prompts(item))) if self._texts else frozenset()
+        texts = self._texts & {*prompts, *map(_digest, item_texts.texts(item))} if self._texts else frozenset()
+        self._has_ids = bool(item.custom_id)
+        if item.custom_id in self._ids if item.custom_id else item.index in self._numbers:
+            self._by_id[item.custom_id or str(item.index)] = item.index
+        elif not texts:
+            return
+        self._prompts[item.index] = prompts
+        for text in texts:
+            self._by_text[text] = _AMBIGUOUS if text in self._by_text else item.index
+
+    def find(self, line: _Line) -> int:
         """The item's number, or one below 0."""
-        own_id = line.get("id", "")
-        if own_id in self._by_id:
-            return self._by_id[own_id]
-        if not self._by_id and (number := _NUMBER.search(own_id)) and int(number[1]) in self._prompts:
-            return int(number[1])
-        texts = (line[name] for name in _TEXTS if line.get(name))
-        return next((found for text in texts if (found := self._by_text.get(_digest(text), -1)) >= 0), -1)
+        found = self._by_id.get(line.id if self._has_ids else str(line.number), _NONE)
+        texts = (self._by_text.get(text, _NONE) for text in line.texts)
+        return found if found >= 0 else next((item for item in texts if item >= 0), _NONE)
 
-    def is_prompt(self, item: int, line: Mapping[str, str]) -> bool:
-        """As `asked_as_we_do`."""
-        prompt = line.get("prompt", "")
-        return _digest(prompt) in self._prompts[item] if prompt else bool(self._by_id)
+    def is_prompt(self, item: int, line: _Line) -> bool:
+        """As `item_texts.asked_as_we_do`."""
+        return line.prompt in self._prompts[item] if line.prompt else self._has_ids
 
 
-def _add_all(keys: _Keys, task: Task) -> None:
-    for item in task.items(range(task.size())):
-        keys.add(item)
+def _lines(page: ImportedRows) -> list[_Line]:
+    return [_line(*each) for each in zip(page.items, page.prompts, page.rows, strict=True)]
 
 
-def _found(rows: ImportedRows, keys: _Keys) -> Found:
+def _line(answer: int, prompts: int, text: str) -> _Line:
+    row = item_texts.of_line(text)
+    number = _NUMBER.search(row.get("id", ""))
+    return _Line(
+        answer=answer,
+        id=row.get("id", ""),
+        number=int(number[1]) if number else _NONE,
+        texts=tuple(_digest(row[name]) for name in item_texts.TEXTS if row.get(name)),
+        prompt=_digest(row["prompt"]) if row.get("prompt") else b"",
+        prompts=prompts,
+        named=_named(row),
+    )
+
+
+def _add_task(keys: _Keys, task: Task) -> None:
+    keys.add_all(task.items(range(task.size())))
+
+
+def _found(lines: Sequence[_Line], keys: _Keys) -> Found:
     answers: dict[int, int] = {}
     prompts: dict[int, int] = {}
     ours = True
-    counts = job_pb2.ImportCounts(answers=len(rows.items))
-    for answer, prompt, row in zip(rows.items, rows.prompts, rows.rows, strict=True):
-        line = _line(row)
+    counts = job_pb2.ImportCounts(answers=len(lines))
+    for line in lines:
         item = keys.find(line)
         if item < 0:
-            counts.unmatched_example = counts.unmatched_example or _named(line)
+            counts.unmatched_example = counts.unmatched_example or line.named
             counts.unmatched += 1
         elif item in answers:
             counts.repeated += 1
         else:
-            answers[item] = answer
-            prompts[item] = prompt
+            answers[item] = line.answer
+            prompts[item] = line.prompts
             ours = ours and keys.is_prompt(item, line)
     return Found(dict(sorted(answers.items())), "" if ours else _hash_of(prompts), counts)
 
@@ -147,35 +153,10 @@ def _hash_of(prompts: Mapping[int, int]) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:_HASH_DIGITS]
 
 
-def _texts(item: Item) -> Iterator[str]:
-    """Texts by which a line may name the item, beside its prompt: its question, or all texts of its row."""
-    yield _question(item)
-    if item.fields:
-        yield "\n".join(item.fields.values())
-
-
-def _prompts(item: Item) -> Iterator[str]:
-    yield prompt_text(item)
-    yield "\n\n".join(message.content for message in item.messages)
-
-
-def _question(item: Item) -> str:
-    if item.fields:
-        return next(iter(item.fields.values()))
-    return item.messages[-1].content if item.messages else ""
-
-
-def _named(line: Mapping[str, str]) -> str:
-    named = next((f"{name} “{short(line[name])}”" for name in ("id", *_TEXTS) if line.get(name)), "nothing of its item")
+def _named(row: Mapping[str, str]) -> str:
+    names = ("id", *item_texts.TEXTS)
+    named = next((f"{name} “{short(row[name])}”" for name in names if row.get(name)), "nothing of its item")
     return named[:_EXAMPLE_CHARACTERS]
-
-
-def _line(row: str) -> dict[str, str]:
-    try:
-        line = json.loads(row) if row else {}
-    except (ValueError, RecursionError):
-        return {}
-    return {name: value for name, value in line.items() if isinstance(value, str)} if isinstance(line, dict) else {}
 
 
 def _digest(text: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -51,8 +51,10 @@ class ImportStore(Protocol):
         """The run and its tasks, without rows."""
         ...
 
-    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
-        """`copies`: with the tool's copies of the rows."""
+    async def rows(self, import_id: str, task: str) -> ImportedRows: ...
+
+    def pages(self, import_id: str, task: str) -> AsyncIterator[ImportedRows]:
+        """The same in parts of some megabytes, with the tool's copies of the rows."""
         ...
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
@@ -66,7 +68,10 @@ class NoImports:
     async def run(self, import_id: str) -> GetImportResponse:
         raise NotFoundError(_UNKNOWN)
 
-    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
+    async def rows(self, import_id: str, task: str) -> ImportedRows:
+        raise NotFoundError(_UNKNOWN)
+
+    def pages(self, import_id: str, task: str) -> AsyncIterator[ImportedRows]:
         raise NotFoundError(_UNKNOWN)
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
@@ -83,19 +88,22 @@ class ImportsOfResults:
     async def run(self, import_id: str) -> GetImportResponse:
         return await self._get(GetImportRequest(import_id=import_id))
 
-    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
+    async def rows(self, import_id: str, task: str) -> ImportedRows:
         items: list[int] = []
         prompts: list[int] = []
-        rows: list[str] = []
-        while True:
-            after = items[-1] if items else None
-            request = GetImportRequest(import_id=import_id, task=task, after=after, with_rows=copies)
-            page = await self._get(request)
-            if not page.items:
-                return ImportedRows(items, prompts, rows)
+        async for page in self._pages(GetImportRequest(import_id=import_id, task=task)):
             items += page.items
             prompts += page.prompts
-            rows += page.rows
+        return ImportedRows(items, prompts)
+
+    async def pages(self, import_id: str, task: str) -> AsyncIterator[ImportedRows]:
+        async for page in self._pages(GetImportRequest(import_id=import_id, task=task, with_rows=True)):
+            yield ImportedRows(page.items, page.prompts, page.rows)
+
+    async def _pages(self, request: GetImportRequest) -> AsyncIterator[GetImportResponse]:
+        while (page := await self._get(request)).items:
+            yield page
+            request.after = page.items[-1]
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
         found: list[ImportedAnswer] = []

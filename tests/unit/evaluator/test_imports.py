@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,14 @@ class Store:
         task = results_service_pb2.ImportedTask(task=self._task, items=len(rows.items), repeats=1)
         return results_service_pb2.GetImportResponse(run=self._run, owner="ann", tasks=[task])
 
-    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
+    async def rows(self, import_id: str, task: str) -> ImportedRows:
         if import_id != IMPORT:
             raise NotFoundError("gone")
         first = [answer for answer in self._given if answer.repeat == 0]
         return ImportedRows([answer.item for answer in first], [number(answer) for answer in first])
+
+    def pages(self, import_id: str, task: str) -> AsyncIterator[ImportedRows]:
+        raise NotImplementedError
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
         if import_id != IMPORT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets import planning
 from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.datasets.task import DatasetTask
-from services.evaluator.imports import answers, matching, plan
+from services.evaluator.imports import answers, item_texts, matching, plan
 from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.store import ImportedRows
 from services.evaluator.tasks.base import Task
@@ -39,12 +39,15 @@ class Store:
         task = results_service_pb2.ImportedTask(task=self._task, items=len(self._given), repeats=1)
         return results_service_pb2.GetImportResponse(run=ImportedRun(tool="imported", model="m"), tasks=[task])
 
-    async def rows(self, import_id: str, task: str, copies: bool = False) -> ImportedRows:
+    async def rows(self, import_id: str, task: str) -> ImportedRows:
+        raise NotImplementedError
+
+    async def pages(self, import_id: str, task: str) -> AsyncIterator[ImportedRows]:
         if import_id != IMPORT:
             raise NotFoundError("gone")
-        prompts = [matching.prompts_number(answer.prompt, ()) for answer in self._given]
-        rows = [answer.row for answer in self._given] if copies else []
-        return ImportedRows([answer.item for answer in self._given], prompts, rows)
+        for answer in self._given:
+            prompt = matching.prompts_number(answer.prompt, ())
+            yield ImportedRows([answer.item], [prompt], [answer.row])
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
         return [answer for answer in self._given if answer.item in items]
@@ -154,6 +157,29 @@ async def test_each_item_gets_the_answer_that_names_it_and_no_other(catalogue: C
     assert {second.outcome, third.outcome} == {item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR}
     assert "its reference is “# 9 #### 9”, not “2”" in second.error
     assert "it says “Another question?”" in third.error
+
+
+@pytest.mark.parametrize(
+    ("told", "belongs"),
+    [
+        ({"question": "The hut is old."}, True),
+        ({"prompt": "Given: The hut is old and has no roof. Then: The hut is old."}, True),
+        ({"question": "The hut is new."}, False),
+        ({"reference": "entailment"}, True),
+        ({"reference": "not_entailment"}, False),
+        ({"reference": "1"}, True),
+    ],
+)
+def test_what_a_line_says_is_held_against_any_text_of_its_item(
+    tmp_path: Path, told: dict[str, str], belongs: bool
+) -> None:
+    folder = tmp_path / "nyu-mll/glue/rte"
+    folder.mkdir(parents=True)
+    row = {"sentence1": "The hut is old and has no roof.", "sentence2": "The hut is old.", "label": 0, "idx": 0}
+    (folder / "validation.jsonl").write_text(json.dumps(row) + "\n")
+    task = Catalogue(tmp_path).task("glue", "rte")
+    (item,) = task.items([0])
+    assert (item_texts.contradiction(task, item, line(id="0", **told)) == "") is belongs
 
 
 # -- jobs over a dataset -----------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from services.errors import ConflictError, InvalidRequestError, NotFoundError
 from services.scheduler.desk import Desk
 from services.scheduler.reads import Reads
 from services.scheduler.route import route
-from tests.unit.scheduler.fakes import ALICE, BOB, World, evaluator, plan
+from services.scheduler.settings import Limits
+from tests.unit.scheduler.fakes import ALICE, BOB, DATASET, World, dataset_spec, evaluator, plan
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, suite_pb2, unit_pb2
 
 IMPORT = str(uuid.uuid4())
@@ -162,3 +163,22 @@ async def test_too_few_imported_answers_fail_the_job_with_what_to_do(world: Worl
     assert world.desk.get(job.job_id).reason == (
         "150 of 200 items have no stored answer, more than 5%. Import the other answers too, or fewer tasks."
     )
+
+
+async def test_an_import_for_a_dataset_may_be_of_more_rows_than_a_job_may_ask() -> None:
+    world = World(Limits(requests_per_job=60))
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    world.datasets.put(rows=100)
+    run = results_service_pb2.ImportedRun(
+        tool="imported", model="gpt-x", dataset_id=DATASET, mode=suite_pb2.MODE_GENERATE
+    )
+    world.results.imports[IMPORT] = results_service_pb2.GetImportResponse(owner="alice", run=run)
+    asked = dataset_spec()
+    asked.endpoint, asked.model, asked.reuse.import_id = "imported", "gpt-x", IMPORT
+    job = await world.desk.create(ALICE, "", asked)
+    assert (job.spec.dataset.name, job.spec.dataset.limit) == ("rows.jsonl", 0)
+    asked.dataset.dataset_id = f"ds_{'e' * 32}"
+    with pytest.raises(InvalidRequestError, match=r"dataset\.dataset_id is 'ds_e.* for this import"):
+        await world.desk.create(ALICE, "", asked)
+    await world.stop()
