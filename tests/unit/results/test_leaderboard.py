@@ -222,6 +222,20 @@ def test_unread_answers_are_judged_task_by_task_and_the_worst_are_named() -> Non
     assert caution([cut], 2) == "answers could not be read: T 8.0%; answers were cut at a token limit: T 2.0%"
 
 
+def test_runs_read_by_another_layer_have_a_board_of_their_own_that_stands_behind(connection: Connection) -> None:
+    run(connection, job("usual", plan("t", 10), item_set="x"), right=5, wrong=5, minute=1)
+    stricter = plan("t", 10)
+    stricter.reading = scoring_pb2.READING_STRICT
+    run(connection, job("strict", stricter, model="other", item_set="y"), right=9, wrong=1, minute=2)
+    response = board(connection)
+    assert ranks(response) == [(1, "usual")]
+    assert [(one.item_set, one.scoring) for one in response.item_sets] == [
+        ("x", ""),
+        ("y", "answers read by the strict layer"),
+    ]
+    assert ranks(board(connection, item_set="y")) == [(1, "strict")]
+
+
 def test_a_layer_is_offered_where_more_than_a_fifth_of_a_task_is_unread() -> None:
     def offer(*tasks: tuple[int, int, int], **job: Any) -> tuple[str, scoring_pb2.Reading]:
         plans = [plan(f"t{n}", 1) for n in range(len(tasks))]
