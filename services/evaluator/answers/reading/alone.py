@@ -22,7 +22,9 @@ _CHATTER = re.compile(
     re.IGNORECASE,
 )
 _SUMMED = re.compile(
-    r"\b(?:total|overall|final|result|average|sum|sorted|output|score|rating|similarity)\b", re.IGNORECASE
+    r"\b(?:total|overall|final|result|average|sum|sorted|output|score|rating|similarity|"
+    r"gesamt|insgesamt|summe|totale|bewertung|nota|note)\b",
+    re.IGNORECASE,
 )
 _DOUBT = re.compile(
     r"\bor rather\b|\bon (?:another|the other)\b|\bboth (?:fit|work|are|\w+ are possible)\b|"
@@ -30,7 +32,7 @@ _DOUBT = re.compile(
     re.IGNORECASE,
 )
 _ENDED = re.compile(r"[.!:)\]\"'”’*`$][\s]*\Z")
-_SET_OFF = re.compile(r"(?::|→|⇒|->|=>)[ ]{0,2}[*_`(\[]{0,3}[\w .-]{1,30}[*_`)\]]{0,3}\s*\Z")
+_SET_OFF = re.compile(r"(?::|∴|→|⇒|->|=>)[ ]{0,2}[*_`(\[]{0,3}[\w .-]{1,30}[*_`)\]]{0,3}\s*\Z")
 _NAMED = re.compile(r"(?<!\bno):[^:]*\Z")
 _NUMBERED = re.compile(
     r"\s{0,8}[*_]{0,2}(?:[A-Za-z]{1,12} )?\d{1,2}[*_]{0,2}[ ]?[.):][*_]{0,2}[ ]{1,4}(?P<said>.{1,60})"
@@ -89,8 +91,15 @@ def _without_chatter(line: str) -> str:
 def _answers_several(kept: Sequence[str], kind: Kind) -> bool:
     """Whether numbered lines answer different questions, as "1. B" and "2. A" do."""
     numbered = [match["said"] for line in kept if (match := _NUMBERED.fullmatch(line)) is not None]
-    if len(numbered) < 2 or isinstance(kind, NumberKind | TextKind):
+    if isinstance(kind, NumberKind | TextKind):
         return False
+    listed = [line.lstrip()[1:] for line in kept if line.lstrip().startswith(("- ", "* ", "• "))]
+    if (
+        listed
+        and kept[-1].lstrip()[:1] in "-*•"
+        and len({found.answer for said in listed if (found := kind.whole(said)) is not None}) > 1
+    ):
+        return True
     return len({found.answer for said in numbered if (found := kind.whole(said)) is not None}) > 1
 
 
@@ -108,8 +117,12 @@ def _apart(part: str, kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found |
         return
     last = kind.whole(kept[-1].lstrip("= ")) if len(kept) > 1 else None
     yield last, layers.BY_LAST_LINE
+    if isinstance(kind, LabelKind) and "=" in kept[-1]:
+        yield kind.whole(kept[-1].rpartition("=")[2]), layers.BY_LAST_LINE
     if not taken_back(part):
         yield kind.first(part), layers.BY_FIRST_LINE
+        if isinstance(kind, LetterKind):
+            yield kind.subject(part), layers.BY_FIRST_LINE
     for line in {kept[0]: None, kept[-1]: None}:
         caption = CAPTION.match(line) or (_LOWER_CAPTION.match(line) if isinstance(kind, LabelKind) else None)
         if caption is None or taken_back(part) or (last is not None and line == kept[0]):
@@ -130,6 +143,8 @@ def _at_the_end(kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found | None,
     }
     if len(bold) == 1:
         yield next(iter(bold.values())), layers.BY_BOLD
+        if isinstance(kind, LabelKind):
+            return
     sentences = [each for each in _SENTENCES.split(last) if each.strip()]
     if len(sentences) > 1 and not isinstance(kind, TextKind) and _ASIDE.fullmatch(" ".join(sentences[1:])):
         sentences = sentences[:1]

@@ -14,6 +14,7 @@ _REASONING = re.compile(
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
 _NEXT_QUESTION = (
     r"<\|(?:im_start|im_end|eot_id|start_header_id|end|end_of_text|endoftext)\|>|</s>|<(?:start|end)_of_turn>"
+    r"|^(?:now[ ,]{1,2})?(?:try|consider|solve)[ ](?:this|another|the[ ]next|one[ ]more)\b"
     r"|^[ \t#*]{0,8}(?:question|q|user|human|example(?:[ \t]\d{1,4})?)[ \t*]{0,4}:"
 )
 _WIDE = {"\u3000": " ", "。": ".", "、": ",", **dict.fromkeys("✅✔☑👉", "✓"), "✓": "✓"}

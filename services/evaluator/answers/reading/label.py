@@ -12,7 +12,8 @@ from services.evaluator.answers.reading.places import DECORATION, FLAGS, line
 
 _WORDS = re.compile(r"[\s_-]+|(?<=[A-Za-z])(?=\d)")
 _LEAD = (
-    r"(?:(?:the|a|an|clearly|definitely|most[ ]likely|likely|probably|therefore|label|labelled|labeled|class|"
+    r"(?:(?:the|a|an|clear|definite|resounding|firm|simple|"
+    r"clearly|definitely|most[ ]likely|likely|probably|therefore|label|labelled|labeled|class|"
     r"category)[\s*_`\"'“‘:]{1,4}){0,2}"
 )
 _EXPLAINS = re.compile(

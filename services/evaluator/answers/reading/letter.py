@@ -51,6 +51,7 @@ _ORDINAL = re.compile(
     r"\b(?P<word>first|second|third|fourth|fifth)[ ](?:option|choice|answer|statement|one|alternative)\b", re.IGNORECASE
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_CITED = re.compile(r"[\"“*]{1,3}(?P<said>[^\"“”*\n]{1,200})[\"”*]{1,3}[ ](?:fits|is|works|matches|seems)\b(?![ ]not)")
 _SHORT = 400
 
 
@@ -137,6 +138,12 @@ class LetterKind:
             return None
         others = set(re.findall(r"(?<![\w'’])[A-Z](?![\w'’])", line(said))) - {match["answer"], "I"}
         return None if others else Found(match["answer"], match.end())
+
+    def subject(self, text: str) -> Found | None:
+        """The option with which a reply begins, and the only one that it speaks of: "D is the odd one out"."""
+        found = self.concluded(re.split(r"(?<=[.!?])\s", text.lstrip(), maxsplit=1)[0])
+        letters = set(re.findall(r"(?<![\w'’])[B-Z](?![\w'’])", text))
+        return found if found is not None and letters <= {found.answer} and found.answer != "A" else None
 
     def right(self, text: str) -> Found | None:
         """The only option that a text calls the right one."""
@@ -235,6 +242,8 @@ class LetterKind:
         first = text if closed else line(text)
         if letter := self._option(first):
             return Found(letter, len(said) - len(text) + len(first))
+        if (quoted := _CITED.match(first)) is not None and (letter := self._option(quoted["said"])):
+            return Found(letter, len(said) - len(text) + quoted.end())
         sentence = re.split(r"(?<=[\w)])[.!](?:\s|$)|\s\(|,? i\.e\.|,? (?:because|since|as)\b", first, maxsplit=1)[0]
         letter = self._option(sentence) if len(sentence) < len(first) else ""
         return Found(letter, len(said) - len(text) + len(sentence)) if letter else None

@@ -48,6 +48,8 @@ _ASIDE = re.compile(r" \([^()\n]{1,80}\)")
 _CENTS = re.compile(r" (?:dollars?|euros?|pounds?),?(?: and)? (?P<cents>\d{1,2}) (?:cents?|pence)\b", re.IGNORECASE)
 _SCALED_DIGITS = re.compile(rf"(?<=\d){SCALED.pattern}")
 _LEFT = re.compile(r"\bleft\b[^,;]{0,60}\b(?:after|from|out of|of)\b", re.IGNORECASE)
+_TO_DO = re.compile(r"\btakes?\b[^,;]{1,60}\d[^,;]{0,40} to [a-z]", re.IGNORECASE)
+_OUT_OF = re.compile(r"\A\W{0,4}(?:out of|of|from) (?:the |her |his |their |all )?\d[^,\d]{0,40}, ", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.,\-−–])(?:[-−]|(?<=\s)–)?[$€£]?\.?\d")
 _OF_SCALE = re.compile(r"\b(?:hundreds?|thousands?|millions?|billions?|dozens?|half)\b", re.IGNORECASE)
 _LEAD = re.compile(
@@ -156,6 +158,7 @@ class NumberKind:
     def _only(self, sentence: str) -> Found | None:
         if len(sentence) > 600 or (self._cut and not sentence.rstrip().endswith((".", "!", "$", "*"))):
             return None
+        sentence = _OUT_OF.sub("", sentence)
         sentence = _NOT_THIS.split(sentence, maxsplit=1)[0]
         if _UNSAID.search(sentence) or _SEVERAL.search(sentence):
             return None
@@ -176,7 +179,9 @@ class NumberKind:
             found = self._number(sentence, match.start(), closed=False)
             if found is None or not found.answer:
                 return None
-            if values and len(values) == 1 and _LEFT.search(sentence[place : match.start()]):
+            if len(values) == 1 and (
+                _LEFT.search(sentence[place : match.start()]) or _TO_DO.search(sentence[: match.start()])
+            ):
                 break
             values[found.answer] = found
             place = found.end

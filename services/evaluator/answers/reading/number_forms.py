@@ -28,7 +28,8 @@ def _latex_fraction(above: str, below: str) -> str:
 VALUE = re.compile(
     rf"(?P<sign>[-+−–]?|(?:minus|negative)[ ]){BLANKS}\\?(?P<currency>[$€£¥₹]|US\$|(?:USD|CHF|EUR|GBP|"
     rf"Rs\.?)[ ]?)?{BLANKS}(?P<minus>[-−]?)"
-    rf"(?:(?P<european>\d{{1,3}}(?:\.\d{{3}}){{1,10}},\d{{1,4}}|\d{{1,3}}(?:\.\d{{3}}){{2,10}}|"
+    rf"(?:(?P<european>\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}}){{1,10}},\d{{1,4}}|"
+    rf"\d{{1,3}}(?:\.\d{{3}}){{1,10}},\d{{1,4}}|\d{{1,3}}(?:\.\d{{3}}){{2,10}}|"
     rf"0,\d{{1,9}}(?!,?\d)|\d{{1,9}},\d{{1,2}}(?=[ \u00a0](?!(?:and|or|to|are|is|in|of|for)\b)"
     rf"[A-Za-zäöüé]{{1,12}}\b(?![,;]))|"
     rf"\d{{1,9}},\d{{1,2}}(?=[ \u00a0\u202f]?[€£])|(?<=€)\d{{1,9}},\d{{1,2}}|(?<=€ )\d{{1,9}},\d{{1,2}})"
@@ -90,7 +91,7 @@ def value_of(match: re.Match[str]) -> Fraction | None:
     elif match["alone"]:
         value = Fraction(*_GLYPHS[match["alone"]])
     elif match["european"]:
-        value = Fraction(match["european"].replace(".", "").replace(",", "."))
+        value = Fraction(re.sub(r"[.\s]", "", match["european"]).replace(",", "."))
     else:
         value = Fraction(re.sub(r"[^\d.]", "", match["digits"].replace("{,}", "").replace("\\,", "")))
         if power := match["exponent"] or match["power"]:

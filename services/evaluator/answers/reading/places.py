@@ -30,16 +30,16 @@ _IS = (
 )
 _OTHER_WORDS = (
     r"antwort|lösung|respuesta|réponse|reponse|resposta|risposta|antwoord|svar|odpowiedź|[Оо]твет|答案|正解|答え|回答|解答|"
-    r"정답|답"
+    r"정답|답|jawaban|vastaus|cevap|[Đđ]áp[ ]án|[Вв]ідповідь|odpověď|răspuns|válasz|[Αα]πάντηση|الإجابة|الجواب|उत्तर"
 )
 _SAID_OF = (
     r"(?:correct|right|best|final|true|appropriate|suitable|accurate|plausible|likely|probable|sensible|proper|my|"
     r"only|"
-    r"chosen|selected|predicted|overall)"
+    r"chosen|selected|predicted|overall|sorted)"
 )
 _THING = (
     r"(?:answer|option|choice|response|letter|label|statement|conclusion|classification|category|class|rating|score|"
-    r"sentiment|relation|relationship|judgement|judgment|verdict|value|result|total|number|one)"
+    r"sentiment|relation|relationship|judgement|judgment|verdict|value|result|total|number|list|order|sequence|one)"
 )
 _ABOUT = (
     r"(?:[ ](?:here|to|for|among|amongst|of|from|between|based|in|that|which|as|given|choice|"
@@ -128,14 +128,15 @@ RULES: tuple[Rule, ...] = (
     _rule(
         layers.BY_SENTENCE,
         Layer.LENIENT,
-        rf"{_WORD}(?:person|people|one|reader|reviewer)[ ]would[ ](?:answer|say|conclude)(?:[ ]that)?[:,]?",
+        rf"{_WORD}(?:person|people|one|reader|reviewer)[ ]would[ ]"
+        r"(?:therefore[ ]|thus[ ]|then[ ])?(?:answer|say|conclude)(?:[ ]that)?[:,]?",
         weak=True,
         ends=True,
     ),
     _rule(
         layers.BY_WORD,
         Layer.LENIENT,
-        rf"{_WORD}(?:alternativa|opci[oó]n|op[cç][aã]o|resposta|respuesta|opzione|risposta)[ ]"
+        rf"{_WORD}(?:a|la|alternativa|opci[oó]n|op[cç][aã]o|resposta|respuesta|opzione|risposta)[ ]"
         r"(?:correcta|correta|corretta)[ ](?:es|é|è)(?:[ ](?:la|a|o|el))?"
         r"(?:[ ](?:letra|lettera|opci[oó]n|op[cç][aã]o|alternativa))?[ ]",
         weak=True,
@@ -166,6 +167,7 @@ RULES: tuple[Rule, ...] = (
         r"went|opt|vote|stay|stick|settle|mark|meant|deem|"
         r"say|rate|classify|label|give|assign|believe|think|judge)\b"
         rf"(?:[ ](?:with|for|that|it|this|them|the|is|was|as|at|review|sentence|sentences|pair|text|ticket|"
+        rf"sentiment|tone|passage|claim|relation|relationship|word|message|email|comment|title|question|emotion|category|"
         rf"statement|similarity|"
         r"(?:a|an)(?=[ ](?:[a-z]{3,}|\d))(?![ ](?:because|since|due|over|and|for|with))|their|its|his|her|rating|"
         r"score|value|of|correct|right|best|option|choice|answer|would|be|to|has|should|these|two|item|"
@@ -188,7 +190,7 @@ CONCLUSION = re.compile(
     rf"{_WORD}(?:(?:therefore|thus|hence|(?<!think[ ])(?<!say[ ])so(?![ ](?:that|far|much|many)\b)|in[ ]conclusion|"
     r"to[ ]conclude|in[ ]summary|in[ ]short|overall|consequently|accordingly|finally|namely|"
     r"it(?:['’]s|[ ]is|[ ]has[ ]to[ ]be|[ ]must[ ]be|[ ]should[ ]be)|"
-    r"that(?:['’]s|[ ]is|[ ]leaves|[ ]gives|[ ]means|[ ]makes)|this[ ](?:gives|leaves|means|makes)|"
+    r"that(?:['’]s|[ ]is|[ ]leaves|[ ]gives|[ ]means|[ ]makes)|this[ ](?:gives|leaves|means|makes)|leaving|making[ ]it|"
     r"we[ ](?:get|have|choose|obtain|find)|which[ ](?:is|gives|means|makes)|leaves|gives(?:[ ]us)?|yields|"
     r"results?[ ]in|left[ ]with|end(?:s|ed)?[ ]up[ ]with|"
     r"(?:comes?|came|amounts?)[ ]to|(?:merits?|deserves?|warrants?)[ ]an?|"
