@@ -130,3 +130,23 @@ def test_differences_of_the_suite_are_covered_in_94_to_96_percent(sizes: tuple[i
             hits.append(within(difference.low, only_a - only_b, difference.high))
     print(f"\nSuite of {sizes}, A − B: {np.mean(hits):.3f}")
     assert LEAST <= np.mean(hits) <= MOST
+
+
+@pytest.mark.parametrize("sizes", [(56, 277), (100,) * 12 + (600, 1534)], ids=len)
+def test_differences_over_the_items_of_tasks_that_differ_are_covered_in_94_to_96_percent(
+    sizes: tuple[int, ...],
+) -> None:
+    """One model is ahead in some tasks and behind in others."""
+    rng, hits = default_rng(223), []
+    for only_a, only_b in ((0.08, 0.05), (0.12, 0.12), (0.2, 0.15)):
+        for _ in range(600):
+            sides = rng.uniform(-0.03, 0.03, len(sizes))
+            groups = [
+                [right_and_wrong(rng, n, 0.6, only_a + side, only_b - side, f"t{i}")]
+                for i, (n, side) in enumerate(zip(sizes, sides, strict=True))
+            ]
+            truth = only_a - only_b + 2 * float(np.average(sides, weights=sizes))
+            difference = suite_differences(groups, PAIR, TERMS, by_items=True)[0]
+            hits.append(within(difference.low, truth, difference.high))
+    print(f"\nItems of {len(sizes)} tasks, A − B: {np.mean(hits):.3f}")
+    assert LEAST <= np.mean(hits) <= MOST

@@ -202,7 +202,10 @@ def test_metrics_are_those_of_the_result_to_the_last_digit(connection: Connectio
     averages = [row for row in found if not row["task"]]
     assert averages[0]["metric"] == "score"
     assert averages[0]["mean"] == result.suite_score.mean
-    assert {row["averaged"] for row in averages} >= {"macro"}
+    scores = {row["averaged"]: row["mean"] for row in averages if row["metric"] == "score"}
+    assert scores == {average.rule: average.metric.mean for average in result.averages}
+    assert averages[0]["averaged"] == "macro"
+    assert scores["micro"] != scores["macro"]
     tables = found[0]
     assert (tables["unparsed_share"], tables["output_truncated_share"], tables["answered_share"]) == (0.05, 0.05, 0.9)
     assert (tables["dataset"], tables["model_digest"], tables["configuration"]) == ("acme/rows", "sha256:abc", "conf")
