@@ -15,6 +15,8 @@ NO_NUMBER = "what their rule takes has no number"
 CALCULATION = "a calculation: its first number there, its result here"
 LAST_ANSWER = "several answers: the first there, the last here"
 NOT_READ = "their rule takes the first number or text, ours finds no one answer"
+CUT_THERE = "their rule takes a part: up to a blank, a comma or a quotation mark in the answer"
+FULL_STOP = "the same answer: a final full stop counts there, not here"
 ELSEWHERE = "different words are taken for the answer"
 ESCAPED = "the same words, which here keep the escapes of JSON"
 MARKS_ALONE = "the same answer, all punctuation: equal there, not here"
@@ -86,8 +88,18 @@ def _of_other_words(judged: Judged, theirs: str) -> str:
             return ESCAPED
     except ValueError:
         pass
-    there = " ".join(judged.output.replace("\\n", " ").replace("\\", "").split())
-    return ELSEWHERE if " ".join(judged.ours.replace("\\n", " ").replace("\\", "").split()) in there else ""
+    if _same(theirs.rstrip("\"'").removesuffix("."), judged.ours):
+        return FULL_STOP
+    part, whole = _words(theirs).lstrip("'\""), _words(judged.ours).lstrip("'\"")
+    is_part = 0 < len(part) < len(whole) and whole.startswith(part)
+    if not judged.right_there and (is_part or theirs.endswith("\\")):
+        return CUT_THERE
+    return ELSEWHERE if _words(judged.ours) in _words(judged.output) else ""
+
+
+def _words(text: str) -> str:
+    """Without line breaks and escapes, written out or not."""
+    return " ".join(text.replace("\\n", " ").replace("\\", "").split())
 
 
 def _same(one: str, other: str) -> bool:
