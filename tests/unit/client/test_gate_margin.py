@@ -35,7 +35,6 @@ def test_tasks_of_a_score_group_count_once() -> None:
 
 def test_over_items_tasks_count_by_their_items() -> None:
     made = metric_pb2.JobResult(
-        weighting=suite_pb2.WEIGHTING_ITEMS,
         tasks=[
             metric_pb2.TaskResult(
                 task=task, metrics=[metric_pb2.Metric(metric="accuracy", mean=0.5, stderr=error, n=n)]
@@ -43,7 +42,7 @@ def test_over_items_tasks_count_by_their_items() -> None:
             for task, error, n in (("small", 0.05, 100), ("large", 0.01, 900))
         ],
     )
-    found = margin.independent(made, "score", (), 0)
+    found = margin.independent(made, "score", (), 0, suite_pb2.WEIGHTING_ITEMS)
     s = math.sqrt(2 * ((0.1 * 0.05) ** 2 + (0.9 * 0.01) ** 2))
     assert found.items == 1000
     assert found.margin == pytest.approx(2.4865 * s, rel=1e-4)

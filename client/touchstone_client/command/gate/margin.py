@@ -44,11 +44,17 @@ class Margin:
         return words
 
 
-def independent(result: metric_pb2.JobResult, metric: str, tasks: Collection[str], limit: int) -> Margin:
+def independent(
+    result: metric_pb2.JobResult,
+    metric: str,
+    tasks: Collection[str],
+    limit: int,
+    weighting: suite_pb2.Weighting = suite_pb2.WEIGHTING_TASKS,
+) -> Margin:
     """From the baseline's run alone: two runs whose errors have nothing to do with each other disagree most.
 
     Each task's standard error is scaled to the items that will run; the difference of two such runs has √2 of it. A
-    suite's score is the mean over items, or over tasks, those of a score group together counting once.
+    suite's score is the mean over items or over tasks, as `weighting` says; tasks of a score group count once.
     """
     groups: dict[str, list[float]] = defaultdict(list)
     items, by_items = 0, 0.0
@@ -65,7 +71,7 @@ def independent(result: metric_pb2.JobResult, metric: str, tasks: Collection[str
         by_items += n**2 * variance
     if not groups:
         return Margin(0, None, "", f"the baseline has no {metric} on these tasks")
-    if result.weighting == suite_pb2.WEIGHTING_ITEMS:
+    if weighting == suite_pb2.WEIGHTING_ITEMS:
         whole = by_items / items**2
     else:
         whole = sum(sum(parts) / len(parts) ** 2 for parts in groups.values()) / len(groups) ** 2

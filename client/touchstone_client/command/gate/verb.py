@@ -27,7 +27,7 @@ from touchstone_client.command.output import Report, show
 from touchstone_client.command.sampling import add_how, add_what, spec_of
 from touchstone_client.command.watching import shown
 from touchstone_client.errors import ClientError, RefusedError
-from touchstone_client.specs import FINISHED, mode_of, status, suite_of
+from touchstone_client.specs import FINISHED, WEIGHTINGS, mode_of, status, suite_of
 
 _EPILOG = """\
 exit codes:
@@ -62,6 +62,8 @@ def add(commands: Any) -> None:
     words = "largest drop that does not matter, in the metric's own range, e.g. 0.01"
     parser.add_argument("--max-drop", type=share, required=True, metavar="D", help=words)
     parser.add_argument("--metric", default="score", help="score or a metric's name (default: score)")
+    words = "what counts alike in the score (default: as the suite's authors have it)"
+    parser.add_argument("--weighting", choices=[*WEIGHTINGS], default="", help=words)
     parser.add_argument("--job", default="", help="judge this job instead of running the candidate")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit's XML")
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="most time to wait for the job")
@@ -125,6 +127,7 @@ def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcom
         baseline=reference.job_id,
         margin=options.max_drop,
         alpha=2 * ALPHA,
+        weighting=options.weighting,
     )
     names = {
         source.job_id: f"{source.spec.model} (candidate)",
@@ -146,7 +149,9 @@ def _margin(
     client: Client, options: argparse.Namespace, spec: job_pb2.JobSpec, reference: job_pb2.Job
 ) -> margin.Margin:
     """As the candidate's last run says, where there is one on as many items; else from the baseline alone."""
-    worst = margin.independent(client.result(reference.job_id), options.metric, options.tasks, options.limit)
+    result = client.result(reference.job_id)
+    rule = WEIGHTINGS.get(options.weighting, result.weighting)
+    worst = margin.independent(result, options.metric, options.tasks, options.limit, rule)
     try:
         last = client.compare(
             [reference.job_id, f"{spec.model}@{spec.endpoint}"],
@@ -154,6 +159,7 @@ def _margin(
             mode=options.mode or "generate",
             metrics=[options.metric],
             alpha=2 * ALPHA,
+            weighting=options.weighting,
         )
     except RefusedError as error:
         if error.code == grpc.StatusCode.UNAUTHENTICATED:
