@@ -6,13 +6,14 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast, overload
 
 import pyarrow as pa
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers import loglikelihood, scoring
-from services.evaluator.answers.reading.cleaning import first_said
+from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.data.reader import DataError, Reader, Rows, as_dicts
@@ -279,12 +280,16 @@ class SplitTask(ABC):
             return end
         found = self._extract_from(item, response)
         statistics = self._judge(item, found.answer)
-        if "correct" in statistics and (said := first_said(response.text)):
-            # How much hangs on counting the last answer and not the first is shown for each task.
-            first = self._judge(item, self._extract_from(item, replace(response, text=said)).answer)
-            if first["correct"] != statistics["correct"]:
-                statistics["correct_first"] = first["correct"]
+        # How much hangs on counting the last answer and not the first is shown for each task.
+        if "correct" in statistics and (first := read_first(response.text, partial(self._extract, item, response))):
+            correct = self._judge(item, first.answer)["correct"]
+            if correct != statistics["correct"]:
+                statistics["correct_first"] = correct
         return scoring.scored(response, found, {**statistics, **item.statistics})
+
+    def _extract(self, item: Item, response: Response, text: str) -> Extraction:
+        """The answer in a part of the response."""
+        return self._extract_from(item, replace(response, text=text))
 
     def _score_choices(self, item: Item, response: Response) -> Scored:
         wrong = self._judge(item, "") | {"correct_norm": 0.0, "correct_bytes": 0.0}

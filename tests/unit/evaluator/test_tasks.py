@@ -73,7 +73,13 @@ def test_what_the_first_answer_would_have_scored_is_kept_where_it_differs(catalo
     assert (changed.statistics["correct"], changed.statistics["correct_first"]) == (1, 0)
     spoilt = task.score(item, Response(f"The answer is {item.reference}.\nAnswer: {other}"))
     assert (spoilt.statistics["correct"], spoilt.statistics["correct_first"]) == (0, 1)
-    for same in (f"Answer: {item.reference}", f"Answer: {item.reference}\nAnswer: {item.reference}", "Hard to say."):
+    reply = f'The answer is the same for both.\n{{"reasoning": "So the answer is:", "answer": "{item.reference}"}}'
+    for same in (
+        reply,
+        f"Answer: {item.reference}",
+        f"Answer: {item.reference}\nAnswer: {item.reference}",
+        "Hard to say.",
+    ):
         assert "correct_first" not in task.score(item, Response(same)).statistics
     thought = task.score(item, Response(f"<think>Answer: {other}</think>Answer: {item.reference}"))
     assert "correct_first" not in thought.statistics, "reasoning is no answer"

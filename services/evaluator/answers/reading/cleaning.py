@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import islice
 
 _REASONING = re.compile(
     r"<(?P<xml>/?)(?:think|thinking|thought|reasoning|seed:think)>|\[(?P<square>/?)think\]|◁(?P<arrow>/?)think▷",
@@ -24,7 +23,6 @@ _POWER = re.compile(r"10([⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _NO_PART = ("So", "Me")
 """Categories of Unicode: emoji and frames around a digit."""
-_ANSWER = re.compile(r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b|[:：])", re.IGNORECASE | re.ASCII)
 
 
 def strip_reasoning(text: str) -> str:
@@ -77,14 +75,3 @@ def parts_pattern(captions: Sequence[str]) -> re.Pattern[str]:
     """Where a model goes on to invent a next question, or repeats the prompt's lines with these captions."""
     lines = "".join(rf"|^[ \t#*]{{0,8}}{re.escape(caption)}[ \t*]{{0,4}}:" for caption in captions)
     return re.compile(_NEXT_QUESTION + lines, re.IGNORECASE | re.MULTILINE)
-
-
-def first_said(text: str) -> str:
-    """The text up to where a second “answer: …” begins: what counting the first one would read. Empty where there are
-    fewer than two."""
-    # Nearly every response has one, and this runs for each.
-    if text.lower().count("answer") < 2:
-        return ""
-    bare = strip_reasoning(text)
-    second = next(islice(_ANSWER.finditer(bare), 1, None), None)
-    return bare[: second.start()] if second is not None else ""

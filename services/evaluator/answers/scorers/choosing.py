@@ -9,10 +9,11 @@ from dataclasses import replace
 from google.protobuf import json_format
 
 from services.errors import InvalidRequestError
-from services.evaluator.answers.reading.cleaning import first_said
+from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts
-from services.evaluator.answers.scorers.scorer import Read, ReadFirst, Scorer, whole
+from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Scorer, whole
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 USUAL = "exact_match"
@@ -58,7 +59,7 @@ def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
     layer = reading or _LAYERS.get(name, Layer.LENIENT)
     if not scoring.answer_pattern:
         made = _made(name, scoring, None, layer)
-        return made if made.layer is None else replace(made, first=_first_said(made.read))
+        return made if made.layer is None else replace(made, first=_first_stated(made.read))
     try:
         last, first = (patterns.answer_reader(scoring.answer_pattern, first=first) for first in (False, True))
     except ValueError as error:
@@ -87,13 +88,18 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer) -> Score
     return _PLAIN[name](read or whole)
 
 
-def _first_said(read: Read) -> ReadFirst:
-    """Reads a response up to where a second "answer: …" begins."""
+def _first_stated(read: Read) -> ReadFirst:
+    """Reads a response had the first "answer: …" counted."""
 
     def first(text: str, cut: bool) -> Extraction | None:
-        return read(said, cut) if (said := first_said(text)) else None
+        return read_first(text, lambda said: _stated(read(said, cut)))
 
     return first
+
+
+def _stated(found: Extraction) -> Extraction:
+    """Where the whole text was taken, nothing in it was stated as the answer."""
+    return Extraction("", layers.NOTHING) if found.how == WHOLE else found
 
 
 def check_scoring(scoring: Scoring) -> None:
