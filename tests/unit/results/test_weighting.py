@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,7 +14,7 @@ from services.results.database import Connection, Database
 from services.results.leaderboard import leaderboard
 from services.results.weighting import ITEMS, TASKS, UNSPECIFIED
 from tests.unit.results.comparisons import compared, difference
-from tests.unit.results.finished import finished, right_or_wrong, task
+from tests.unit.results.finished import finished, right_or_wrong, said, share_right, task
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 from touchstone.v1.suite_pb2 import Weighting
 
@@ -94,6 +95,36 @@ def test_runs_compare_by_the_rule_of_their_suite_or_the_one_asked_for(connection
     assert (by_tasks.weighting, found.a, found.test) == (TASKS, "narrow", "stratified permutation")
     assert found.difference == pytest.approx((0.6 - 1 / 3) / 2)
     assert by_tasks.runs[0].scores[0].mean == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("rule", [ITEMS, TASKS])
+def test_a_difference_is_that_of_the_scores_whatever_the_tasks_metrics(connection: Connection, rule: Weighting) -> None:
+    """F1 with accuracy, two tasks that count once, and passages."""
+    for model, seed in (("m1", 1), ("m2", 2), ("m3", 3)):
+        chance = random.Random(seed)
+        labels = [chance.choice(("yes", "no")) for _ in range(90)]
+        truths = [("yes", "no")[item % 2] for item in range(90)]
+        answers = [said(item, said_, truth) for item, (said_, truth) in enumerate(zip(labels, truths, strict=True))]
+        passages = [said(item, one, group=f"p{item // 5}") for item, one in enumerate(labels[:40])]
+        finished(
+            connection,
+            model,
+            task("mrpc", answers, "f1", "accuracy"),
+            task("m", right_or_wrong("110" * 10), score_group="mnli"),
+            task("mm", right_or_wrong(share_right(0.5 + seed / 10, 50, seed)), score_group="mnli"),
+            task("boolq", passages),
+            model=model,
+        )
+    found = compared(connection, "m1", "m2", "m3", weighting=rule)
+    scores = {run.job_id: run.scores[0].mean for run in found.runs}
+    assert len(set(scores.values())) == 3
+    for one in found.differences:
+        if not one.task:
+            assert one.difference == pytest.approx(scores[one.a] - scores[one.b])
+    (overall,) = [test for test in found.omnibus if not test.task]
+    assert (overall.test, overall.n) == ("Cochran's Q of scores", 210)
+    board = leaderboard(connection, results_service_pb2.GetLeaderboardRequest(suite="glue", weighting=rule))
+    assert {entry.job_id: entry.score.mean for entry in board.entries} == scores
 
 
 def test_places_and_the_board_go_by_the_same_rule(connection: Connection) -> None:
