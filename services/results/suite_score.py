@@ -52,7 +52,9 @@ def further_averages(plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, M
     if len(plans) > 1:
         parts[""] = plans
     return [
-        metric_pb2.Average(category=category, metric=found[0], rule=weighting.RULES[by], tasks=found[1], weighting=by)
+        metric_pb2.Average(
+            category=category, metric=found[0], rule=weighting.OLDER_NAMES[by], tasks=found[1], weighting=by
+        )
         for category, members in parts.items()
         for by in (ITEMS, TASKS)
         if (found := _average(members, measured, "", by)) is not None

@@ -11,8 +11,8 @@ from touchstone.v1.suite_pb2 import Weighting
 
 ITEMS, TASKS = suite_pb2.WEIGHTING_ITEMS, suite_pb2.WEIGHTING_TASKS
 UNSPECIFIED = suite_pb2.WEIGHTING_UNSPECIFIED
-RULES = {ITEMS: "micro", TASKS: "macro"}
-"""Their older names, in answers and exports."""
+OLDER_NAMES = {ITEMS: "micro", TASKS: "macro"}
+"""In answers and exports, beside or in place of the words."""
 
 WORDS = {ITEMS: "over items", TASKS: "over tasks"}
 # Of plans from before they said so.

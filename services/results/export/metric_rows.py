@@ -107,7 +107,7 @@ def _measures(run: Run) -> Iterator[Measure]:
         metric.metric, rule = weighting.parted(stored.metric)
         # What is by the suite's own rule is there already, under the metric's name.
         if rule != own:
-            yield Measure(run, metric, averaged=weighting.RULES[rule or own], tasks=tasks)
+            yield Measure(run, metric, averaged=weighting.OLDER_NAMES[rule or own], tasks=tasks)
     for average in run.result.averages:
         if average.category:
             yield Measure(run, average.metric, averaged=average.rule, category=average.category, tasks=average.tasks)
