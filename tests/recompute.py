@@ -9,13 +9,14 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import optimize, stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from touchstone.v1 import item_result_pb2, results_service_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
 
 Floats = npt.NDArray[np.float64]
+Row = np.ndarray[tuple[int], np.dtype[np.float64]]
 Unit = tuple[str, float]
 """The cluster and the score of an item, or of a group of items."""
 
@@ -114,6 +115,9 @@ class Answers:
         interval = stats.ttest_1samp(scores, 0).confidence_interval(0.95)
         return max(0.0, float(interval.low)), min(1.0, float(interval.high))
 
+    def chi_square(self, name: str) -> tuple[float, float]:
+        return chi_square_interval(name, self.references, self.predictions, self.positive)
+
     def standard_error(self, name: str) -> float:
         """√(p(1−p)/n) for accuracy; the spread under resampling for all others, so only about equal to another's.
 
@@ -144,6 +148,60 @@ class Answers:
         if spec.metric in ("pearson", "spearman"):
             return _correlation(spec.metric, *self.pairs())
         return _table_metric(spec.metric, self.references, self.predictions, weights, spec.positive_label)
+
+
+def chi_square_interval(
+    name: str, references: Sequence[str], predictions: Sequence[str], positive: str
+) -> tuple[float, float]:
+    """The range of F1 or MCC over all tables of shares that a chi-square test at 5 % does not reject, by an
+    optimiser. No answer is a prediction `NO_ANSWER`."""
+    labels = sorted({*references, *predictions} - {NO_ANSWER})
+    if name in ("f1", "f1a"):
+        labels = [positive, f"not {positive}"]
+        references, predictions = (
+            [labels[not side] for side in both] for both in _sides(references, predictions, positive)
+        )
+    counted = Counter(zip(references, predictions, strict=True))
+    pairs = sorted({*counted, *product(labels, labels)})
+    wanted, said = zip(*pairs, strict=True)
+    counts = np.array([float(counted[pair]) for pair in pairs])
+    seen, room = counts / counts.sum(), stats.chi2.ppf(0.95, 1) / counts.sum()
+    # In such steps from what was seen all directions are about as long.
+    step = np.where(counts > 0, np.sqrt(room * seen), room)
+
+    def shares(way: Row) -> Floats:
+        found: Floats = np.maximum(seen + step * way, 1e-13)
+        return found
+
+    def value(table: Floats) -> float:
+        return _table_metric(name, wanted, said, table, positive)
+
+    def left(way: Row) -> float:
+        expected = shares(way)
+        return float(1 - ((seen - expected) ** 2 / expected).sum() / room)
+
+    def surplus(way: Row) -> float:
+        return float((shares(way).sum() - 1) / np.sqrt(room))
+
+    ends = [value(seen)]
+
+    def loss(way: Row, sign: float) -> float:
+        return float(sign * (value(shares(way)) - ends[0]) / np.sqrt(room))
+
+    for sign, more in product((-1.0, 1.0), (0.1, 1.0)):
+        start = (counts + more) / (counts + more).sum()
+        found = optimize.minimize(
+            loss,
+            (start - seen) / step,
+            args=(sign,),
+            method="SLSQP",
+            bounds=optimize.Bounds(-seen / step, np.full(len(seen), np.inf)),
+            constraints=[{"type": "ineq", "fun": left}, {"type": "eq", "fun": surplus}],
+            options={"maxiter": 200, "ftol": 1e-6},
+        )
+        if left(found.x) > -1e-3:
+            ends.append(value(shares(found.x)))
+    return min(ends), max(ends)
 
 
 def _answered(result: item_result_pb2.ItemResult) -> bool:

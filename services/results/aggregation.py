@@ -14,6 +14,7 @@ from services.results.influence import ClusterCells, Moves
 from services.results.intervals import clustered_interval
 from services.results.scores import Lost, Scores
 from services.results.statistics import Cell, Estimate, Floats, Ints
+from services.results.table_intervals import table_interval
 from touchstone.v1.suite_pb2 import MetricSpec
 
 RESAMPLES = 10_000
@@ -116,8 +117,11 @@ def _measure_counted(
     estimates: dict[str, Estimate],
     draws: dict[str, Floats],
 ) -> None:
-    """Clustered metrics are drawn from a normal distribution with their joint standard errors, others from the
-    posterior of their cells; single means from that of their share, or a normal distribution."""
+    """Draws are what averages over metrics and tasks are made with.
+
+    Clustered metrics are drawn from a normal distribution with their joint standard errors, others from the posterior
+    of their cells; single means from that of their share, or a normal distribution.
+    """
     of_cells = {
         spec.metric: spec.positive_label
         for spec in metrics
@@ -164,7 +168,9 @@ def _table_estimate(data: TaskData, spec: MetricSpec, moves: Moves | None, drawn
     if data.clustered and moves is not None:
         spread = scores.clustered_estimate(values[0], n, scores.clustered_stderr(moves[1]), len(moves[1]), span)
     else:
-        spread = _drawn(values[0], n, n, drawn, span, "dirichlet")
+        stderr = None if drawn is None else scores.without_rounding(float(np.std(drawn)))
+        low, high = table_interval(data.cells, spec.metric, spec.positive_label)
+        spread = Estimate(values[0], n, stderr, low, high, "chi-square")
     return replace(spread, bounds=bounds, answered=function(answered) if answered else None)
 
 
@@ -232,7 +238,7 @@ def _pair_answered(name: str, pairs: Pairs) -> float | None:
 def _drawn(
     value: float, n: int, clusters: int, drawn: Floats | None, span: tuple[float, float], method: str
 ) -> Estimate:
-    """Interval with the spread of draws in Wilson's form: their percentiles lean with the prior, and cover too little.
+    """Interval with the spread of draws in Wilson's form: their percentiles cover too little.
 
     `clusters` are independent: items, or what they hang together in.
     """

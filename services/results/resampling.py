@@ -1,7 +1,7 @@
 """Resamples of metrics. Pure, vectorised, in bounded memory; the same generator state gives the same numbers.
 
-Cells are drawn from the Dirichlet(½) posterior of their shares (Jeffreys' prior for a multinomial): unlike a percentile
-bootstrap it has width at a perfect score. Pairs are drawn with replacement.
+Cells are drawn from the Dirichlet(½) posterior of their shares (Jeffreys' prior for a multinomial): unlike a bootstrap
+it has width at a perfect score. Pairs are drawn with replacement.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def test_intervals_of_f1_and_matthews_cover_94_to_96_percent() -> None:
         for n in (56, 100, 277, 1043):
             hits = list(_table_hits(rng, metric, labels, base, n))
             found[f"{metric}, {len(labels)} labels, n = {n}"] = float(np.mean(hits))
-    print("\nDirichlet:", *(f"  {name}: {share:.3f}" for name, share in found.items()), sep="\n")
+    print("\nTables:", *(f"  {name}: {share:.3f}" for name, share in found.items()), sep="\n")
     print(f"  on average: {np.mean(list(found.values())):.3f}")
     assert LEAST <= np.mean(list(found.values())) <= MOST
     assert min(found.values()) > 0.88

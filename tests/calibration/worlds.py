@@ -19,7 +19,7 @@ from services.results.paired.rows import (
     TaskRows,
     binary_rows,
 )
-from services.results.statistics import Cell, Floats
+from services.results.statistics import Cell, Floats, Ints
 
 NO_YES = ("no", "yes")
 THREE = ("contradiction", "entailment", "neutral")
@@ -91,6 +91,52 @@ class ClassTask:
             else:
                 values.append(statistics.table_metric(name, self.labels[-1])(cells))
         return values[0] - values[1]
+
+
+@dataclass(frozen=True)
+class OneTable:
+    """One model's table: `base` (labels,) are the labels' shares, `answers` (labels, labels) the chances of each answer
+    to each label, which need not add up to 1 exactly."""
+
+    base: Sequence[float]
+    answers: Floats
+
+    @classmethod
+    def accurate(cls, base: Sequence[float], accuracy: float) -> OneTable:
+        """Wrong answers are spread over the other labels."""
+        labels = len(base)
+        answers = np.full((labels, labels), (1 - accuracy) / (labels - 1))
+        np.fill_diagonal(answers, accuracy)
+        return cls(base, answers)
+
+    @classmethod
+    def guessing(cls, base: Sequence[float], said: Sequence[float]) -> OneTable:
+        """The same chances of each answer, whatever is right."""
+        return cls(base, np.tile(said, (len(base), 1)))
+
+    def draw(self, rng: Generator, n: int) -> list[Cell]:
+        return self._cells(rng.multinomial(n, self._chances().ravel()))
+
+    def truth(self, metric: str) -> float:
+        """Of infinitely many items; the last label is positive."""
+        return statistics.table_metric(metric, self.positive)(self._cells(self._chances().ravel()))
+
+    @property
+    def positive(self) -> str:
+        return f"{len(self.base) - 1:02}"
+
+    def _chances(self) -> Floats:
+        table = np.array(self.base)[:, None] * self.answers
+        found: Floats = table / table.sum()
+        return found
+
+    def _cells(self, counts: Floats | Ints) -> list[Cell]:
+        shape = self.answers.shape
+        return [
+            Cell(f"{y:02}", f"{p:02}", y == p, float(count))
+            for (y, p), count in np.ndenumerate(counts.reshape(shape))
+            if count
+        ]
 
 
 @dataclass(frozen=True)

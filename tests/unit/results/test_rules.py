@@ -122,14 +122,14 @@ def test_clustered_standard_errors_equal_a_brute_force_computation(
         assert found[spec.metric].method == ("wilson" if alone else "clustered"), spec.metric
 
 
-def test_items_that_stand_alone_have_wilson_student_and_dirichlet_intervals(connection: Connection) -> None:
+def test_items_that_stand_alone_have_wilson_student_and_chi_square_intervals(connection: Connection) -> None:
     found = measured(connection, results(1, 60, 1, False), [*NAMED, *RULES])
     assert {name: metric.method for name, metric in found.items()} == {
         "accuracy": "wilson",
-        "f1": "dirichlet",
-        "f1a": "dirichlet",
-        "macro_f1": "dirichlet",
-        "matthews_correlation": "dirichlet",
+        "f1": "chi-square",
+        "f1a": "chi-square",
+        "macro_f1": "chi-square",
+        "matthews_correlation": "chi-square",
         "exact_match": "wilson",
         "token_f1": "t",
         "em": "wilson",

@@ -173,7 +173,7 @@ def test_a_perfect_small_task_still_has_an_interval_with_width_that_holds_the_sc
         assert estimate.high == 1.0
 
 
-def test_dirichlet_interval_of_f1_covers_a_high_true_score() -> None:
+def test_interval_of_f1_covers_a_high_true_score() -> None:
     """At n = 100 and accuracy .98 a percentile bootstrap covers 86 %."""
     rng = np.random.default_rng(3)
     shares = np.array([0.49, 0.01, 0.01, 0.49])
