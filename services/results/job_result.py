@@ -21,7 +21,7 @@ COST_DIGITS = 12
 SERVED_MODELS = 8
 """Versions listed at most."""
 
-RULES = 3
+RULES = 4
 """How results are made. It grows with what their figures mean, who ranks and what is said of them; seals made by older
 rules are made again, so that runs on one board are measured alike."""
 
