@@ -157,3 +157,27 @@ def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
     AnswerReader()(text, NumberKind())
     AnswerReader()(text, TextKind())
     assert time.process_time() - started < 1.0
+
+
+# -- replies with several answers, as published outputs have them ------------------------------------------------------
+
+STEPS = '{"answer": "$(3 * 68) + (2 * 80)"}\n\nTo get the number:\n\n1. Donuts: $204\n\nTotal cost: $364\n\n'
+
+
+def test_a_caption_further_down_is_part_of_the_reply_and_no_next_question() -> None:
+    assert AnswerReader()(STEPS + '{"answer": "364"}', NumberKind()).answer == "364"
+    assert AnswerReader()("Answer: 7\n\nProblem: How many?\nAnswer: 8", NumberKind()).answer == "7"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The final answer is `[666]` because the function sorts.",
+        "The final answer is the list that the function returns.",
+        "The final answer to the question is explained above.",
+    ],
+)
+def test_a_sentence_about_the_final_answer_is_not_the_answer(sentence: str) -> None:
+    text = f'```json\n{{"reasoning": "It sorts.", "answer": "[666]"}}\n```\n\n{sentence}'
+    assert AnswerReader()(text, TextKind()).answer == "[666]"
+    assert AnswerReader()("Final answer [666]", TextKind()).answer == "[666]"

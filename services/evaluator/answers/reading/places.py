@@ -117,7 +117,7 @@ RULES: tuple[Rule, ...] = (
         Layer.MARKED,
         rf"{_WORD}(?:answer{_MARKS}(?:[-–—=→⇒➜]|->|=>|is{BLANK}{{0,3}}(?:[=→⇒]|->)){{1,2}}|"
         r"(?:final[ ])?ans(?:\.[ ]?[:=]?|[ ]?[:=])|"
-        rf"final[ ]answer{_MARKS}[,;]?(?=[ \t*_`]{{0,6}}\S)|"
+        rf"final[ ]answer{_MARKS}[,;]?(?=[ \t*_`]{{0,6}}\S)(?![ \t*_`]{{0,6}}(?:is|was|remains|to|which)\b)|"
         rf"final(?:[ ](?:choice|pick|verdict|decision|label|score|rating|result|number|selection))?{_MARKS}:)",
     ),
     _rule(

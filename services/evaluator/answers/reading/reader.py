@@ -42,6 +42,7 @@ _NEXT_ITEM = re.compile(
     re.IGNORECASE,
 )
 """A paragraph with a caption, as prompts have them, or a question with options."""
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _AT_FIRST = re.compile(
     r"\b(?:initially|at first|originally|my first (?:thought|guess|instinct|impression))\b", re.IGNORECASE
 )
@@ -93,10 +94,13 @@ class AnswerReader:
 
 
 def _until_next_item(part: str) -> str:
-    """The part up to where, after an answer, another item with an answer of its own begins."""
+    """The part up to where, right after an answer, another item with an answer of its own begins."""
     first = _ANY_MARKER.search(part)
     following = _NEXT_ITEM.search(part, first.end()) if first is not None else None
-    return part if following is None or not _ANY_MARKER.search(part, following.end()) else part[: following.start()]
+    if first is None or following is None or _BLANK_LINE.search(part, first.end(), following.start()):
+        # A caption further down, as "Total cost: $694", is part of the reply.
+        return part
+    return part[: following.start()] if _ANY_MARKER.search(part, following.end()) else part
 
 
 def _read(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
