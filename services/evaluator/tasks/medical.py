@@ -23,7 +23,7 @@ from touchstone.v1.suite_pb2 import Weighting
 SUITE = "medical"
 TITLE = "Medical"
 DESCRIPTION = "Exam questions for physicians (MedQA, MedMCQA, MMLU) and questions on research abstracts (PubMedQA)."
-# The mean of these nine is what papers and the Open Medical-LLM Leaderboard report.
+# The mean of these nine is what papers report, such as Qiu et al., Nature Communications 15 (2024), table 3.
 WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _EXAMS, _RESEARCH, _MMLU = "Exams", "Research", "MMLU subjects"
