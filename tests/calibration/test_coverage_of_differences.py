@@ -84,6 +84,35 @@ def test_differences_of_unlike_tables_are_covered_in_93_to_97_percent() -> None:
     assert 0.93 <= np.mean(hits) <= 0.97
 
 
+def test_differences_of_uneven_tables_are_covered_in_91_to_97_percent() -> None:
+    """Two models that both say the same of nearly all items, and labels that hardly occur. One of them with itself is
+    told apart no more often than in 5 %."""
+    rng, hits, shown = default_rng(83), [], []
+    for a, b in (((0.98, 0.98), (0.995, 0.995)), ((0.97, 0.995), (0.99, 0.99)), ((0.95, 0.98), (0.99, 0.995))):
+        for world in (Unlike(400, a, b), Unlike(400, a, a)):
+            truth = world.truth("matthews_correlation")
+            for _ in range(100):
+                rows = world.draw(rng, "matthews_correlation")
+                difference = task_differences([rows], PAIR, TERMS)[0]["matthews_correlation"][0]
+                hits.append(within(difference.low, truth, difference.high))
+                assert difference.p is not None
+                shown += [difference.p <= 0.05] if a == world.b else []
+    rare = []
+    for metric, labels, base, n in (("macro_f1", THREE, (0.51, 0.41, 0.08), 56), ("f1", NO_YES, (0.95, 0.05), 400)):
+        for accuracy, gap in ((0.6, 0.0), (0.8, 0.05), (0.93, 0.05)):
+            rates = np.array([[accuracy + 0.04, accuracy - 0.04], [accuracy + 0.04 - gap, accuracy - 0.04 - gap]])
+            task = ClassTask("t", n, labels, base, rates, (metric,))
+            truth = task.truth(metric)
+            for _ in range(100):
+                difference = task_differences([task.draw(rng)], PAIR, TERMS)[0][metric][0]
+                rare.append(within(difference.low, truth, difference.high))
+    print(f"\nBoth nearly constant, A − B: {np.mean(hits):.3f}, shown of itself: {np.mean(shown):.3f}")
+    print(f"Rare labels, A − B: {np.mean(rare):.3f}")
+    assert 0.91 <= np.mean(hits) <= 0.97
+    assert 0.91 <= np.mean(rare) <= 0.97
+    assert np.mean(shown) <= 0.07
+
+
 def test_differences_of_correlations_are_covered_in_94_to_96_percent() -> None:
     rng, found = default_rng(15), {}
     for n, trials in ((60, 250), (200, 250), (1500, 120)):

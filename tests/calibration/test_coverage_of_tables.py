@@ -3,7 +3,7 @@ that are nearly all the same, labels that hardly occur, many labels, nearly ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.random import default_rng
 
 from services.results import aggregation
 from services.results.aggregation import TaskData
+from services.results.averages import average
+from services.results.statistics import Cell
 from tests.calibration.worlds import OneTable, within
 from tests.parts import NIGHTLY
 from touchstone.v1.suite_pb2 import MetricSpec
@@ -85,15 +87,43 @@ def test_intervals_of_uneven_tables_cover_93_to_97_percent(corner: str) -> None:
 
 
 def interval(world: OneTable, metric: str, rng: np.random.Generator, n: int) -> tuple[float, float]:
-    data = TaskData("t", world.draw(rng, n))
-    spec = MetricSpec(metric=metric, positive_label=world.positive)
-    found = aggregation.measure(data, [spec], 200).estimates[metric]
+    found = measured(world.draw(rng, n), [metric], world, "t").estimates[metric]
     assert found.value is not None
     assert found.low is not None
     assert found.high is not None
     assert found.low < found.high
     assert found.low <= found.value <= found.high
     return found.low, found.high
+
+
+AVERAGES = {
+    "CB's accuracy and macro F1": (("accuracy", "macro_f1"), (*accurate(RARE), *leaning(RARE)), 1, (56, 100, 400)),
+    "accuracy and F1 of a rare label": (("accuracy", "f1"), accurate((0.95, 0.05)), 1, (100, 400)),
+    "four tasks of nearly constant answers": (("matthews_correlation",), near_constant(0.31), 4, (400,)),
+    "three tasks like CB": (("macro_f1",), accurate(RARE), 3, (56,)),
+}
+
+
+@pytest.mark.parametrize("of", AVERAGES)
+def test_intervals_of_averages_over_uneven_tables_cover_90_to_97_percent(of: str) -> None:
+    """Their draws know less of empty cells than the interval of a single metric does."""
+    metrics, worlds, tasks, sizes = AVERAGES[of]
+    rng, held = default_rng(57), {}
+    for n in sizes:
+        hits = []
+        for world, _ in product(worlds, range(TRIALS)):
+            groups = [[measured(world.draw(rng, n), metrics, world, f"t{task}")] for task in range(tasks)]
+            found = average(groups)
+            assert found is not None
+            hits.append(within(found.low, float(np.mean([world.truth(metric) for metric in metrics])), found.high))
+        held[n] = float(np.mean(hits))
+    print(f"\nMean of {of}:", ", ".join(f"n = {n}: {share:.3f}" for n, share in held.items()))
+    assert all(0.90 <= share <= MOST for share in held.values())
+
+
+def measured(cells: Sequence[Cell], metrics: Sequence[str], world: OneTable, task: str) -> aggregation.Measured:
+    specs = [MetricSpec(metric=metric, positive_label=world.positive) for metric in metrics]
+    return aggregation.measure(TaskData(task, cells), specs, 300)
 
 
 GRID = list(product((0.5, 0.2, 0.05, 0.01), (25, 56, 100, 277, 400, 1000, 5000)))

@@ -119,7 +119,10 @@ class OneTable:
 
     def truth(self, metric: str) -> float:
         """Of infinitely many items; the last label is positive."""
-        return statistics.table_metric(metric, self.positive)(self._cells(self._chances().ravel()))
+        cells = self._cells(self._chances().ravel())
+        if metric == statistics.ACCURACY:
+            return sum(cell.count for cell in cells if cell.correct)
+        return statistics.table_metric(metric, self.positive)(cells)
 
     @property
     def positive(self) -> str:
