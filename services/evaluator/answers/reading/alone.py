@@ -42,6 +42,7 @@ _IF = re.compile(r"\b(?:if|unless|assuming)\b", re.IGNORECASE)
 _LOWER_CAPTION = re.compile(r"[ \t>*_#-]{0,6}[a-z][a-z_ -]{1,20}[*_]{0,2}:[*_]{0,2}[ \t]{1,4}(?=\S)")
 _ASIDE = re.compile(r"\([^()]*\)\.?\s*\Z")
 _VARIABLE = re.compile(r"(?<![A-Za-z])([A-Za-z])[ ]?=[ ]?-?\d")
+_CLOSING = re.compile(r"\s*(?:\\\]|\$\$|\\end\{[a-z*]{1,20}\})\s*")
 _RESULT = re.compile(r"[=≈]\s*")
 _CHECK = re.compile(r"\W{0,4}(?:check|checking|verification|verify|proof)\b[ *_]{0,4}:", re.IGNORECASE)
 _NO_NUMBER = re.compile(
@@ -57,6 +58,8 @@ _LENIENT_CHARACTERS = 16_384
 def read_alone(part: str, kind: Kind) -> Extraction:
     """An answer that nothing names as such. What the text says in one of these ways must be one answer."""
     kept = [line for each in lines(part[-_LENIENT_CHARACTERS:]) if (line := _without_chatter(each))]
+    while len(kept) > 1 and _CLOSING.fullmatch(kept[-1]):
+        kept.pop()
     checked = next((number for number, line in enumerate(kept) if number and _CHECK.match(line)), len(kept))
     kept = kept[:checked]
     if _answers_several(kept, kind):
@@ -119,10 +122,11 @@ def _apart(part: str, kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found |
     yield last, layers.BY_LAST_LINE
     if isinstance(kind, LabelKind) and "=" in kept[-1]:
         yield kind.whole(kept[-1].rpartition("=")[2]), layers.BY_LAST_LINE
-    if not taken_back(part):
-        yield kind.first(part), layers.BY_FIRST_LINE
-        if isinstance(kind, LetterKind):
-            yield kind.subject(part), layers.BY_FIRST_LINE
+    first = kind.first(part)
+    if first is not None and not taken_back(part.lstrip()[first.end :]):
+        yield first, layers.BY_FIRST_LINE
+    if isinstance(kind, LetterKind) and not taken_back(part):
+        yield kind.subject(part), layers.BY_FIRST_LINE
     for line in {kept[0]: None, kept[-1]: None}:
         caption = CAPTION.match(line) or (_LOWER_CAPTION.match(line) if isinstance(kind, LabelKind) else None)
         if caption is None or taken_back(part) or (last is not None and line == kept[0]):

@@ -52,6 +52,8 @@ _ORDINAL = re.compile(
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _CITED = re.compile(r"[\"“*]{1,3}(?P<said>[^\"“”*\n]{1,200})[\"”*]{1,3}[ ](?:fits|is|works|matches|seems)\b(?![ ]not)")
+_ANOTHER = re.compile(r"[(*_`]{0,3}[A-Z](?:[).,;:/]|\s*$)")
+_CONFIDENCE = re.compile(r"\([^()]{0,40}\b(?:confiden|certain|sure|\d{1,3} ?%)[^()]{0,40}\)\.?")
 _SHORT = 400
 
 
@@ -78,6 +80,8 @@ class LetterKind:
         if match is None:
             return None
         letter, rest = match["answer"].upper(), _bare(match["text"] or "")
+        if _CONFIDENCE.fullmatch(match["text"] or ""):
+            rest = ""
         if match["answer"].islower() and rest and not match["mark"]:
             return None
         if rest and rest != self._options.get(letter) and self.mentioned(text) - {letter}:
@@ -97,6 +101,8 @@ class LetterKind:
                 return None
             return Found(letter, len(begun[0])) if letter else None
         letter, rest = match["answer"], line(said[match.end() :])
+        if _ANOTHER.match(rest):
+            return None
         if {found["letter"] for found in _LISTED.finditer(said[match.end() :])} - {letter}:
             return None
         if negated(said[match.end() :]) or self._patterns.other.match(rest):

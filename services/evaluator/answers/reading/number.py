@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from services.evaluator.answers.reading import layers
-from services.evaluator.answers.reading.kinds import negated
+from services.evaluator.answers.reading.kinds import REASON, negated
 from services.evaluator.answers.reading.layers import Found
 from services.evaluator.answers.reading.number_forms import (
     BLANKS,
@@ -49,7 +49,10 @@ _CENTS = re.compile(r" (?:dollars?|euros?|pounds?),?(?: and)? (?P<cents>\d{1,2})
 _SCALED_DIGITS = re.compile(rf"(?<=\d){SCALED.pattern}")
 _LEFT = re.compile(r"\bleft\b[^,;]{0,60}\b(?:after|from|out of|of)\b", re.IGNORECASE)
 _TO_DO = re.compile(r"\btakes?\b[^,;]{1,60}\d[^,;]{0,40} to [a-z]", re.IGNORECASE)
-_OUT_OF = re.compile(r"\A\W{0,4}(?:out of|of|from) (?:the |her |his |their |all )?\d[^,\d]{0,40}, ", re.IGNORECASE)
+_AFTER_CLAUSE = re.compile(
+    r"\A\W{0,4}(?:out of|of|from|after|with|since|when|starting|given|by) [^.]{0,100}?\d[^.]{0,60}, (?=\D)",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.,\-−–])(?:[-−]|(?<=\s)–)?[$€£]?\.?\d")
 _OF_SCALE = re.compile(r"\b(?:hundreds?|thousands?|millions?|billions?|dozens?|half)\b", re.IGNORECASE)
 _LEAD = re.compile(
@@ -128,7 +131,12 @@ class NumberKind:
             or first[found.end : found.end + 1] in (".)", ")", ":")
         ):
             return None
-        if re.match(r"[.)]\s", first[found.end :]):
+        if re.match(r"[.)]\s", first[found.end :]) or re.search(
+            r" (?:is|are|equals?|times|plus|minus) ", first[found.end :]
+        ):
+            return None
+        # A calculation in columns begins with a number.
+        if re.match(r"\s*[-+−*×/=÷]", said[len(first) :]):
             return None
         return found
 
@@ -158,7 +166,11 @@ class NumberKind:
     def _only(self, sentence: str) -> Found | None:
         if len(sentence) > 600 or (self._cut and not sentence.rstrip().endswith((".", "!", "$", "*"))):
             return None
-        sentence = _OUT_OF.sub("", sentence)
+        sentence = REASON.split(sentence, maxsplit=1)[0]
+        if (clause := _AFTER_CLAUSE.match(sentence)) is not None and len(
+            list(self._numbers(sentence[clause.end() :]))
+        ) == 1:
+            sentence = sentence[clause.end() :]
         sentence = _NOT_THIS.split(sentence, maxsplit=1)[0]
         if _UNSAID.search(sentence) or _SEVERAL.search(sentence):
             return None

@@ -85,6 +85,8 @@ class TextKind:
         bare = text.strip(" \t\r\n\0")
         if (caption := CAPTION.match(bare)) is not None:
             bare = bare[caption.end() :]
+        if "\n" not in bare:
+            bare = bare.rpartition(" → ")[2]
         if not bare or "\n" in bare or len(bare) > _MOST_WHOLE or self._cut:
             return None
         if _is_nothing(bare) or bare.endswith("?"):
