@@ -124,6 +124,8 @@ def test_an_option_is_read_as_a_person_reads_it(text: str, answer: str) -> None:
         ("32 + 42 = 74. 74 - 41 = 33. There are 33 pieces left after the sisters ate 41.", "33"),
         ("Half of 58 is 29, so he's got 29 golf balls left out of 58.", "29"),
         ("Anna now has twenty-one apples.", "21"),
+        ('{"answer": "12"}\nThis correction aligns with the text.', "12"),
+        ("The final answer is: $\\boxed{\\left( -1, \\ 2\\right)}$", ""),
         ("1 = 0, so there is no solution.", ""),
         ("x = 3 and y = 4, so they meet at (3, 4).", ""),
         ("x = 4 or x = -4", ""),
@@ -144,6 +146,12 @@ def test_an_unread_answer_says_which_layer_would_read_it() -> None:
     ):
         found = AnswerReader(most=most)(text, LetterKind(4, FOUR))
         assert (found.answer, found.would_read) == ("B" if text == "Answer: B" else "", layer), text
+
+
+def test_a_text_in_code_ends_where_its_reason_begins() -> None:
+    said = "The final answer is `[666]` because the function returns it."
+    assert AnswerReader()(said, TextKind()).answer == "[666]"
+    assert AnswerReader()(f'{{"answer": "[666]"}}\n{said}', TextKind()).answer == "[666]"
 
 
 def test_a_more_lenient_layer_reads_more() -> None:

@@ -54,6 +54,7 @@ def narrow(text: str) -> str:
     without what is struck through."""
     if "~~" in text or "</" in text:
         text = _STRUCK.sub(" ", text)
+    text = text.replace("\\ ", " ")
     if text.isascii():
         return text
     return "".join(map(_narrow, _POWER.sub(lambda found: f"10^{found[1].translate(_RAISED)}", text)))

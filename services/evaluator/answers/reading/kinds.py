@@ -22,7 +22,7 @@ _NEGATED = re.compile(
 )
 _TAKEN_BACK = re.compile(
     r"(?<![A-Za-z])(?:wait\b|actually,?[ ](?:no|it|that|the|I)\b|no,[ ](?:wait|that|it|the|actually|sorry)|hmm|"
-    r"scratch[ ]that|correction\b|"
+    r"scratch[ ]that|correction[ ]?[:;,–—-]|"
     r"on[ ](?:second[ ]thought|reflection|re-?reading)|let[ ]me[ ](?:re|correct|double|fix|check)|I[ ](?:made|"
     r"was[ ]wrong|misread|take[ ]that|mean\b|meant)|"
     r"\.{2,}[ ]{0,2}no\b|my[ ]mistake|oops|sorry,|apologies|but[ ]no\b|strike[ ]that|I[ ]revise\b|not[ ]quite\b)",

@@ -23,6 +23,9 @@ _FENCE = re.compile(r"\A\s*```[A-Za-z0-9_+-]{0,16}[ \t]*\n(?P<said>[^`]{1,4000}?
 CAPTION = re.compile(
     r"[ \t>*_#-]{0,6}[A-Z][A-Za-z'’-]{1,20}(?:[ ][A-Za-z'’-]{1,20}){0,3}[*_]{0,2}:[*_]{0,2}[ \t]{1,4}(?=\S)"
 )
+_CODE = re.compile(r"[`]?([^`\n]{1,400})`[ ](?:because|since|as)\b")
+_GOES_ON = re.compile(r"(?:is|was|remains|which)\b", re.IGNORECASE)
+"""After "the final answer", a sentence and not the answer itself."""
 _MOST_WHOLE = 400
 _NOTHING_SAID = re.compile(
     r"(?:I['’]?m\b|I[ ](?:am|do|don['’]?t|can|cannot|can['’]t|could|would)\b|sorry\b|it[ ](?:isn['’]t|is[ ]not|"
@@ -59,6 +62,8 @@ class TextKind:
         text = said if closed else said.lstrip(_AROUND + "\n:")
         start = len(said) - len(text)
         first, newline, _ = text.partition("\n")
+        if not closed and _GOES_ON.match(first):
+            return None
         if first.strip().startswith("```") and newline:
             block = re.match(r"```[A-Za-z0-9_+-]{0,16}[ \t]*\n([^`\n]{1,2000})\n?[ \t]*```", text)
             return Found(block[1].strip(), start + block.end()) if block else None
@@ -74,6 +79,8 @@ class TextKind:
         first = text.partition("\n")[0]
         if self._cut and first == text:
             return None
+        if (code := _CODE.match(text)) is not None:
+            return Found(code[1], len(said) - len(text) + code.end())
         if (end := _SENTENCE_END.search(first)) is not None:
             first = first[: end.start()]
         answer = without_marks(first)
