@@ -80,15 +80,19 @@ def test_a_reason_is_given_only_where_it_holds(judged: Judged, numeric: bool, wh
 
 
 @pytest.mark.skipif(not published.is_there(), reason=published.ABSENT)
-def test_a_published_accuracy_is_reproduced_and_every_difference_to_ours_has_a_reason(tmp_path: Path) -> None:
-    """One of the 28 files, and without the services: `make record` imports them all."""
-    (record,) = (each for each in published.records() if (each.task, each.model) == ("gsm8k", "gemma-2-2b-it"))
+@pytest.mark.parametrize(("model", "least"), [("gemma-2-2b-it", 690), ("yi-large-preview", 1167)])
+def test_a_published_accuracy_is_reproduced_and_every_difference_to_ours_has_a_reason(
+    tmp_path: Path, model: str, least: int
+) -> None:
+    """Two of the 28 files, and without the services: `make record` imports them all. `least` answers are right as a
+    careful person reads them: a reader that misses more of them has become worse."""
+    (record,) = (each for each in published.records() if (each.task, each.model) == ("gsm8k", model))
     task = Catalogue(published.write_gsm8k(tmp_path)).task("gsm8k", "gsm8k")
     figures = Figures(record)
     for item, row in zip(task.items(range(task.size())), record.rows(), strict=True):
         output = row["output"][0]
         stored = result.answered(task, item, item.index, 0, Response(output), 0)
         figures.add(judge(record, output, row["answer"], stored), numeric=True)
-    assert (figures.items, figures.reproduced, figures.unexplained) == (1319, True, 0)
-    # A reader that found fewer, or read more of them wrongly, would fall below theirs.
-    assert figures.right_here > figures.right_there
+    assert (figures.items, figures.unexplained) == (1319, 0)
+    assert figures.reproduced == (("gsm8k", model) != published.NOT_REPRODUCED)
+    assert figures.right_here >= least
