@@ -22,7 +22,7 @@ from services.results.statistics import Cell, Floats, Ints
 _ALL_PAIRS = 16
 """Up to so many labels each may be taken for each other; beyond them for the next one, which keeps tables small."""
 _UNSEEN = "an unseen label"
-_STEPS, _HALVINGS, _NEWTON_STEPS = 60, 10, 60
+_STEPS, _HALVINGS, _NEWTON_STEPS = 200, 10, 60
 _NO_GAIN = 1e-7
 """Of a metric, whose range is 1 or 2."""
 _KEPT = 0.25
