@@ -9,6 +9,7 @@ from services.results import weighting
 from services.results.export.columns import Column, Kind, Table, Value, number, table
 from services.results.export.job_rows import FIGURES, OUTCOMES, RECEIPT, WHO
 from services.results.export.runs import Run
+from services.results.scoring import layer
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
 
@@ -79,6 +80,7 @@ COLUMNS_OF_METRICS: tuple[Column[Measure], ...] = (
     _of_plan("revision", lambda plan: plan.data.revision),
     _of_plan("task_version", lambda plan: plan.version),
     _of_plan("scorer_version", lambda plan: plan.scorer_version),
+    _of_plan("reading", lambda plan: layer(plan.reading) if plan.reading else ""),
     _of_plan("prompt_hash", lambda plan: plan.prompt_hash),
     _of_plan("task_item_set", lambda plan: plan.item_set),
     *map(_of_job, RECEIPT),
