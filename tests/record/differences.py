@@ -19,7 +19,6 @@ CUT_THERE = "their rule takes a part: up to a blank, a comma or a quotation mark
 FULL_STOP = "the same answer: a final full stop counts there, not here"
 ELSEWHERE = "different words are taken for the answer"
 ESCAPED = "the same words, which here keep the escapes of JSON"
-MARKS_ALONE = "the same answer, all punctuation: equal there, not here"
 LINE_BREAK = "the same answer with a line break: equal there, not here"
 CASE = "the same answer: case counts there, not here"
 SPACE = "the same answer: white space counts there, not here"
@@ -70,9 +69,7 @@ def _of_texts(judged: Judged, theirs: str) -> str:
         return _of_other_words(judged, theirs)
     there, right = authors.unquoted(theirs), authors.unquoted(judged.reference)
     if judged.right_there:
-        if "\\n" in there:
-            return LINE_BREAK
-        return MARKS_ALONE if not any(map(str.isalnum, there)) else ""
+        return LINE_BREAK if "\\n" in there else ""
     if there.casefold() == right.casefold():
         return CASE
     if there.split() == right.split():

@@ -12,6 +12,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _BEFORE = "\"'“”‘’«»‹›„`*_([{¿¡"
 _AFTER = _BEFORE + ".,;:!?…)]}。、，！？；："
+_QUOTES = "\"'“”‘’`"
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _BRACKETS = frozenset("()[]{}<>«»")
 _SHORT = 2
@@ -24,23 +25,28 @@ def plain(text: str) -> str:
     it is nothing but an article.
 
     Unlike SQuAD's form, marks within a word or before a number stay: 3.5 is not 35, and -5 not 5. So they do where
-    there is nothing else: ? is not !. Brackets that stand alone, or are one half of a pair within a word, are part of
-    the answer: "> )" is not ">", and f(x) not f(x.
+    there is nothing else but quotation marks: ? is not !, and "?" is ?. Brackets that stand alone, or are one half of a
+    pair within a word, are part of the answer: "> )" is not ">", and f(x) not f(x.
     """
     folded = unicodedata.normalize("NFC", text).casefold().split()
     words = [bare for word in folded if (bare := _without_marks(word))]
-    return " ".join([word for word in words if word not in _ARTICLE_WORDS] or words or folded)
+    return " ".join([word for word in words if word not in _ARTICLE_WORDS] or words or list(map(_unquoted, folded)))
 
 
 def _without_marks(word: str) -> str:
     if not _BRACKETS.isdisjoint(word) and not any(map(str.isalnum, word)):
-        return word
+        return _unquoted(word)
     bare = word.lstrip(_BEFORE).rstrip(_AFTER)
     for opening, closing in _PAIRS.items():
         # A closing bracket whose opening one stands within the word.
         if bare.count(opening) > bare.count(closing) and word.rstrip(_AFTER.replace(closing, "")).endswith(closing):
             bare += closing
     return bare
+
+
+def _unquoted(word: str) -> str:
+    """A word of marks alone, without quotation marks around it where something is left."""
+    return word.strip(_QUOTES) or word
 
 
 def spaced(text: str) -> str:
