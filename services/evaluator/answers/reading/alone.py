@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from services.evaluator.answers.reading import layers
-from services.evaluator.answers.reading.kinds import Kind, taken_back
+from services.evaluator.answers.reading.kinds import REASON, Kind, taken_back
 from services.evaluator.answers.reading.label import LabelKind
 from services.evaluator.answers.reading.layers import Extraction, Found, Layer
 from services.evaluator.answers.reading.letter import LetterKind
@@ -31,8 +31,11 @@ _DOUBT = re.compile(
     r"\b(?:can(?:not|['’]t)|could) (?:decide|tell|say)\b|\bnot sure\b|\bunsure\b|\bhard to\b|\bdepends\b|\?\s*or\b",
     re.IGNORECASE,
 )
-_ENDED = re.compile(r"[.!:)\]\"'”’*`$][\s]*\Z")
-_SET_OFF = re.compile(r"(?::|∴|→|⇒|->|=>)[ ]{0,2}[*_`(\[]{0,3}[\w .-]{1,30}[*_`)\]]{0,3}\s*\Z")
+_ENDED = re.compile(r"[.!:)\]\"'”’*`$✓][\s]*\Z")
+_SET_OFF = re.compile(
+    r"=[ ]{0,2}[-−$€£]{0,2}\d[\d.,]*[ ]?[\w%°]{0,12}\s*\Z|"
+    r"(?::|∴|→|⇒|->|=>)[ ]{0,2}[*_`(\[]{0,3}[\w .-]{1,30}[*_`)\]]{0,3}\s*\Z"
+)
 _NAMED = re.compile(r"(?<!\bno):[^:]*\Z")
 _NUMBERED = re.compile(
     r"\s{0,8}[*_]{0,2}(?:[A-Za-z]{1,12} )?\d{1,2}[*_]{0,2}[ ]?[.):][*_]{0,2}[ ]{1,4}(?P<said>.{1,60})"
@@ -43,6 +46,9 @@ _LOWER_CAPTION = re.compile(r"[ \t>*_#-]{0,6}[a-z][a-z_ -]{1,20}[*_]{0,2}:[*_]{0
 _ASIDE = re.compile(r"\([^()]*\)\.?\s*\Z")
 _VARIABLE = re.compile(r"(?<![A-Za-z])([A-Za-z])[ ]?=[ ]?-?\d")
 _CLOSING = re.compile(r"\s*(?:\\\]|\$\$|\\end\{[a-z*]{1,20}\})\s*")
+_CONTRAST = re.compile(r",? (?:while|whereas|although|though) ")
+_ENDS_WITH = re.compile(r"[=≈][ ]*(?P<said>[^=≈\n]{1,40})\Z")
+_STEP = re.compile(r"\W{0,4}(?:step|first|then|next|\d{1,2}[.)])", re.IGNORECASE)
 _RESULT = re.compile(r"[=≈]\s*")
 _CHECK = re.compile(r"\W{0,4}(?:check|checking|verification|verify|proof)\b[ *_]{0,4}:", re.IGNORECASE)
 _NO_NUMBER = re.compile(
@@ -52,6 +58,7 @@ _NO_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _MOST_AFTER_RESULT = 300
+_VARIABLES = re.compile(r"[A-Za-z][ ]?=.*(?:,| and| or)[ ]?[A-Za-z][ ]?=")
 _LENIENT_CHARACTERS = 16_384
 
 
@@ -60,6 +67,9 @@ def read_alone(part: str, kind: Kind) -> Extraction:
     kept = [line for each in lines(part[-_LENIENT_CHARACTERS:]) if (line := _without_chatter(each))]
     while len(kept) > 1 and _CLOSING.fullmatch(kept[-1]):
         kept.pop()
+    if len(kept) > 2 and (caption := CAPTION.match(kept[0])) is not None and "\n\n" in part:
+        # The same caption again belongs to an invented next item.
+        kept = kept[:1] if any(line.startswith(caption[0]) for line in kept[2:]) else kept
     checked = next((number for number, line in enumerate(kept) if number and _CHECK.match(line)), len(kept))
     kept = kept[:checked]
     if _answers_several(kept, kind):
@@ -151,7 +161,9 @@ def _at_the_end(kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found | None,
             return
     sentences = [each for each in _SENTENCES.split(last) if each.strip()]
     if len(sentences) > 1 and not isinstance(kind, TextKind) and _ASIDE.fullmatch(" ".join(sentences[1:])):
-        sentences = sentences[:1]
+        sentences, last = sentences[:1], sentences[0]
+    if len(sentences) > 1 and not sentences[-1].strip(" ✓*"):
+        sentences.pop()
     if not sentences:
         return
     if len(sentences) > 1 and not isinstance(kind, TextKind):
@@ -168,6 +180,9 @@ def _at_the_end(kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found | None,
             )
     if isinstance(kind, NumberKind):
         yield _calculated(kept, kind), layers.BY_CONCLUSION
+        result = _ENDS_WITH.search(REASON.split(sentences[-1], maxsplit=1)[0])
+        if result is not None and not _STEP.match(last) and " or " not in last and not _VARIABLES.search(sentences[-1]):
+            yield _in_bold(result["said"], kind), layers.BY_CONCLUSION
     if (
         isinstance(kind, NumberKind)
         and (equals := _EQUALS.search(sentences[-1])) is not None
@@ -178,7 +193,10 @@ def _at_the_end(kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found | None,
         if isinstance(kind, NumberKind) and len(kept) == len(sentences) == 1:
             yield kind.alone(last), layers.BY_LAST_SENTENCE
         last_is = sentences[-1].rpartition(" is ")
-        if last_is[1] and isinstance(kind, LetterKind | NumberKind):
+        if isinstance(kind, NumberKind):
+            last_is = _CONTRAST.split(sentences[-1], maxsplit=1)[0].rpartition(" is ")
+        of_label = isinstance(kind, LabelKind) and kind.only(sentences[-1]) is None
+        if last_is[1] and not isinstance(kind, TextKind) and not of_label:
             said = kind.at(last_is[2], closed=False, ends=True)
             yield said if said is not None and said.answer else None, layers.BY_LAST_SENTENCE
         named = kind.only(sentences[-1])

@@ -126,7 +126,7 @@ class LabelKind:
         sentence = REASON.split(sentence, maxsplit=1)[0]
         if len(sentence) > _SHORT:
             return None
-        sentence = re.split(r",? but ", sentence)[-1]
+        sentence = re.split(r",? but |; ", sentence)[-1]
         if self._label.search(chosen := _OVER.split(sentence, maxsplit=1)[0]) is not None:
             sentence = chosen
         found = {self._labels[plain_label(each)] for each in self._label.findall(sentence)}

@@ -51,9 +51,14 @@ _ORDINAL = re.compile(
     r"\b(?P<word>first|second|third|fourth|fifth)[ ](?:option|choice|answer|statement|one|alternative)\b", re.IGNORECASE
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_CITED = re.compile(r"[\"“*]{1,3}(?P<said>[^\"“”*\n]{1,200})[\"”*]{1,3}[ ](?:fits|is|works|matches|seems)\b(?![ ]not)")
+_CITED = re.compile(
+    r"[\"“*]{1,3}(?P<said>[^\"“”*\n]{1,200})[\"”*]{1,3}(?:[ ](?:fits|is|works|matches|seems)\b(?![ ]not)|[ ,.]|$)"
+)
 _ANOTHER = re.compile(r"[(*_`]{0,3}[A-Z](?:[).,;:/]|\s*$)")
 _CONFIDENCE = re.compile(r"\([^()]{0,40}\b(?:confiden|certain|sure|\d{1,3} ?%)[^()]{0,40}\)\.?")
+_SURELY = re.compile(
+    r"(?:probably|likely|most likely|definitely|certainly|clearly|obviously),? (?=\(?[A-Z]\b)", re.IGNORECASE
+)
 _SHORT = 400
 
 
@@ -92,7 +97,7 @@ class LetterKind:
         return Found(letter, len(text))
 
     def first(self, text: str) -> Found | None:
-        said = text.lstrip()
+        said = _SURELY.sub("", text.lstrip(), count=1)
         match = self._patterns.first.match(said)
         if match is None:
             begun = _CLAUSE.split(line(said), maxsplit=1)

@@ -68,8 +68,8 @@ def patterns(count: int) -> Patterns:
         right=re.compile(
             r"(?:\b(?:option|choice|answer|letter|statement)[ ]|(?<![A-Za-z0-9]))\(?[*_`\"']{0,3}"
             rf"(?P<answer>{letter})[*_`\"')]{{0,4}}[ ]{_IS}[ ]{_SURELY}"
-            r"(?:the[ ])?(?:(?:correct|best)(?:[ ][a-z]+)?|(?:right|most[ ]\w+|true)(?:[ ](?:answer|option|choice|"
-            r"one|"
+            r"(?:the[ ])?(?:(?:correct|best|better)(?:[ ][a-z]+)?|"
+            r"(?:right|most[ ]\w+|true)(?:[ ](?:answer|option|choice|one|"
             r"statement|letter))?|answer|one)\b"
             r"(?=[ ]*(?:[.,;:!)*\n]|$|because|since|as|here|for|among|of|to|in|that|which|supported)\b|[.,;:!)*\n]|$)"
             rf"|\b(?:it['’]s|is)[ ](?:option|choice|letter|answer)[ ]\(?[*_`\"']{{0,3}}(?P<after>{letter})\b"

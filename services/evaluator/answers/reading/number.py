@@ -49,6 +49,8 @@ _CENTS = re.compile(r" (?:dollars?|euros?|pounds?),?(?: and)? (?P<cents>\d{1,2})
 _SCALED_DIGITS = re.compile(rf"(?<=\d){SCALED.pattern}")
 _LEFT = re.compile(r"\bleft\b[^,;]{0,60}\b(?:after|from|out of|of)\b", re.IGNORECASE)
 _TO_DO = re.compile(r"\btakes?\b[^,;]{1,60}\d[^,;]{0,40} to [a-z]", re.IGNORECASE)
+_UNIT_POWER = re.compile(r"(?<=\d)([ ]?(?:mm|cm|dm|m|km|in|ft|yd|s))\^\{?[234]\}?")
+_SUM = re.compile(r"\A[^\n=]{0,120}[+×*][^\n=]{1,200}=[ ]*(?P<said>[-−$€£]?\d[^=\n]{0,40})\Z")
 _AFTER_CLAUSE = re.compile(
     r"\A\W{0,4}(?:out of|of|from|after|with|since|when|starting|given|by) [^.]{0,100}?\d[^.]{0,60}, (?=\D)",
     re.IGNORECASE,
@@ -60,6 +62,7 @@ _LEAD = re.compile(
     r"|(?:approximately|approx\.?|about|around|roughly|nearly|exactly|only|just|equal[ ]to|is|a[ ]total[ ]of|"
     r"total[ ]of|the|"
     r"number|value|of|that|there[ ]are|there[ ]is|she[ ]has|he[ ]has|they[ ]have|it[ ]is|likely|therefore|thus|"
+    r"a(?=[ ](?:\d|zero|one|two|three|four|five|six|seven|eight|nine|ten)\b)|"
     r"clearly|almost|donc|dunque|entonces|dus)\b(?![ ]*not)"
     r"|[~≈=≅∼]|\\(?:approx|sim)\b|[A-Za-z](?:_\{?\w{1,8}\}?)?[ ]?=(?!=)){0,16}",
     FLAGS,
@@ -102,6 +105,9 @@ class NumberKind:
         rest = line(said[found.end :])
         if negated(rest):
             return Found("", found.end, layers.NEGATED)
+        if not ends and (sum_ := _SUM.search(rest)) is not None:
+            result = self._number(sum_["said"], 0, closed=True)
+            return result and Found(result.answer, found.end + len(rest), result.why)
         if ends and re.match(r"[^\n]{0,60}?[=≈]|[^\n.!]{0,200}?\d", rest):
             return None
         return found
@@ -131,9 +137,10 @@ class NumberKind:
             or first[found.end : found.end + 1] in (".)", ")", ":")
         ):
             return None
-        if re.match(r"[.)]\s", first[found.end :]) or re.search(
-            r" (?:is|are|equals?|times|plus|minus) ", first[found.end :]
-        ):
+        if re.match(r"[.)]\s", first[found.end :]):
+            return None
+        # In words it may be the subject of a sentence: "Three times seven is twenty-one."
+        if not re.match(r"\W*\d", first) and re.search(r" (?:is|are|equals?|times|plus|minus) ", first[found.end :]):
             return None
         # A calculation in columns begins with a number.
         if re.match(r"\s*[-+−*×/=÷]", said[len(first) :]):
@@ -171,6 +178,11 @@ class NumberKind:
             list(self._numbers(sentence[clause.end() :]))
         ) == 1:
             sentence = sentence[clause.end() :]
+        sentence = sentence.rpartition("; ")[2]
+        sentence = _UNIT_POWER.sub(r"\1", sentence)
+        if not re.search(r"\d", sentence):
+            words = [] if " of " in sentence else [word for word in _words(sentence) if word[0] != "1"]
+            return self._on_scale(Found(words[0][0], len(sentence))) if len(words) == 1 else None
         sentence = _NOT_THIS.split(sentence, maxsplit=1)[0]
         if _UNSAID.search(sentence) or _SEVERAL.search(sentence):
             return None
@@ -280,7 +292,7 @@ _RATING = re.compile(rf"(?P<value>{_DECIMAL})(?![\d%]|[.,]\d){_OF_MOST}{_SECOND_
 _UNSAID = re.compile(
     r"\?|\b(?:let me know|hope|for example|e\.g\.|step|question|problem|not|cannot|unclear|or|between|if|either|"
     r"maybe|might|could|"
-    r"options?|first|next|then|each(?! of))\b|n['’]t\b",
+    r"options?|first|next|then|each(?! of| \w+ (?:gets?|pays?|has|costs?)))\b|n['’]t\b",
     re.IGNORECASE,
 )
 _CONCLUDES = re.compile(
@@ -290,6 +302,6 @@ _CONCLUDES = re.compile(
     r"|\*\*|\b(?:in total|altogether|in all|total)\b|\b(?:is|are|was|were|has|have|had|"
     r"makes?|made|costs?|earns?|earned|pays?|paid|"
     r"spends?|spent|won|lost|saves?|saved|scored?|receives?|received|owes?|owed|covers?|covered|ate|"
-    r"gets?|got|sold|needs?|takes?|took|will|equals?|left|remains?|rate|carries|weighs)\b|≈",
+    r"gets?|got|sold|needs?|takes?|took|occurs?|appears?|contains?|includes?|will|equals?|left|remains?|rate|carries|weighs)\b|≈",
     re.IGNORECASE,
 )

@@ -39,7 +39,8 @@ _SAID_OF = (
 )
 _THING = (
     r"(?:answer|option|choice|response|letter|label|statement|conclusion|classification|category|class|rating|score|"
-    r"sentiment|relation|relationship|judgement|judgment|verdict|value|result|total|number|list|order|sequence|one)"
+    r"sentiment|relation|relationship|judgement|judgment|verdict|value|result|total|number|list|order|sequence|title|summary|"
+    r"explanation|completion|ending|description|translation|one)"
 )
 _ABOUT = (
     r"(?:[ ](?:here|to|for|among|amongst|of|from|between|based|in|that|which|as|given|choice|"
@@ -175,6 +176,14 @@ RULES: tuple[Rule, ...] = (
         r"argument)\b){0,7}:?",
         weak=True,
     ),
+    _rule(
+        layers.BY_SENTENCE,
+        Layer.LENIENT,
+        rf"{_WORD}I(?:['’](?:d|ll)|[ ](?:would|will))?[ ](?:therefore[ ]|thus[ ])?"
+        r"(?:rate|score|judge|assess|classify)\b[^.\n]{0,100}?[ ](?:as|at|with)[ ]",
+        weak=True,
+        ends=True,
+    ),
     _rule(layers.BY_TICK, Layer.LENIENT, r"✓[ *_]{0,4}(?=\S)", weak=True, ends=True),
     _rule(
         layers.BY_SENTENCE,
@@ -193,6 +202,7 @@ CONCLUSION = re.compile(
     r"it(?:['’]s|[ ]is|[ ]has[ ]to[ ]be|[ ]must[ ]be|[ ]should[ ]be)|"
     r"that(?:['’]s|[ ]is|[ ]leaves|[ ]gives|[ ]means|[ ]makes)|this[ ](?:gives|leaves|means|makes)|leaving|"
     r"making[ ]it|equals|"
+    r"(?:simplif(?:y|ies)|reduces?|rounds?|corresponds?)[ ]to|"
     r"we[ ](?:get|have|choose|obtain|find)|which[ ](?:is|gives|means|makes)|leaves|gives(?:[ ]us)?|yields|"
     r"results?[ ]in|left[ ]with|end(?:s|ed)?[ ]up[ ]with|"
     r"(?:comes?|came|amounts?)[ ]to|(?:merits?|deserves?|warrants?)[ ]an?|"
