@@ -18,7 +18,7 @@ _BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,200})\*\*")
 _SENTENCES = re.compile(r"(?<=[.!?])(?:\*\*)?\s+|\n+")
 _CHATTER = re.compile(
     r"\b(?:let me know|hope (?:this|that)|feel free|happy to|any (?:other |more |further )?questions|good luck|"
-    r"if you (?:need|have|want|'d|would)|anything else|would you like|want me to|shall I)\b",
+    r"if you (?:need|have|want|'d|would)|anything else|enjoy!|would you like|want me to|shall I)\b",
     re.IGNORECASE,
 )
 _SUMMED = re.compile(
@@ -33,7 +33,7 @@ _DOUBT = re.compile(
 )
 _ENDED = re.compile(r"[.!:)\]\"'”’*`$✓][\s]*\Z")
 _SET_OFF = re.compile(
-    r"=[ ]{0,2}[-−$€£]{0,2}\d[\d.,]*[ ]?[\w%°]{0,12}\s*\Z|"
+    r"=[ ]{0,2}[-−$€£]{0,2}\d[\d.,]*(?:[ ]?[\w%°]{1,12}){0,2}\s*\Z|"
     r"(?::|∴|→|⇒|->|=>)[ ]{0,2}[*_`(\[]{0,3}[\w .-]{1,30}[*_`)\]]{0,3}\s*\Z"
 )
 _NAMED = re.compile(r"(?<!\bno):[^:]*\Z")
@@ -59,6 +59,7 @@ _NO_NUMBER = re.compile(
 )
 _MOST_AFTER_RESULT = 300
 _VARIABLES = re.compile(r"[A-Za-z][ ]?=.*(?:,| and| or)[ ]?[A-Za-z][ ]?=")
+_FIGURE = re.compile(r"^[^:\n]{1,40}:[ *]{0,4}[-−]?[$€£]?\d|=")
 _LENIENT_CHARACTERS = 16_384
 
 
@@ -72,7 +73,7 @@ def read_alone(part: str, kind: Kind) -> Extraction:
         kept = kept[:1] if any(line.startswith(caption[0]) for line in kept[2:]) else kept
     checked = next((number for number, line in enumerate(kept) if number and _CHECK.match(line)), len(kept))
     kept = kept[:checked]
-    if _answers_several(kept, kind):
+    if "✓" not in part and _answers_several(kept, kind):
         return Extraction("", layers.AMBIGUOUS)
     if not kept or (isinstance(kind, NumberKind) and _NO_NUMBER.search(kept[-1])):
         return Extraction("", "")
@@ -142,7 +143,8 @@ def _apart(part: str, kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found |
         if caption is None or taken_back(part) or (last is not None and line == kept[0]):
             continue
         # Numbers and texts stand under many captions.
-        if len(kept) == 1 or not isinstance(kind, NumberKind | TextKind) or _SUMMED.search(caption[0]):
+        alone = not any(_FIGURE.search(other) for other in kept if other is not line)
+        if not isinstance(kind, NumberKind | TextKind) or len(kept) == 1 or (alone and _SUMMED.search(caption[0])):
             yield kind.whole(line[caption.end() :]), layers.BY_CAPTION
     if kept[-1].strip().startswith("|"):
         yield kind.whole(kept[-1].strip(" |").rpartition("|")[2]), layers.BY_LAST_LINE
@@ -187,6 +189,7 @@ def _at_the_end(kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found | None,
         isinstance(kind, NumberKind)
         and (equals := _EQUALS.search(sentences[-1])) is not None
         and " or " not in sentences[-1]
+        and not _VARIABLES.search(sentences[-1])
     ):
         yield kind.whole(equals["said"]), layers.BY_CONCLUSION
     if _ENDED.search(last) or len(sentences) == 1:

@@ -47,7 +47,8 @@ _VERBS = {"contradiction": r"contradict(?:s|ed|ory)?", "entailment": r"entail(?:
 """What else a sentence says in place of a label."""
 _QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|‘[^’\n]{1,80}’)(?!\w)")
 _IT_IS = re.compile(
-    r"\A(?:That|It|(?:This|The)(?: (?:statement|claim|sentence|review|argument|hypothesis|sentiment|answer))?)"
+    r"\A(?:That|It|(?:This|The)(?: (?:comment|tweet|message|text|email|post|passage|step|plan|"
+    r"statement|claim|sentence|review|argument|hypothesis|sentiment|answer))?)"
     r"(?:['’]s| is) (?:(?:clearly|definitely) )?"
 )
 _VERDICT = re.compile(
@@ -57,6 +58,7 @@ _VERDICT = re.compile(
 _LISTED = re.compile(r"[*_`]{0,3}(?::|[ ][–—-])")
 _YES_OR_NO = re.compile(r"[*_`]{0,3}:[ *_`]{1,4}(?P<said>yes|no|true|false|✓)(?![A-Za-z])", re.IGNORECASE)
 _OVER = re.compile(r",? (?:rather than|instead of|as opposed to|and not|not) ")
+_SURELY = re.compile(r"(?:probably|likely|most likely|definitely|certainly|clearly|obviously),? (?=\w)", re.IGNORECASE)
 _SHORT = 400
 
 
@@ -108,6 +110,7 @@ class LabelKind:
         if (verdict := _VERDICT.match(text.lstrip())) is not None:
             label = self._labels.get("false" if verdict["no"] else "true")
             return Found(label, verdict.end()) if label and {"true", "false"} <= self._labels.keys() else None
+        text = _SURELY.sub("", text.lstrip(), count=1)
         said = _IT_IS.sub("", text.lstrip(" \t\r\n#"), count=1)
         if (also := _SAID.match(said)) is not None and _ALSO[also[1].lower()] in self._labels:
             return Found(self._labels[_ALSO[also[1].lower()]], also.end())

@@ -102,7 +102,7 @@ class LetterKind:
         if match is None:
             begun = _CLAUSE.split(line(said), maxsplit=1)
             letter = self._option(begun[0]) if len(begun) > 1 else ""
-            if letter and self.mentioned(begun[1].partition(".")[0]) - {letter}:
+            if letter and self.mentioned(line(said)) - {letter}:
                 return None
             return Found(letter, len(begun[0])) if letter else None
         letter, rest = match["answer"], line(said[match.end() :])

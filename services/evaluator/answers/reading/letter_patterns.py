@@ -71,9 +71,10 @@ def patterns(count: int) -> Patterns:
             r"(?:the[ ])?(?:(?:correct|best|better)(?:[ ][a-z]+)?|"
             r"(?:right|most[ ]\w+|true)(?:[ ](?:answer|option|choice|one|"
             r"statement|letter))?|answer|one)\b"
-            r"(?=[ ]*(?:[.,;:!)*\n]|$|because|since|as|here|for|among|of|to|in|that|which|supported)\b|[.,;:!)*\n]|$)"
+            r"(?=[ ]*(?:[.,;:!)*\n]|$|because|since|as|here|for|among|of|to|in|that|which|we|I|supported)\b|"
+            r"[.,;:!)*\n]|$)"
             rf"|\b(?:it['’]s|is)[ ](?:option|choice|letter|answer)[ ]\(?[*_`\"']{{0,3}}(?P<after>{letter})\b"
-            rf"|(?<![A-Za-z0-9])(?P<so>{letter})[ ]it[ ]is\b",
+            rf"|(?<![A-Za-z0-9])(?P<so>{letter})\)?[ ]it[ ]is\b",
         ),
         named=re.compile(
             rf"(?:\b(?:option|choice|letter|Option|Choice|Letter)[ ]\(?|\(|\*\*)(?P<answer>{letter})(?:\*\*|[).:]|\b)"

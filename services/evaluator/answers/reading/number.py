@@ -50,6 +50,7 @@ _SCALED_DIGITS = re.compile(rf"(?<=\d){SCALED.pattern}")
 _LEFT = re.compile(r"\bleft\b[^,;]{0,60}\b(?:after|from|out of|of)\b", re.IGNORECASE)
 _TO_DO = re.compile(r"\btakes?\b[^,;]{1,60}\d[^,;]{0,40} to [a-z]", re.IGNORECASE)
 _UNIT_POWER = re.compile(r"(?<=\d)([ ]?(?:mm|cm|dm|m|km|in|ft|yd|s))\^\{?[234]\}?")
+_RESULT = re.compile(r"\A(?![^\n]*\bor\b)[^\n=]{1,200}=[ ]*(?P<said>[-−$€£]?\d[^=\n]{0,30})\Z")
 _SUM = re.compile(r"\A[^\n=]{0,120}[+×*][^\n=]{1,200}=[ ]*(?P<said>[-−$€£]?\d[^=\n]{0,40})\Z")
 _AFTER_CLAUSE = re.compile(
     r"\A\W{0,4}(?:out of|of|from|after|with|since|when|starting|given|by) [^.]{0,100}?\d[^.]{0,60}, (?=\D)",
@@ -94,6 +95,8 @@ class NumberKind:
         if found is None:
             if (equation := self._equation(said)) is not None:
                 return equation
+            if not ends and (stated := _RESULT.search(line(said).rstrip(_AROUND + ".$"))) is not None:
+                return self.whole(stated["said"])
             word = in_words(said[start : start + 200])
             found = Found(*word) if word is not None else None
             if found is None:

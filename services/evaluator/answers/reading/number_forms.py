@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 # LaTeX writes 1{,}234 or 1\,234.
-_THOUSANDS = r"(?:,|\{,\}|\\,|['’\u00a0\u2009\u202f])\d{3}"
+_THOUSANDS = r"(?:,|,\\!|\{,\}|\\,|['’\u00a0\u2009\u202f])\d{3}"
 MOST_DIGITS = 100
 _DIGITS = (
     rf"(?:\d{{1,3}}(?:{_THOUSANDS}){{1,30}}|\d{{1,3}}(?:[ ]\d{{3}}){{1,30}}(?![ ]?[\d/])|"

@@ -35,7 +35,7 @@ _OTHER_WORDS = (
 _SAID_OF = (
     r"(?:correct|right|best|final|true|appropriate|suitable|accurate|plausible|likely|probable|sensible|proper|my|"
     r"only|"
-    r"chosen|selected|predicted|overall|sorted)"
+    r"chosen|selected|predicted|overall|sorted|alphabetical)"
 )
 _THING = (
     r"(?:answer|option|choice|response|letter|label|statement|conclusion|classification|category|class|rating|score|"
@@ -102,7 +102,7 @@ RULES: tuple[Rule, ...] = (
         layers.BY_HEADING,
         Layer.MARKED,
         r"^[ \t]{0,8}(?:#{1,6}[ \t]{0,4}|\*\*[ \t]{0,2}|__)?(?:the[ ])?(?:(?:my|final|correct)[ ])?(?:final[ ])?"
-        r"(?:answer|choice|result|verdict|decision|classification|prediction|label)"
+        r"(?:answer|choice|result|verdict|decision|classification|prediction|label|rating|score)"
         r"[ \t]{0,2}:?(?:\*\*|__)?:?[ \t]{0,8}\n",
     ),
     _rule(
@@ -165,7 +165,7 @@ RULES: tuple[Rule, ...] = (
         rf"{_WORD}I(?:['’](?:d|ll|m|ve)|[ ](?:would|will|have[ ]to|must|should|can|am))?[ ](?:therefore[ ]|"
         rf"thus[ ]|then[ ]|finally[ ])?"
         r"(?:choose|chose|chosen|choosing|pick|picked|picking|select|selected|selecting|answer|conclude|go|going|"
-        r"went|opt|vote|stay|stick|settle|mark|meant|deem|"
+        r"went|opt|vote|stay|stick|settle|settling|mark|meant|deem|"
         r"say|rate|classify|label|give|assign|believe|think|judge)\b"
         rf"(?:[ ](?:with|for|that|it|this|them|the|is|was|as|at|review|sentence|sentences|pair|text|ticket|"
         rf"sentiment|tone|passage|claim|relation|relationship|word|message|email|comment|title|question|"
@@ -203,7 +203,7 @@ CONCLUSION = re.compile(
     r"that(?:['’]s|[ ]is|[ ]leaves|[ ]gives|[ ]means|[ ]makes)|this[ ](?:gives|leaves|means|makes)|leaving|"
     r"making[ ]it|equals|"
     r"(?:simplif(?:y|ies)|reduces?|rounds?|corresponds?)[ ]to|"
-    r"we[ ](?:get|have|choose|obtain|find)|which[ ](?:is|gives|means|makes)|leaves|gives(?:[ ]us)?|yields|"
+    r"we[ ](?:get|have|choose|select|pick|obtain|find)|which[ ](?:is|gives|means|makes)|leaves|gives(?:[ ]us)?|yields|"
     r"results?[ ]in|left[ ]with|end(?:s|ed)?[ ]up[ ]with|"
     r"(?:comes?|came|amounts?)[ ]to|(?:merits?|deserves?|warrants?)[ ]an?|"
     r"(?:insgesamt[ ])?(?:es[ ](?:sind|ist)|(?:sind|ist)[ ]es)[ ]also|insgesamt[ ]sind[ ]es|somit|"

@@ -43,6 +43,7 @@ _NEXT_ITEM = re.compile(
 )
 """A paragraph with a caption, as prompts have them, or a question with options."""
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_RULED_OUT = re.compile(r"\b(?:rul(?:e|ed|es) out|right away|eliminate\w*|exclude\w*)\b", re.IGNORECASE)
 _AT_FIRST = re.compile(
     r"\b(?:initially|at first|originally|my first (?:thought|guess|instinct|impression))\b", re.IGNORECASE
 )
@@ -51,7 +52,7 @@ _UNDECIDED = re.compile(
     r"can(?:not|['’]t) (?:decide|tell|choose))\b",
     re.IGNORECASE,
 )
-_NOT_BUT = re.compile(r"[\s*_`(]{0,4}not\b[^.;\n]{1,80}?\bbut[ ](?:rather[ ]|instead[ ])?")
+_NOT_BUT = re.compile(r"[\s*_`(]{0,4}not\b[^.;\n]{1,80}?(?:\bbut[ ](?:rather[ ]|instead[ ])?|;[ ]it(?:['’]s|[ ]is)[ ])")
 _IF = re.compile(r"\b(?:if|unless|assuming|supposing|depending)\b", re.IGNORECASE)
 
 
@@ -144,6 +145,8 @@ def _last(part: str, kind: Kind, most: Layer, *, weak: bool) -> tuple[Place, Fou
     """The last place that begins with an answer, or with one that does not count."""
     for place in places(part, most, weak=weak):
         if weak and place.supposed and _IF.search(_sentence_before(part, place)):
+            continue
+        if weak and _RULED_OUT.search(place.stated):
             continue
         if weak and _AT_FIRST.search(_sentence_before(part, place)):
             continue
