@@ -70,6 +70,12 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
                 use_identity(await self._caller(metadata, context))
                 async with self._valid(metadata):
                     return await behaviour(read(request), context)
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                # What the call waited for was given up, as a leadership's work is. gRPC sends no status then, and the
+                # client would wait for its deadline.
+                await _abort(context, errors.UnavailableError("The service gave the call up. Try again."), metadata)
             except Exception as error:
                 if refused is not None:
                     await refused(request)
