@@ -213,7 +213,8 @@ class Board:
             changed.set()
 
     def close(self) -> None:
-        """Ends every watch: this leadership is over."""
+        """Ends every watch and refuses further changes: this leadership is over."""
+        self.lose(LeadershipLostError("This scheduler no longer leads. Try again."))
         self.closed = True
         for changed in self._changed.values():
             changed.set()

@@ -141,7 +141,8 @@ class Scheduler:
                 group.create_task(self._settling.run())
                 group.create_task(self._starting.run())
                 group.create_task(self._sealing.run())
-                raise await self._board.lost
+                # Ended with its group, this wait must not cancel what others ask.
+                raise await asyncio.shield(self._board.lost)
         finally:
             self._board.close()
 

@@ -578,3 +578,11 @@ async def test_nothing_is_stored_after_a_write_that_failed(world: World) -> None
     with pytest.raises(LeadershipLostError):
         await world.board.save([Change(world.board.jobs[job_id])])
     assert world.store.records == before
+
+
+async def test_a_change_after_the_leadership_is_refused_and_not_given_up(world: World) -> None:
+    """A cancelled wait would leave its caller without any status."""
+    job_id = await world.create()
+    await world.stop()
+    with pytest.raises(LeadershipLostError):
+        await world.desk.cancel(ALICE, job_id)
