@@ -21,7 +21,7 @@ _COUNT_ONCE = {"bbh": ("logical_deduction", "tracking_shuffled_objects")}
 
 
 def asked(weighting: int) -> Weighting:
-    """Raises InvalidRequestError for a number that is none."""
+    """Raises InvalidRequestError for an unknown number."""
     for known in (UNSPECIFIED, ITEMS, TASKS):
         if weighting == known:
             return known

@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     add(
         "--suite",
         default="",
-        help="the suite that the files are about; of logs told by their tasks where these are known",
+        help="the suite that the files are about; not needed for logs whose tasks are known",
     )
     add("--dataset", default="", metavar="ID", help="the dataset that a file of answers is about")
     add(

@@ -40,8 +40,8 @@ class Log:
     """One task's run. `shots` is None where the log does not tell; `mode` a word of `specs.MODES`.
 
     `prompt_hash` tells the tool's prompt templates apart; empty where the log does not tell. `samples` reads the file
-    anew at each call and raises InvalidError for a line that is none. `models` are those that the log names, where the
-    run's model may be told by them.
+    anew at each call and raises InvalidError for an invalid line. `models` are the models that the log names; the run's
+    model is taken from them if it names one.
     """
 
     tool: str

@@ -1,6 +1,6 @@
 """Files of answers: JSON lines, also gzipped, that each say which item they answer, and what the model wrote.
 
-An item is told by an id, or by its text. Of several names for the same thing the first one that a line has counts.
+An id or the item's text identifies the item. Where a line has several fields for the same thing, the first one counts.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Import:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def requests(self, again: bool = False) -> Iterator[ImportAnswersRequest]:
-        """Messages in order. Raises InvalidError for a line that is none."""
+        """Messages in order. Raises InvalidError for an invalid line."""
         request = ImportAnswersRequest(run=self.run, again=again)
         size = 0
         yield request

@@ -26,7 +26,7 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
     the 50.
 
     Right within `tolerance`, or within that share of the right number. Computed in fractions, so that 1.1 is within 0.1
-    of 1. Raises ValueError for a tolerance that is none.
+    of 1. Raises ValueError for an invalid tolerance.
     """
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ValueError(f"tolerance is {tolerance:g}; it must be a number of 0 or more")

@@ -20,7 +20,7 @@ class LastMessages:
     """Does with such rows what the uploader chose. `rows` is how many there were."""
 
     def __init__(self, choice: LastAssistant, references: References) -> None:
-        """Raises RefusedError for a choice that is none."""
+        """Raises RefusedError for an unknown choice."""
         if choice not in LastAssistant.values():
             raise RefusedError(f"{_FIELD} may be reference, prefill or refuse.", _FIELD)
         self._choice = choice
