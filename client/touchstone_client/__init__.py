@@ -1,4 +1,6 @@
-"""Touchstone from Python and from the command line. Needs grpcio and the generated `touchstone.v1`; the command, rich.
+"""Touchstone from Python and from the command line.
+
+Needs grpcio, the generated `touchstone.v1` and `services.words`; the command needs rich, too.
 
 from touchstone_client import Client, suite_spec
 

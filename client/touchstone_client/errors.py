@@ -21,6 +21,8 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 from touchstone.v1 import dataset_pb2
+from touchstone_client.settings import Settings
+from touchstone_client.unreachable import why
 
 
 class ClientError(Exception):
@@ -97,10 +99,9 @@ _LINE = re.compile(r"line (\d+)")
 _BAD_LINES = "bad_lines"
 """Where an ErrorInfo has their number."""
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_HANDSHAKE = ("handshake", "certificate", "ssl_error", "tls")
 
 
-def translated(error: grpc.RpcError, address: str, variable: str) -> ClientError:
+def translated(error: grpc.RpcError, address: str, variable: str, settings: Settings) -> ClientError:
     """The error of a call to the service at `address`, which `variable` names."""
     # What a synchronous call raises is a call as well, which grpcio's types do not say; an asynchronous one's is not.
     if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
@@ -110,7 +111,7 @@ def translated(error: grpc.RpcError, address: str, variable: str) -> ClientError
     status = _status(error)
     if code in _SILENT:
         # With a status of its own it is the service that says so, else gRPC.
-        return UnreachableError(details if status else _silence(code, details, address, variable), code)
+        return UnreachableError(details if status else why(code, details, address, variable, settings), code)
     kind = _REFUSED.get(code)
     if kind is None:
         return ServiceError(details or code.name, code)
@@ -136,14 +137,6 @@ def _bad_lines(violations: Iterable[error_details_pb2.BadRequest.FieldViolation]
     for violation in violations:
         if found := _LINE.fullmatch(violation.field):
             yield dataset_pb2.BadLine(line=int(found[1]), reason=violation.description)
-
-
-def _silence(code: grpc.StatusCode, details: str, address: str, variable: str) -> str:
-    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        return f"{address} did not answer in time. Try again, or look at the service's log."
-    if any(word in details.lower() for word in _HANDSHAKE):
-        return f"No TLS connection to {address}: {details}. Check TOUCHSTONE_TLS_CA and the certificates."
-    return f"Nothing answers at {address}. Start Touchstone, or set {variable}."
 
 
 def _status(error: grpc.RpcError) -> status_pb2.Status | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypedDict
 
+from services.words.enums import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, MODES, VERDICTS, WEIGHTINGS
 from touchstone.v1 import (
     comparison_pb2,
     dataset_pb2,
@@ -16,15 +17,7 @@ from touchstone.v1 import (
     scheduler_service_pb2,
     suite_pb2,
 )
-from touchstone_client.specs import (
-    EXPORT_FORMATS,
-    EXPORT_KINDS,
-    ITEM_FILTERS,
-    MODES,
-    SIDE_BY_SIDE_FILTERS,
-    VERDICTS,
-    WEIGHTINGS,
-)
+from touchstone_client.specs import SIDE_BY_SIDE_FILTERS
 from touchstone_client.uploading import DatasetOptions, options_of
 
 LIST_PAGE = 100
@@ -51,8 +44,9 @@ class JobFilters(TypedDict, total=False):
 
 
 class ItemFilters(TypedDict, total=False):
-    """Which items of a job; `filter` is a word of `specs.ITEM_FILTERS`. `length` is in characters of the response,
-    `score` what the item counts; both ends are included and None is open. `verdicts` are words of `specs.VERDICTS`."""
+    """Which items of a job; `filter` is a word of `services.words.enums.ITEM_FILTERS`. `length` is in characters of
+    the response, `score` what the item counts; both ends are included and None is open. `verdicts` are words of
+    `services.words.enums.VERDICTS`."""
 
     task: str
     filter: str
@@ -74,8 +68,8 @@ class ScoredJob(NamedTuple):
 
 
 class Comparison(TypedDict, total=False):
-    """How runs are compared; fields as in CompareRequest, `mode` and `weighting` words of `specs.MODES` and
-    `specs.WEIGHTINGS`."""
+    """How runs are compared; fields as in CompareRequest, `mode` and `weighting` are words of `MODES` and `WEIGHTINGS`
+    in `services.words.enums`."""
 
     suite: str
     mode: str

@@ -45,7 +45,7 @@ def placed(wanted: Sequence[Target], listing: Mapping[str, Collection[str]]) -> 
     made = [target if target.endpoint else found(target.model, listing) for target in wanted]
     for place, target in enumerate(made):
         if target in made[:place]:
-            raise InvalidError.of(f"{target.model} at {target.endpoint} is named twice; name it once.")
+            raise InvalidError.of(f"{target.model} at {target.endpoint} is named twice. Name it once.")
     return made
 
 
@@ -57,12 +57,12 @@ def found(model: str, listing: Mapping[str, Collection[str]]) -> Target:
     places = [endpoint for endpoint, models in listing.items() if model in models]
     if not places:
         raise NotFoundError(
-            f"No endpoint lists the model {model}. See what there is: touchstone models. One that is not listed can be "
-            f"named with its endpoint: {model}@endpoint.",
+            f"No endpoint lists the model {model}. List the models: touchstone models. To use a model that is not "
+            f"listed, add its endpoint: {model}@endpoint.",
             grpc.StatusCode.NOT_FOUND,
         )
     if len(places) > 1:
         raise InvalidError.of(
-            f"Several endpoints have {model}: {', '.join(places)}. Say which one, e.g. {model}@{places[0]}."
+            f"Several endpoints have {model}: {', '.join(places)}. Choose one, e.g. {model}@{places[0]}."
         )
     return Target(model, places[0])

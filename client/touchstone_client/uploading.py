@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, Protocol, TypedDict
 
+from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, scoring_pb2
-from touchstone_client.specs import DATASET_FORMATS, LAST_ASSISTANT
 
 PIECE = 512 * 1024
 """Bytes of a message: half of what the service takes."""
@@ -27,7 +27,8 @@ Source = str | Path | bytes | Readable | Iterable[bytes]
 
 class DatasetOptions(TypedDict, total=False):
     """What an upload is to become; fields as in the proto's DatasetOptions. `format` is a word of
-    `specs.DATASET_FORMATS`, `last_assistant` one of `specs.LAST_ASSISTANT`, `name` the file's own unless given."""
+    `UPLOAD_FORMATS` in `services.words.enums`, `last_assistant` one of `LAST_ASSISTANT` there, `name` the file's own
+    unless given."""
 
     name: str
     format: str
@@ -64,7 +65,7 @@ def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOp
     format, last = options.get("format", ""), options.get("last_assistant", "")
     return dataset_pb2.DatasetOptions(
         name=options.get("name") or name or _UNNAMED,
-        format=DATASET_FORMATS[format] if format else None,
+        format=UPLOAD_FORMATS[format] if format else None,
         template=options.get("template", ""),
         scoring=options.get("scoring"),
         project_id=options.get("project_id", 0),
@@ -91,7 +92,7 @@ def _messages(
     total = 0
     for piece in pieces:
         if isinstance(piece, str):
-            raise TypeError('An upload is made of bytes: open the file with mode "rb".')
+            raise TypeError('An upload must be bytes. Open the file with mode "rb".')
         for start in range(0, len(piece), PIECE):
             data = bytes(piece[start : start + PIECE])
             yield dataset_service_pb2.UploadDatasetRequest(data=data)

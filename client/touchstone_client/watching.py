@@ -6,9 +6,9 @@ import time
 
 import grpc
 
+from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2
 from touchstone_client.errors import ClientError, NotFoundError, UnreachableError
-from touchstone_client.specs import FINISHED
 
 _PAUSE_S = 0.5
 _AWAY_S = 30.0
@@ -31,7 +31,7 @@ class Watch:
             return None
         left = self._ends_at - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"Job {self._job_id} is not finished after {self._timeout_s:g} s; it goes on.")
+            raise TimeoutError(f"Job {self._job_id} is not finished after {self._timeout_s:g} s; it continues.")
         return left
 
     def pause_s(self) -> float:
@@ -40,7 +40,7 @@ class Watch:
 
     def heard(self, job: job_pb2.Job) -> None:
         self._silent_since = None
-        self.over = job.state in FINISHED
+        self.over = is_finished(job)
 
     def forgotten(self, failure: ClientError) -> bool:
         """Decides on a broken stream: true when the scheduler has forgotten the job, which results has not; false to

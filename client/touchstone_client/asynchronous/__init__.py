@@ -1,4 +1,4 @@
-"""The methods of `AsyncClient`, which are awaited. Those of `blocking`, one by one; a test holds them together."""
+"""The methods of `AsyncClient`, which are awaited. `make blocking` makes those of `Client` from them."""
 
 from touchstone_client.asynchronous.datasets import Datasets
 from touchstone_client.asynchronous.results import Results

@@ -102,7 +102,7 @@ class Calls:
             raise made.failure from None
 
     def _translated(self, error: grpc.aio.AioRpcError, service: channels.Service) -> ClientError:
-        return translated(error, service.address(self._settings), service.variable)
+        return translated(error, service.address(self._settings), service.variable, self._settings)
 
 
 class _Requests(AsyncIterator[Message]):

@@ -26,7 +26,8 @@ class Installation(Calls):
     async def queue(self, project_id: int = 0) -> queue_pb2.Queue:
         """Who runs and who waits; places in the queue count all jobs."""
         request = scheduler_service_pb2.GetQueueRequest(project_id=project_id)
-        return (await self._ask(request, scheduler_service_pb2.GetQueueResponse)).queue
+        answer = await self._ask(request, scheduler_service_pb2.GetQueueResponse)
+        return answer.queue
 
     async def evaluators(self) -> AsyncIterator[evaluator_pb2.Evaluator]:
         request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=100)
@@ -72,7 +73,8 @@ class Installation(Calls):
     ) -> schedule_pb2.Schedule:
         """Runs a job again and again. `cron` has five fields; `time_zone` is an IANA name, UTC when empty."""
         request = requests.create_schedule(cron, spec, time_zone, label, request_id)
-        return (await self._ask(request, scheduler_service_pb2.CreateScheduleResponse)).schedule
+        answer = await self._ask(request, scheduler_service_pb2.CreateScheduleResponse)
+        return answer.schedule
 
     async def schedules(self, owner: str = "", project_id: int = 0) -> AsyncIterator[schedule_pb2.Schedule]:
         request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, project_id=project_id, page_size=100)
@@ -112,7 +114,8 @@ class Installation(Calls):
     async def redeliver(self, delivery_id: str) -> webhook_pb2.Delivery:
         """Tries a call that was given up once more."""
         request = scheduler_service_pb2.RedeliverWebhookRequest(delivery_id=delivery_id)
-        return (await self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse)).delivery
+        answer = await self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse)
+        return answer.delivery
 
     async def set_aside_messages(self) -> AsyncIterator[set_aside_pb2.SetAsideMessage]:
         """Messages that services could not handle, oldest first. NotAllowedError for callers who are not admins."""

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Unpack
 
+from services.words.enums import MARKS, MODES, WEIGHTINGS
 from touchstone.v1 import comparison_pb2, metric_pb2, results_service_pb2
 from touchstone_client import requests
 from touchstone_client.asynchronous.calls import Calls
 from touchstone_client.files import unfinished
 from touchstone_client.requests import Comparison, Export, ItemFilters
-from touchstone_client.specs import MARKS, MODES, WEIGHTINGS
 
 
 class Results(Calls):
@@ -20,14 +20,16 @@ class Results(Calls):
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         """What the job has measured so far; final once `sealed`."""
         request = results_service_pb2.GetJobResultRequest(job_id=job_id)
-        return (await self._ask(request, results_service_pb2.GetJobResultResponse)).result
+        answer = await self._ask(request, results_service_pb2.GetJobResultResponse)
+        return answer.result
 
     async def mark(self, job_id: str, mark: str, reason: str = "", superseded_by: str = "") -> metric_pb2.JobResult:
         """Takes a run out of rankings ("invalidated", "superseded") or back in ("valid")."""
         request = results_service_pb2.MarkRunRequest(
             job_id=job_id, mark=MARKS[mark], reason=reason, superseded_by=superseded_by
         )
-        return (await self._ask(request, results_service_pb2.MarkRunResponse)).result
+        answer = await self._ask(request, results_service_pb2.MarkRunResponse)
+        return answer.result
 
     async def items(self, job_id: str, **filters: Unpack[ItemFilters]) -> AsyncIterator[results_service_pb2.StoredItem]:
         """Items with texts cut to 2 KB, in stable order."""
@@ -38,7 +40,8 @@ class Results(Calls):
     async def item(self, job_id: str, task: str, item: int, repeat: int = 0) -> results_service_pb2.StoredItem:
         """One item with whole texts."""
         request = results_service_pb2.GetItemRequest(job_id=job_id, task=task, item=item, repeat=repeat)
-        return (await self._ask(request, results_service_pb2.GetItemResponse)).item
+        answer = await self._ask(request, results_service_pb2.GetItemResponse)
+        return answer.item
 
     async def annotate(
         self,
@@ -54,7 +57,8 @@ class Results(Calls):
         """Says what a person thinks of an answer: "golden", "fix" with what it should have been, "wrong"; "none" takes
         that back."""
         request = requests.annotate(job_id, task, item, verdict, repeat, corrected_answer, note)
-        return (await self._ask(request, results_service_pb2.AnnotateItemResponse)).item
+        answer = await self._ask(request, results_service_pb2.AnnotateItemResponse)
+        return answer.item
 
     async def side_by_side(
         self,
@@ -99,8 +103,8 @@ class Results(Calls):
         project_id: int = 0,
         weighting: str = "",
     ) -> results_service_pb2.GetLeaderboardResponse:
-        """Configurations ranked within one item set, by the suite's own weighting unless one of `specs.WEIGHTINGS` is
-        named."""
+        """Configurations ranked within one item set, by the suite's own weighting unless one of
+        `services.words.enums.WEIGHTINGS` is named."""
         request = results_service_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
@@ -132,7 +136,8 @@ class Results(Calls):
             mode=MODES[mode] if mode else None,
             project_id=project_id,
         )
-        return list((await self._ask(request, results_service_pb2.ListTrendsResponse)).trends)
+        answer = await self._ask(request, results_service_pb2.ListTrendsResponse)
+        return list(answer.trends)
 
     async def configurations(
         self, model: str = "", named: bool = False, project_id: int = 0
@@ -150,7 +155,8 @@ class Results(Calls):
     ) -> results_service_pb2.Configuration:
         """Names a configuration; None leaves it as it is, an empty text takes it away."""
         request = results_service_pb2.NameConfigurationRequest(configuration=configuration, name=name, alias=alias)
-        return (await self._ask(request, results_service_pb2.NameConfigurationResponse)).configuration
+        answer = await self._ask(request, results_service_pb2.NameConfigurationResponse)
+        return answer.configuration
 
     async def export(self, kind: str, format: str, **what: Unpack[Export]) -> AsyncIterator[bytes]:
         """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"; "batch",

@@ -97,7 +97,7 @@ class Calls:
             raise made.failure or UnreachableError("The call was cancelled.", grpc.StatusCode.CANCELLED) from None
 
     def _translated(self, error: grpc.RpcError, service: channels.Service) -> ClientError:
-        return translated(error, service.address(self._settings), service.variable)
+        return translated(error, service.address(self._settings), service.variable, self._settings)
 
 
 class _Requests(Iterator[Message]):

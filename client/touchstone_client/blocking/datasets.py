@@ -1,10 +1,13 @@
 """Uploaded datasets: kept, shown, run, removed."""
 
+# Made from asynchronous/datasets.py. Change that file, then run: make blocking
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Unpack
 
+from services.words.job_options import DatasetJobOptions
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, scoring_pb2, suite_pb2
 from touchstone_client import requests, uploading
 from touchstone_client.blocking.installation import Installation
@@ -30,12 +33,13 @@ class Datasets(Jobs, Installation):
         InvalidError for a file that may not be: its `lines` say which ones and why.
         """
         with uploading.messages(source, options, sent, request_id) as made:
-            return self._send(
+            stored = self._send(
                 made,
                 dataset_service_pb2.UploadDatasetRequest,
                 dataset_service_pb2.UploadDatasetResponse,
                 requests.UPLOAD_S,
-            ).dataset
+            )
+        return stored.dataset
 
     def create_hub_dataset(
         self,
@@ -66,7 +70,8 @@ class Datasets(Jobs, Installation):
             options["scoring"] = scoring
         source = suite_pb2.DataSource(dataset=dataset, config=config, split=split, revision=revision)
         request = requests.create_hub_dataset(source, options, limit, request_id)
-        return self._ask(request, dataset_service_pb2.CreateHubDatasetResponse, requests.HUB_S).dataset
+        answer = self._ask(request, dataset_service_pb2.CreateHubDatasetResponse, requests.HUB_S)
+        return answer.dataset
 
     def dataset(self, dataset_id: str) -> dataset_service_pb2.GetDatasetResponse:
         """A dataset, and how many unfinished and finished jobs are over it."""
@@ -99,43 +104,14 @@ class Datasets(Jobs, Installation):
         models: Iterable[str],
         *,
         endpoint: str = "",
-        limit: int = 0,
-        seed: int = 0,
-        scoring: scoring_pb2.Scoring | None = None,
-        stream: bool = False,
-        sampling: job_pb2.Sampling | None = None,
-        priority: str = "",
-        project_id: int = 0,
-        time_limit_s: int = 0,
-        webhook_url: str = "",
-        any_job: bool = False,
-        labels: Mapping[str, str] | None = None,
-        budget_usd: float = 0.0,
-        provider_batch: bool = False,
         request_id: str = "",
+        **options: Unpack[DatasetJobOptions],
     ) -> list[job_pb2.Job]:
         """Queues a job for each model, given as `model`, where one endpoint has it, or as `model@endpoint`; the rest as
         in `dataset_spec`. All or none; the same request id again gives the same jobs.
         """
         specs = [
-            dataset_spec(
-                dataset_id,
-                endpoint=target.endpoint,
-                model=target.model,
-                limit=limit,
-                seed=seed,
-                scoring=scoring,
-                stream=stream,
-                sampling=sampling,
-                priority=priority,
-                project_id=project_id,
-                time_limit_s=time_limit_s,
-                webhook_url=webhook_url,
-                any_job=any_job,
-                labels=labels,
-                budget_usd=budget_usd,
-                provider_batch=provider_batch,
-            )
+            dataset_spec(dataset_id, endpoint=target.endpoint, model=target.model, **options)
             for target in self.targets(models, endpoint)
         ]
         return self.run_all(specs, request_id)

@@ -1,5 +1,7 @@
 """What can be run, what waits, and what happens by itself."""
 
+# Made from asynchronous/installation.py. Change that file, then run: make blocking
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +28,8 @@ class Installation(Calls):
     def queue(self, project_id: int = 0) -> queue_pb2.Queue:
         """Who runs and who waits; places in the queue count all jobs."""
         request = scheduler_service_pb2.GetQueueRequest(project_id=project_id)
-        return self._ask(request, scheduler_service_pb2.GetQueueResponse).queue
+        answer = self._ask(request, scheduler_service_pb2.GetQueueResponse)
+        return answer.queue
 
     def evaluators(self) -> Iterator[evaluator_pb2.Evaluator]:
         request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=100)
@@ -53,7 +56,8 @@ class Installation(Calls):
         wanted = [targets.said(word, endpoint, endpoints) for word in models]
         listing: dict[str, set[str]] = {}
         if not all(target.endpoint for target in wanted):
-            listing = {e.endpoint: {known.model for known in self.models(e.endpoint)} for e in endpoints}
+            for e in endpoints:
+                listing[e.endpoint] = {known.model for known in self.models(e.endpoint)}
         return targets.placed(wanted, listing)
 
     def suites(self) -> Iterator[suite_pb2.Suite]:
@@ -67,7 +71,8 @@ class Installation(Calls):
     ) -> schedule_pb2.Schedule:
         """Runs a job again and again. `cron` has five fields; `time_zone` is an IANA name, UTC when empty."""
         request = requests.create_schedule(cron, spec, time_zone, label, request_id)
-        return self._ask(request, scheduler_service_pb2.CreateScheduleResponse).schedule
+        answer = self._ask(request, scheduler_service_pb2.CreateScheduleResponse)
+        return answer.schedule
 
     def schedules(self, owner: str = "", project_id: int = 0) -> Iterator[schedule_pb2.Schedule]:
         request = scheduler_service_pb2.ListSchedulesRequest(owner=owner, project_id=project_id, page_size=100)
@@ -104,7 +109,8 @@ class Installation(Calls):
     def redeliver(self, delivery_id: str) -> webhook_pb2.Delivery:
         """Tries a call that was given up once more."""
         request = scheduler_service_pb2.RedeliverWebhookRequest(delivery_id=delivery_id)
-        return self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse).delivery
+        answer = self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse)
+        return answer.delivery
 
     def set_aside_messages(self) -> Iterator[set_aside_pb2.SetAsideMessage]:
         """Messages that services could not handle, oldest first. NotAllowedError for callers who are not admins."""

@@ -1,5 +1,7 @@
 """Jobs: made, followed, stopped, made again."""
 
+# Made from asynchronous/jobs.py. Change that file, then run: make blocking
+
 from __future__ import annotations
 
 import time
@@ -20,23 +22,28 @@ class Jobs(Calls):
 
     def run(self, spec: job_pb2.JobSpec, request_id: str = "") -> job_pb2.Job:
         """Queues a job. The same request id again gives the job it made; without one, each call makes a job."""
-        return self._ask(requests.create_job(spec, request_id), scheduler_service_pb2.CreateJobResponse).job
+        answer = self._ask(requests.create_job(spec, request_id), scheduler_service_pb2.CreateJobResponse)
+        return answer.job
 
     def run_all(self, specs: Iterable[job_pb2.JobSpec], request_id: str = "") -> list[job_pb2.Job]:
         """Queues up to 100 jobs, all or none: where one is refused, nothing is queued. Request ids as of `run`."""
-        return [*self._ask(requests.create_jobs(specs, request_id), scheduler_service_pb2.CreateJobsResponse).jobs]
+        request = requests.create_jobs(specs, request_id)
+        answer = self._ask(request, scheduler_service_pb2.CreateJobsResponse)
+        return [*answer.jobs]
 
     def job(self, job_id: str) -> job_pb2.Job:
         """A job of any age: the scheduler knows live ones and those of the last day, results the older ones."""
         try:
             request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
-            return self._ask(request, scheduler_service_pb2.GetJobResponse).job
+            answer = self._ask(request, scheduler_service_pb2.GetJobResponse)
+            return answer.job
         except NotFoundError:
             return self._stored_job(job_id)
 
     def _stored_job(self, job_id: str) -> job_pb2.Job:
         request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
-        return self._ask(request, results_service_pb2.ResultsServiceGetJobResponse).job
+        answer = self._ask(request, results_service_pb2.ResultsServiceGetJobResponse)
+        return answer.job
 
     def jobs(self, **filters: Unpack[JobFilters]) -> Iterator[job_pb2.Job]:
         """Jobs of any age, newest first."""
@@ -52,7 +59,8 @@ class Jobs(Calls):
     def count_jobs(self, days: int = 0, **filters: Unpack[JobFilters]) -> int:
         """How many jobs `history` has."""
         request = requests.list_jobs(requests.recent(days, filters), page_size=1)
-        return self._ask(request, results_service_pb2.ResultsServiceListJobsResponse).total_size
+        answer = self._ask(request, results_service_pb2.ResultsServiceListJobsResponse)
+        return answer.total_size
 
     def watch(self, job_id: str, timeout_s: float | None = None) -> Iterator[job_pb2.Job]:
         """The job now and after each change, until it is finished. A scheduler's restart is waited for.
@@ -95,16 +103,19 @@ class Jobs(Calls):
     def cancel(self, job_id: str) -> job_pb2.Job:
         """Stops a job. StateError when it is finished."""
         request = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
-        return self._ask(request, scheduler_service_pb2.CancelJobResponse).job
+        answer = self._ask(request, scheduler_service_pb2.CancelJobResponse)
+        return answer.job
 
     def retry(self, job_id: str) -> job_pb2.Job:
         """Runs what is missing of a failed, cancelled or incomplete job, under the same id."""
         request = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
-        return self._ask(request, scheduler_service_pb2.RetryJobResponse).job
+        answer = self._ask(request, scheduler_service_pb2.RetryJobResponse)
+        return answer.job
 
     def rescore(self, job_id: str, scoring: scoring_pb2.Scoring | None = None, reading: str = "") -> job_pb2.Job:
         """A new job that scores this one's stored answers with the present scorer, without a call to the model. Of
-        uploaded rows `scoring` may say another way; `reading` names the layers, as in `specs.READINGS`."""
+        uploaded rows `scoring` may say another way; `reading` names the layers, as in
+        `services.words.enums.READINGS`."""
         return self.run(rescore_spec(self.job(job_id), scoring, reading))
 
     def rerun(

@@ -1,17 +1,19 @@
 """What jobs measured: metrics, items, rankings, comparisons, files."""
 
+# Made from asynchronous/results.py. Change that file, then run: make blocking
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Unpack
 
+from services.words.enums import MARKS, MODES, WEIGHTINGS
 from touchstone.v1 import comparison_pb2, metric_pb2, results_service_pb2
 from touchstone_client import requests
 from touchstone_client.blocking.calls import Calls
 from touchstone_client.files import unfinished
 from touchstone_client.requests import Comparison, Export, ItemFilters
-from touchstone_client.specs import MARKS, MODES, WEIGHTINGS
 
 
 class Results(Calls):
@@ -20,14 +22,16 @@ class Results(Calls):
     def result(self, job_id: str) -> metric_pb2.JobResult:
         """What the job has measured so far; final once `sealed`."""
         request = results_service_pb2.GetJobResultRequest(job_id=job_id)
-        return self._ask(request, results_service_pb2.GetJobResultResponse).result
+        answer = self._ask(request, results_service_pb2.GetJobResultResponse)
+        return answer.result
 
     def mark(self, job_id: str, mark: str, reason: str = "", superseded_by: str = "") -> metric_pb2.JobResult:
         """Takes a run out of rankings ("invalidated", "superseded") or back in ("valid")."""
         request = results_service_pb2.MarkRunRequest(
             job_id=job_id, mark=MARKS[mark], reason=reason, superseded_by=superseded_by
         )
-        return self._ask(request, results_service_pb2.MarkRunResponse).result
+        answer = self._ask(request, results_service_pb2.MarkRunResponse)
+        return answer.result
 
     def items(self, job_id: str, **filters: Unpack[ItemFilters]) -> Iterator[results_service_pb2.StoredItem]:
         """Items with texts cut to 2 KB, in stable order."""
@@ -37,7 +41,8 @@ class Results(Calls):
     def item(self, job_id: str, task: str, item: int, repeat: int = 0) -> results_service_pb2.StoredItem:
         """One item with whole texts."""
         request = results_service_pb2.GetItemRequest(job_id=job_id, task=task, item=item, repeat=repeat)
-        return self._ask(request, results_service_pb2.GetItemResponse).item
+        answer = self._ask(request, results_service_pb2.GetItemResponse)
+        return answer.item
 
     def annotate(
         self,
@@ -53,7 +58,8 @@ class Results(Calls):
         """Says what a person thinks of an answer: "golden", "fix" with what it should have been, "wrong"; "none" takes
         that back."""
         request = requests.annotate(job_id, task, item, verdict, repeat, corrected_answer, note)
-        return self._ask(request, results_service_pb2.AnnotateItemResponse).item
+        answer = self._ask(request, results_service_pb2.AnnotateItemResponse)
+        return answer.item
 
     def side_by_side(
         self,
@@ -95,8 +101,8 @@ class Results(Calls):
         project_id: int = 0,
         weighting: str = "",
     ) -> results_service_pb2.GetLeaderboardResponse:
-        """Configurations ranked within one item set, by the suite's own weighting unless one of `specs.WEIGHTINGS` is
-        named."""
+        """Configurations ranked within one item set, by the suite's own weighting unless one of
+        `services.words.enums.WEIGHTINGS` is named."""
         request = results_service_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
@@ -128,7 +134,8 @@ class Results(Calls):
             mode=MODES[mode] if mode else None,
             project_id=project_id,
         )
-        return list(self._ask(request, results_service_pb2.ListTrendsResponse).trends)
+        answer = self._ask(request, results_service_pb2.ListTrendsResponse)
+        return list(answer.trends)
 
     def configurations(
         self, model: str = "", named: bool = False, project_id: int = 0
@@ -145,7 +152,8 @@ class Results(Calls):
     ) -> results_service_pb2.Configuration:
         """Names a configuration; None leaves it as it is, an empty text takes it away."""
         request = results_service_pb2.NameConfigurationRequest(configuration=configuration, name=name, alias=alias)
-        return self._ask(request, results_service_pb2.NameConfigurationResponse).configuration
+        answer = self._ask(request, results_service_pb2.NameConfigurationResponse)
+        return answer.configuration
 
     def export(self, kind: str, format: str, **what: Unpack[Export]) -> Iterator[bytes]:
         """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"; "batch",
@@ -157,4 +165,4 @@ class Results(Calls):
     def export_file(self, path: str | Path, kind: str, format: str, **what: Unpack[Export]) -> int:
         """Writes the export to a file, which appears when it is whole. Returns its bytes."""
         with unfinished(Path(path)) as file:
-            return sum(file.write(piece) for piece in self.export(kind, format, **what))
+            return sum([file.write(piece) for piece in self.export(kind, format, **what)])

@@ -6,38 +6,39 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, Protocol
 
-from touchstone_client.command import (
-    annotate,
+from services import __version__
+from touchstone_client.command import gate
+from touchstone_client.command.arguments import completion
+from touchstone_client.command.arguments.declaring import Parser, of_system
+from touchstone_client.command.arguments.flags import refusal
+from touchstone_client.command.exits import DONE, INTERRUPTED, PIPE_CLOSED, REFUSED, UNREACHABLE
+from touchstone_client.command.reading import (
     compare,
-    completion,
     configurations,
-    control,
-    data,
-    dataset,
-    estimate,
     export,
-    gate,
-    import_logs,
     installation,
     items,
     jobs,
-    keeping,
     leaderboard,
     logs,
     receipt,
+    results,
+    side_by_side,
+)
+from touchstone_client.command.running import (
+    annotate,
+    control,
+    dataset,
+    estimate,
+    import_logs,
     rerun,
     rescore,
-    results,
     run,
     schedules,
-    side_by_side,
-    token,
     webhooks,
 )
-from touchstone_client.command.arguments import Parser, of_system
-from touchstone_client.command.exits import INTERRUPTED, PIPE_CLOSED, REFUSED, UNREACHABLE
-from touchstone_client.command.flags import refusal
 from touchstone_client.errors import RefusedError, ServiceError, UnreachableError
 
 _EPILOG = """\
@@ -56,12 +57,18 @@ exit codes:
 """
 _VERBS = (
     run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
-    dataset, import_logs, export, gate, installation, configurations, schedules, webhooks, logs, data, token,
-    keeping, completion,
+    dataset, import_logs, export, gate, installation, configurations, schedules, webhooks, logs, completion,
 )  # fmt: skip
 
 
-def parser() -> argparse.ArgumentParser:
+class Verb(Protocol):
+    """A module of a verb, or of several."""
+
+    def add(self, commands: Any, /) -> None: ...
+
+
+def parser(verbs: Sequence[Verb] = ()) -> argparse.ArgumentParser:
+    """The client's verbs, and `verbs` beside them."""
     made = Parser(
         prog="touchstone",
         description="Evaluates models with a Touchstone installation.",
@@ -69,15 +76,25 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    made.set_defaults(command=made)  # What `completion` completes.
+    made.add_argument("--version", action="version", version=f"touchstone {__version__}")
     commands = made.add_subparsers(metavar="command", required=True)
-    for verb in _VERBS:
+    for verb in (*_VERBS, *verbs):
         verb.add(commands)
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the process's exit code. Errors go to stderr in one line."""
-    options, unknown = parser().parse_known_args(arguments)
+def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = ()) -> int:
+    """Runs one command of the client's verbs or of `verbs`; prints the help where none is given.
+
+    Returns the process's exit code. Errors go to stderr in one line.
+    """
+    made = parser(verbs)
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        made.print_help()
+        return DONE
+    options, unknown = made.parse_known_args(given)
     more = getattr(options, "more", "")
     if more and not any(word.startswith("-") for word in unknown):
         # argparse ends a list of arguments at the first option.

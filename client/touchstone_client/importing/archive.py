@@ -27,7 +27,7 @@ class Archive:
             self._zip = zipfile.ZipFile(self._file)
         except (zipfile.BadZipFile, ValueError, struct.error, EOFError) as error:
             self._file.close()
-            raise ValueError(f"it is no ZIP archive ({error})") from None
+            raise ValueError(f"it is not a ZIP archive ({error})") from None
         if len(self._zip.infolist()) > _MOST_MEMBERS:
             self.close()
             raise ValueError(f"it has more than {_MOST_MEMBERS:,} members")
@@ -62,9 +62,7 @@ class Archive:
                 size += len(piece)
                 self._left -= len(piece)
                 if size > self._most_member or self._left < 0:
-                    raise ValueError(
-                        f"{name} unpacks to more than the {self._most_member // 1024**2} MB that it may have"
-                    )
+                    raise ValueError(f"{name} is larger than {self._most_member // 1024**2} MB when unpacked")
                 found = zlib.crc32(piece, found)
                 pieces.append(piece)
         if checksum is not None and found != checksum:
@@ -73,12 +71,17 @@ class Archive:
 
     def _zstandard(self, info: zipfile.ZipInfo) -> IO[bytes]:
         # Python's own zipfile reads these from 3.14 on.
-        import pyarrow
+        try:
+            import pyarrow
+        except ModuleNotFoundError as error:
+            raise ValueError(
+                f"{info.filename} is packed with Zstandard. Run: pip install 'touchstone-client[inspect]'"
+            ) from error
 
         self._file.seek(info.header_offset)
         header = _LOCAL.unpack(self._file.read(_LOCAL.size))
         if header[0] != _SIGNATURE:
-            raise ValueError(f"{info.filename} is not where it should be")
+            raise ValueError(f"{info.filename} is not in its place")
         self._file.seek(header[9] + header[10], 1)
         if info.compress_size > self._most_member:
             raise ValueError(f"{info.filename} has more than {self._most_member // 1024**2} MB")

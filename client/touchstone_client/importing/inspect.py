@@ -53,10 +53,10 @@ def read(file: Path, shots: int | None, first_id: int | None) -> Log:
     try:
         header = _archive_header(file) if file.suffix == ".eval" else _document_header(file)
     except (ValueError, RecursionError) as error:
-        raise wrong(file, "", f"it is no log of Inspect: {error}.") from None
+        raise wrong(file, "", f"it is not a log of Inspect: {error}.") from None
     spec = _mapping(header.get("eval"))
     if not isinstance(spec.get("task"), str) or not spec["task"]:
-        raise wrong(file, "", "it names no task, so it is no log of Inspect.")
+        raise wrong(file, "", "it names no task, so it is not a log of Inspect.")
     plan = _mapping(header.get("plan"))
     numbers = _Numbers(spec, first_id)
     read_samples = _archive_samples if file.suffix == ".eval" else _document_samples
@@ -96,7 +96,7 @@ class _Numbers:
             return int(sample_id) - self._first
         if str(sample_id) in self._places:
             return self._places[str(sample_id)]
-        raise ValueError(f"its id {sample_id!r} tells no row: number the samples, or run them in order")
+        raise ValueError(f"its id {sample_id!r} is not a row number: number the samples, or run them in order")
 
 
 def _archive_header(file: Path) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _sample(place: str, sample: Mapping[str, Any], numbers: _Numbers) -> Sample:
     if error := _mapping(sample.get("error")).get("message"):
         answer.error = f"Inspect had an error: {texts.clean(str(error))[:1000]}"
     elif not choices and not output.get("completion"):
-        answer.error = "The log has no answer to it."
+        answer.error = "The log has no answer for it."
     response = output.get("completion") or (_content(choices[0]["message"]["content"], attachments) if choices else "")
     row = _row(sample, attachments)
     texts.put(answer, prompt=_prompt(sample, attachments), response=_attached(str(response), attachments), row=row)

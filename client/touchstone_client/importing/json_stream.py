@@ -74,7 +74,7 @@ def members(file: BinaryIO, array: str, most: int) -> Iterator[tuple[str, Any]]:
     while text.next() != "}":
         name = text.value()
         if not isinstance(name, str):
-            raise ValueError("a name is no text")
+            raise ValueError("a name is not a string")
         text.expect(":")
         if name == array and text.next() == "[":
             text.expect("[")

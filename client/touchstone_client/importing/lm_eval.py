@@ -83,7 +83,7 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             except (ValueError, RecursionError) as error:
                 raise wrong(file, f"line {number:,}", f"it is not JSON ({error}).") from None
             if not isinstance(sample, dict):
-                raise wrong(file, f"line {number:,}", "it is no JSON object.")
+                raise wrong(file, f"line {number:,}", "it is not a JSON object.")
             yield number, sample
 
 
@@ -91,12 +91,12 @@ def _mode(file: Path, number: int, sample: Mapping[str, Any]) -> str:
     try:
         answer = sample["resps"][0][0]
     except (KeyError, IndexError, TypeError):
-        raise wrong(file, f"line {number:,}", "it has no resps, so it is no sample of lm_eval.") from None
+        raise wrong(file, f"line {number:,}", "it has no resps, so it is not a sample of lm_eval.") from None
     if isinstance(answer, str):
         arguments = sample.get("arguments")
         sent = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
         if isinstance(sent, dict) and "arg_1" not in sent:
-            raise wrong(file, f"line {number:,}", "it scores a whole text, which no task of ours does.")
+            raise wrong(file, f"line {number:,}", "it scores a whole text, which no task of Touchstone does.")
         return "generate"
     return "loglikelihood"
 
@@ -154,7 +154,7 @@ def _texts(line: Mapping[str, Any]) -> Iterator[tuple[ImportedAnswer, str, str]]
     prompt = _prompt(request["arg_0"])
     for response in answered:
         if not isinstance(response, str):
-            raise ValueError("an answer is no text")
+            raise ValueError("an answer is not a string")
         yield ImportedAnswer(), prompt, response
 
 
@@ -226,5 +226,5 @@ def samples_in(folder: Path) -> list[Path]:
     """Raises InvalidError when there are none."""
     found = sorted(folder.rglob("samples_*.jsonl"))
     if not found:
-        raise InvalidError.of(f"{folder} holds no samples_*.jsonl. Run lm_eval with --log_samples.")
+        raise InvalidError.of(f"{folder} has no samples_*.jsonl. Run lm_eval with --log_samples.")
     return found

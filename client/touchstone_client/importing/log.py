@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One task's run. `shots` is None where the log does not tell; `mode` a word of `specs.MODES`.
+    """One task's run. `shots` is None where the log does not tell; `mode` a word of `services.words.enums.MODES`.
 
     `prompt_hash` tells the tool's prompt templates apart; empty where the log does not tell. `samples` reads the file
     anew at each call and raises InvalidError for an invalid line. `models` are the models that the log names; the run's

@@ -44,7 +44,7 @@ def resolve(
         targets[task] = [target for target in candidates if target.suite == chosen]
         if not targets[task]:
             raise InvalidError.of(
-                f"{task} is a task of {candidates[0].suite}, not of {chosen}. Import each suite's logs by themselves."
+                f"{task} is a task of {candidates[0].suite}, not of {chosen}. Import the logs of each suite separately."
             )
     taken: dict[str, str] = {}
     for task, each in targets.items():
@@ -73,8 +73,8 @@ def _candidates(log: Log, known: Mapping[str, set[str]], suite: str, named: str)
         return [_only_task(log, known.get(suite, set()), suite)]
     if not found:
         raise InvalidError.of(
-            f"{log.file.name} is of the task {log.task}, which is not known here. If it is about the rows of a task of "
-            f"ours, say which: --task {log.task}=SUITE/TASK. Tasks: touchstone suites."
+            f"{log.file.name} is of the task {log.task}, which is unknown here. If it has the rows of one of "
+            f"Touchstone's tasks, name it: --task {log.task}=SUITE/TASK. Tasks: touchstone suites."
         )
     return found
 
@@ -82,10 +82,10 @@ def _candidates(log: Log, known: Mapping[str, set[str]], suite: str, named: str)
 def _only_task(log: Log, tasks: set[str], suite: str) -> Target:
     """Of a file whose name is no task's."""
     if not suite:
-        raise InvalidError.of(f"Say what {log.file.name} answers: --suite NAME, or --dataset ID.")
+        raise InvalidError.of(f"Name what {log.file.name} answers: --suite NAME, or --dataset ID.")
     if len(tasks) != 1:
         there = ", ".join(sorted(tasks)) or "none"
-        raise InvalidError.of(f"Say which task of {suite} {log.file.name} answers: --task TASK. Tasks: {there}.")
+        raise InvalidError.of(f"Name the task of {suite} that {log.file.name} answers: --task TASK. Tasks: {there}.")
     return Target(suite, *tasks)
 
 
@@ -116,4 +116,4 @@ def _common(found: Mapping[str, Sequence[Target]]) -> str:
         if all(suite in each for each in suites):
             return suite
     several = ", ".join(sorted({next(iter(each)) for each in suites}))
-    raise InvalidError.of(f"The logs are about several suites: {several}. Import each suite's logs by themselves.")
+    raise InvalidError.of(f"The logs are about several suites: {several}. Import the logs of each suite separately.")

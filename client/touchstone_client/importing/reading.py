@@ -24,7 +24,7 @@ def read(files: Sequence[Path], shots: int | None = None, first_id: int | None =
         ("versions of the tool", {log.version for log in logs if log.version}),
     ):
         if len(values) > 1:
-            raise InvalidError.of(f"The logs have several {what}: {', '.join(sorted(values))}. Import each by itself.")
+            raise InvalidError.of(f"The logs have several {what}: {', '.join(sorted(values))}. Import each separately.")
     by_task: dict[str, Path] = {}
     for log in logs:
         if log.task in by_task:
@@ -42,7 +42,7 @@ def _files(files: Sequence[Path]) -> list[Path]:
     # A results file is read with its samples.
     samples = [file for file in dict.fromkeys(found) if not lm_eval.is_results(file)]
     if not samples:
-        raise InvalidError.of("Results alone hold no answers. Name the samples_*.jsonl of lm_eval's --log_samples.")
+        raise InvalidError.of("Result files have no answers. Name the samples_*.jsonl of lm_eval's --log_samples.")
     return samples
 
 
@@ -54,6 +54,6 @@ def _one(file: Path, shots: int | None, first_id: int | None) -> Log:
     if inspect.is_log(file):
         return inspect.read(file, shots, first_id)
     raise InvalidError.of(
-        f"{file.name} is no log and no file of answers. Import samples_*.jsonl of lm_eval, .eval or .json of Inspect, "
-        "or answers as .jsonl or .jsonl.gz."
+        f"{file.name} is neither a log nor a file of answers. Import samples_*.jsonl of lm_eval, .eval or .json of "
+        "Inspect, or answers as .jsonl or .jsonl.gz."
     )

@@ -81,12 +81,12 @@ def _sample(file: Path, number: int, place: int, line: Mapping[str, Any]) -> Sam
     row = {name: text for name, text in row.items() if text}
     if not row:
         names = ", ".join((*ID, *QUESTION, *PROMPT))
-        raise wrong(file, where, f"it does not say which item it answers. Give it one of: {names}.")
+        raise wrong(file, where, f"it does not say which item it answers. Add one of: {names}.")
     if reference := _text(line, REFERENCE):
         row["reference"] = reference
     name = next((name for name in RESPONSE if name in line), "")
     if not name:
-        raise wrong(file, where, f"it has no response. Name it one of: {', '.join(RESPONSE)}.")
+        raise wrong(file, where, f"it has no response. Add one of: {', '.join(RESPONSE)}.")
     answer = ImportedAnswer(item=place)
     answer.finish_reason = texts.clean(_text(line, ("finish_reason",)))[:100]
     try:
@@ -108,7 +108,7 @@ def _response(value: Any, answer: ImportedAnswer) -> str | None:
     if isinstance(value, dict):
         return _of_batch(value, answer)
     if value is not None and not isinstance(value, str):
-        raise ValueError("must be a text, a list of texts, or null")
+        raise ValueError("must be a string, a list of strings, or null")
     return value
 
 
@@ -120,7 +120,7 @@ def _of_batch(value: Mapping[str, Any], answer: ImportedAnswer) -> str | None:
     except (KeyError, IndexError, TypeError):
         raise ValueError("is an object without body.choices[0].message.content") from None
     if text is not None and not isinstance(text, str):
-        raise ValueError("must have a text as its content")
+        raise ValueError("must have a string as its content")
     answer.finish_reason = texts.clean(str(choice.get("finish_reason") or ""))[:100]
     return text
 

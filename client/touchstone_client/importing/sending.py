@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from services.words.enums import MODES
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersRequest, ImportedAnswer, ImportedRun
 from touchstone_client.errors import InvalidError
 from touchstone_client.importing import responses
 from touchstone_client.importing.log import Log, Sample, Target, wrong
-from touchstone_client.specs import MODES, dataset_spec, suite_spec
+from touchstone_client.specs import dataset_spec, suite_spec
 
 _MOST_ANSWERS = 1000
 _MOST_BYTES = 2_000_000
@@ -145,12 +146,12 @@ class _Tasks:
                 raise wrong(
                     self._log.file,
                     sample.place,
-                    f"it is row {sample.item:,}, not {self._next:,}. The rows of several tasks are numbered among "
-                    "themselves, which takes all of them in order from the first one.",
+                    f"it is row {sample.item:,}, not {self._next:,}. Rows of several tasks are numbered by task, so "
+                    "the file must have all of them in order from the first.",
                 )
             category = str(sample.row.get("category"))
             if category not in self._by_category:
-                raise wrong(self._log.file, sample.place, f"its category {category!r} is no task of ours.")
+                raise wrong(self._log.file, sample.place, f"its category {category!r} is not a task of Touchstone.")
             self._last = self._by_category[category], self._rows[category]
             self._rows[category] += 1
             self._next += 1

@@ -7,25 +7,28 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from services.words.enums import READINGS, mode_name
+from services.words.jobs import suite_of
+from services.words.sampling import PARAMETERS
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.sampling import PARAMETERS, endpoint_of
-from touchstone_client.command.scores import optional
+from touchstone_client.command.arguments.sampling import endpoint_of
+from touchstone_client.command.reports.scores import optional
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import further_fields, mode_of, reading_of, suite_of
+from touchstone_client.specs import further_fields
 
 
 def require_same(client: Client, options: argparse.Namespace, job: job_pb2.Job) -> None:
     """Raises InvalidError for arguments that are given and differ from the job's."""
     differing = [
         f"{name} is {asked}, the job's is {has or 'not set'}"
-        for name, asked, has in _pairs(client, options, job.spec, mode_of(job))
+        for name, asked, has in _pairs(client, options, job.spec, mode_name(job.spec.mode))
         if asked and asked != has
     ]
     if differing:
         raise InvalidError.of(
-            f"Job {job.job_id} is not what the arguments describe: {'; '.join(differing)}. Leave them out to judge "
-            "this job, or name another one."
+            f"Job {job.job_id} does not match the arguments: {'; '.join(differing)}. Leave them out to judge this "
+            "job, or name another job."
         )
 
 
@@ -45,11 +48,11 @@ def _pairs(
     yield "--limit", _number(options.limit), _number(work.limit)
     yield "--shots", _number(options.shots), _number(work.shots)
     yield "--repeats", _number(options.repeats), _number(max(1, work.repeats))
-    yield "--reading", options.reading, reading_of(spec.reading)
+    yield "--reading", options.reading, READINGS.of(spec.reading)
     yield "--sample-seed", _number(options.sample_seed), _number(work.seed)
-    for name in PARAMETERS:
+    for name, parameter in PARAMETERS.items():
         asked, has = getattr(options, name), optional(spec.sampling, name)
-        yield f"--{name.replace('_', '-')}", _value(asked), _value(has)
+        yield parameter.flags[0], _value(asked), _value(has)
     asked, has = options.custom_config or {}, further_fields(spec.sampling)
     # The order is not known of a job of an earlier version.
     same = asked == has and not spec.sampling.extra_json

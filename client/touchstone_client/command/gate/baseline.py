@@ -7,10 +7,11 @@ import re
 import sys
 from collections.abc import Iterable
 
+from services.words.enums import mode_name
+from services.words.jobs import items_of, suite_of
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import items_of, mode_of, suite_of
 
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _JOBS_READ = 2000
@@ -83,7 +84,7 @@ def _standing(
         runs[configuration] = standing
         newest = next(job for job in jobs if job.job_id == standing.job_id or _counts(client, job))
         if newest.job_id != standing.job_id:
-            what = "the run on the most items" if standing.subset else "the newest whole run"
+            what = "the run with the most items" if standing.subset else "the newest full run"
             _tell(
                 f"job {standing.job_id} is {what}, {items_of(standing):,}; job {newest.job_id} is newer and ran "
                 f"{items_of(newest):,}."
@@ -101,7 +102,7 @@ def _complete(
         jobs = client.jobs(model=model, suite=suite, states=[job_pb2.Job.STATE_COMPLETED], project_id=project_id)
         for _, job in zip(range(_JOBS_READ), jobs, strict=False):
             configuration = job.receipt.configuration
-            if wanted.get(configuration) == model and not job.incomplete and mode_of(job) == mode:
+            if wanted.get(configuration) == model and not job.incomplete and mode_name(job.spec.mode) == mode:
                 runs.setdefault(configuration, []).append(job)
     for of_one in runs.values():
         of_one.sort(key=lambda job: job.finished_at.ToNanoseconds(), reverse=True)
@@ -113,12 +114,12 @@ def _tell_of_whole_run(client: Client, job: job_pb2.Job, project_id: int) -> Non
     if not job.subset or not job.receipt.configuration:
         return
     of_job = Configuration(configuration=job.receipt.configuration, model=job.spec.model)
-    for jobs in _complete(client, [of_job], suite_of(job.spec), mode_of(job), project_id).values():
+    for jobs in _complete(client, [of_job], suite_of(job.spec), mode_name(job.spec.mode), project_id).values():
         whole = next((other for other in jobs if not other.subset and _counts(client, other)), None)
         if whole is not None:
             _tell(
-                f"job {job.job_id} ran {items_of(job):,} items; job {whole.job_id} is a whole run of the same "
-                f"configuration, {items_of(whole):,}, and is not taken."
+                f"job {job.job_id} ran {items_of(job):,} items; job {whole.job_id} is a full run of the same "
+                f"configuration with {items_of(whole):,} items, but is not used."
             )
 
 

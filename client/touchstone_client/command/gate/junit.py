@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from touchstone_client.command.figures import p_value, signed
 from touchstone_client.command.gate.exits import PASSED, REGRESSION
 from touchstone_client.command.gate.verdict import Finding, Outcome
+from touchstone_client.command.printing.figures import p_value, signed
 from touchstone_client.files import unfinished
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

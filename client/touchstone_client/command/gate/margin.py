@@ -31,15 +31,15 @@ class Margin:
 
     def words(self, max_drop: float) -> str:
         if self.margin is None:
-            return f"The margin that this run can prove cannot be told beforehand: {self.reason}."
+            return f"The margin that this run can prove is not known in advance: {self.reason}."
         words = (
             f"On {self.items:,} items the gate can prove that a drop is less than about {self.margin:.4f} (one-sided "
             f"{ALPHA:.0%}, {POWER:.0%} power), assuming that both models are equally good and that {self.assumption}."
         ).replace("%", " %")
         if self.margin > max_drop:
             words += (
-                f" You ask for {max_drop:g}: if both are equally good, exit code 2, the data cannot tell, is likely. "
-                "More items or a larger --max-drop help."
+                f" You ask for {max_drop:g}: if both are equally good, exit code 2 (undecided) is likely. Use more "
+                "items or a larger --max-drop."
             )
         return words
 
@@ -75,7 +75,7 @@ def independent(
         whole = by_items / items**2
     else:
         whole = sum(sum(parts) / len(parts) ** 2 for parts in groups.values()) / len(groups) ** 2
-    words = "they err independently of each other, which is the worst case"
+    words = "their errors are independent, which is the worst case"
     return Margin(items, _FACTOR * math.sqrt(whole), words)
 
 
@@ -84,7 +84,7 @@ def like_last_time(last: comparison_pb2.Difference, items: int, job_id: str) -> 
 
     Runs that hardly disagree have a standard error near 0, and an interval that still ends somewhere.
     """
-    words = f"the new run disagrees with the baseline as the candidate's last run ({job_id}) does"
+    words = f"the new run disagrees with the baseline as often as the candidate's last run ({job_id}) does"
     reach = max(last.high - last.difference, last.difference - last.low)
     return Margin(items, max(_FACTOR * last.stderr, reach), words)
 

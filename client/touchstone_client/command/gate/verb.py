@@ -12,22 +12,23 @@ from typing import Any
 
 import grpc
 
+from services.words.enums import WEIGHTINGS, mode_name
+from services.words.jobs import is_finished, status_of, suite_of
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments import add_format, leaf, seconds, share
-from touchstone_client.command.compare import report
+from touchstone_client.command.arguments.declaring import add_format, leaf, seconds, share
+from touchstone_client.command.arguments.flags import refusal
+from touchstone_client.command.arguments.job_ids import job_of, run_of
+from touchstone_client.command.arguments.sampling import add_how, add_what, spec_of
 from touchstone_client.command.exits import INTERRUPTED
-from touchstone_client.command.flags import refusal
 from touchstone_client.command.gate import baseline, exits, junit, margin
 from touchstone_client.command.gate.agreement import require_same
 from touchstone_client.command.gate.sides import candidate_first
 from touchstone_client.command.gate.verdict import ALPHA, Outcome, judge
-from touchstone_client.command.job_ids import job_of, run_of
-from touchstone_client.command.output import Report, show
-from touchstone_client.command.sampling import add_how, add_what, spec_of
-from touchstone_client.command.watching import shown
+from touchstone_client.command.printing.output import Report, show
+from touchstone_client.command.reading.compare import report
+from touchstone_client.command.reports.watching import shown
 from touchstone_client.errors import ClientError, RefusedError
-from touchstone_client.specs import FINISHED, WEIGHTINGS, mode_of, status, suite_of
 
 _EPILOG = """\
 exit codes:
@@ -62,10 +63,10 @@ def add(commands: Any) -> None:
     words = "largest drop that does not matter, in the metric's own range, e.g. 0.01"
     parser.add_argument("--max-drop", type=share, required=True, metavar="D", help=words)
     parser.add_argument("--metric", default="score", help="score or a metric's name (default: score)")
-    words = "what counts alike in the score (default: as the suite's authors have it)"
+    words = "what has equal weight in the score (default: as in the suite's own rule)"
     parser.add_argument("--weighting", choices=[*WEIGHTINGS], default="", help=words)
     parser.add_argument("--job", default="", help="judge this job instead of running the candidate")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit's XML")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML")
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="most time to wait for the job")
     add_what(parser, required=False)
     add_how(parser)
@@ -78,7 +79,7 @@ def _gate(options: argparse.Namespace) -> int:
     if not options.job and not (options.suite and options.endpoint and options.model):
         options.parser.error("name --suite, --endpoint and --model, or a --job")
     if options.junit and not options.junit.absolute().parent.is_dir():
-        options.parser.error(f"--junit: there is no folder {options.junit.parent}")
+        options.parser.error(f"--junit: folder {options.junit.parent} not found")
     began = time.monotonic()
     whole: Report | None = None
     try:
@@ -97,7 +98,7 @@ def _gate(options: argparse.Namespace) -> int:
         traceback.print_exc()
         outcome = Outcome(exits.UNREACHABLE, f"The gate itself failed: {error!r}")
     except KeyboardInterrupt:
-        print("\ntouchstone: interrupted; a job that was started goes on.", file=sys.stderr)
+        print("\ntouchstone: interrupted; a job that was started continues.", file=sys.stderr)
         return INTERRUPTED
     _print(options.format, outcome, whole)
     if options.junit:
@@ -109,13 +110,15 @@ def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcom
     source = client.job(job_of(client, options.job)) if options.job else None
     if source:
         require_same(client, options, source)
-    suite, mode = (suite_of(source.spec), mode_of(source)) if source else (options.suite, options.mode or "generate")
+    suite, mode = (
+        (suite_of(source.spec), mode_name(source.spec.mode)) if source else (options.suite, options.mode or "generate")
+    )
     reference = baseline.find(client, run_of(client, options.baseline), suite, mode, options.project_id)
     _require_complete(reference, "baseline's")
     if source is None:
         source = client.run(_spec(client, options, reference))
         print(f"candidate: job {source.job_id}", file=sys.stderr)
-    if source.state not in FINISHED:
+    if not is_finished(source):
         try:
             source = shown(client.watch(source.job_id, options.timeout))
         except TimeoutError as error:
@@ -174,10 +177,12 @@ def _margin(
 
 def _require_complete(job: job_pb2.Job, whose: str) -> None:
     if job.state != job_pb2.Job.STATE_COMPLETED:
-        raise UnusableError(f"The {whose} job {job.job_id} is {status(job)}: {job.reason or 'it is not finished'}")
+        raise UnusableError(
+            f"The {whose} job {job.job_id} is {status_of(job.state)}: {job.reason or 'it is not finished'}"
+        )
     if job.incomplete:
         raise UnusableError(
-            f"The {whose} job {job.job_id} is incomplete. Run what is missing: touchstone retry {job.job_id}"
+            f"The {whose} job {job.job_id} is incomplete. Run the missing items: touchstone retry {job.job_id}"
         )
 
 

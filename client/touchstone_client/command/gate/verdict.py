@@ -51,7 +51,7 @@ def judge(
     tasks = tuple(_finding(found, candidate) for found in pairs if found.task)
     of_suite = [_finding(found, candidate) for found in pairs if not found.task and found.metric == metric]
     if not of_suite:
-        return Outcome(UNUSABLE, f"The comparison says nothing of {metric}. Name another --metric.", tasks)
+        return Outcome(UNUSABLE, f"The comparison does not include {metric}. Choose another --metric.", tasks)
     whole, findings = of_suite[0], (of_suite[0], *tasks)
     for run in compared.runs:
         if why := run.not_ranked_reason or run.caution:
@@ -59,7 +59,7 @@ def judge(
             return Outcome(UNUSABLE, f"The {which} score cannot be relied on: {why}.", findings)
     if whole.reason or whole.difference is None or whole.low is None or whole.high is None:
         why = whole.reason or "the difference is not defined"
-        return Outcome(UNUSABLE, f"The runs do not compare: {why}.", findings)
+        return Outcome(UNUSABLE, f"The runs cannot be compared: {why}.", findings)
     drop, bound, change = -whole.difference, max(0.0, -whole.low), _change(whole.difference)
     if whole.low > -max_drop:
         shown = f"the drop is less than {max(bound, _LEAST):.4f}" if bound else "there is no drop"
@@ -68,13 +68,13 @@ def judge(
         return Outcome(
             REGRESSION,
             f"A significant drop of {drop:.4f}; at 95 % confidence it is more than {max(0.0, -whole.high):.4f}. "
-            f"That it is less than {max_drop:g} is not shown.",
+            f"It is not shown to be less than {max_drop:g}.",
             findings,
         )
     return Outcome(
         UNDECIDED,
         f"{change}. At 95 % confidence a drop could be as large as {bound:.4f}, where {max_drop:g} was "
-        "allowed, and no drop is shown either. More items, or a larger --max-drop, would tell.",
+        "allowed, and no drop is shown either. Use more items or a larger --max-drop.",
         findings,
     )
 

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class DatasetServiceStub:
-    """Keeps uploaded datasets. Served beside ResultsService. Errors carry google.rpc details; a refused upload's
+    """Keeps uploaded datasets. Served on the port of ResultsService. Errors carry google.rpc details; a refused upload's
     BadRequest has one violation a bad line, field "line <number>", at most 100 of them.
     """
 
@@ -69,12 +69,12 @@ class DatasetServiceStub:
 
 
 class DatasetServiceServicer:
-    """Keeps uploaded datasets. Served beside ResultsService. Errors carry google.rpc details; a refused upload's
+    """Keeps uploaded datasets. Served on the port of ResultsService. Errors carry google.rpc details; a refused upload's
     BadRequest has one violation a bad line, field "line <number>", at most 100 of them.
     """
 
     def UploadDataset(self, request_iterator, context):
-        """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is told by its first bytes.
+        """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
         Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -158,7 +158,7 @@ def add_DatasetServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DatasetService:
-    """Keeps uploaded datasets. Served beside ResultsService. Errors carry google.rpc details; a refused upload's
+    """Keeps uploaded datasets. Served on the port of ResultsService. Errors carry google.rpc details; a refused upload's
     BadRequest has one violation a bad line, field "line <number>", at most 100 of them.
     """
 

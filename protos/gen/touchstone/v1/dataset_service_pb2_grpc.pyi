@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class DatasetServiceStub:
-    """Keeps uploaded datasets. Served beside ResultsService. Errors carry google.rpc details; a refused upload's
+    """Keeps uploaded datasets. Served on the port of ResultsService. Errors carry google.rpc details; a refused upload's
     BadRequest has one violation a bad line, field "line <number>", at most 100 of them.
     """
 
@@ -36,7 +36,7 @@ class DatasetServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> DatasetServiceAsyncStub: ...
     UploadDataset: _grpc.StreamUnaryMultiCallable[_dataset_service_pb2.UploadDatasetRequest, _dataset_service_pb2.UploadDatasetResponse]
-    """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is told by its first bytes.
+    """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
     Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
     """
     CreateHubDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.CreateHubDatasetRequest, _dataset_service_pb2.CreateHubDatasetResponse]
@@ -52,13 +52,13 @@ class DatasetServiceStub:
 
 @_typing.type_check_only
 class DatasetServiceAsyncStub(DatasetServiceStub):
-    """Keeps uploaded datasets. Served beside ResultsService. Errors carry google.rpc details; a refused upload's
+    """Keeps uploaded datasets. Served on the port of ResultsService. Errors carry google.rpc details; a refused upload's
     BadRequest has one violation a bad line, field "line <number>", at most 100 of them.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     UploadDataset: _aio.StreamUnaryMultiCallable[_dataset_service_pb2.UploadDatasetRequest, _dataset_service_pb2.UploadDatasetResponse]  # type: ignore[assignment]
-    """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is told by its first bytes.
+    """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
     Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
     """
     CreateHubDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.CreateHubDatasetRequest, _dataset_service_pb2.CreateHubDatasetResponse]  # type: ignore[assignment]
@@ -73,7 +73,7 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     """FAILED_PRECONDITION while a job uses it. Results and answers of finished jobs stay; scored again they can be no more."""
 
 class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Keeps uploaded datasets. Served beside ResultsService. Errors carry google.rpc details; a refused upload's
+    """Keeps uploaded datasets. Served on the port of ResultsService. Errors carry google.rpc details; a refused upload's
     BadRequest has one violation a bad line, field "line <number>", at most 100 of them.
     """
 
@@ -83,7 +83,7 @@ class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_dataset_service_pb2.UploadDatasetRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_dataset_service_pb2.UploadDatasetResponse, _abc.Awaitable[_dataset_service_pb2.UploadDatasetResponse]]:
-        """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is told by its first bytes.
+        """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
         Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
         """
 

@@ -157,7 +157,7 @@ class Reuse(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., rerun: _Optional[_Iterable[_Union[_item_result_pb2.Outcome, str]]] = ..., any_job: _Optional[bool] = ..., import_id: _Optional[str] = ...) -> None: ...
 
 class Sampling(_message.Message):
-    __slots__ = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty", "extra", "extra_json")
+    __slots__ = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty", "extra", "extra_json", "min_p")
     TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
     TOP_P_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +167,7 @@ class Sampling(_message.Message):
     REPEAT_PENALTY_FIELD_NUMBER: _ClassVar[int]
     EXTRA_FIELD_NUMBER: _ClassVar[int]
     EXTRA_JSON_FIELD_NUMBER: _ClassVar[int]
+    MIN_P_FIELD_NUMBER: _ClassVar[int]
     temperature: float
     top_p: float
     top_k: int
@@ -176,7 +177,8 @@ class Sampling(_message.Message):
     repeat_penalty: float
     extra: _struct_pb2.Struct
     extra_json: str
-    def __init__(self, temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., max_tokens: _Optional[int] = ..., context_length: _Optional[int] = ..., seed: _Optional[int] = ..., repeat_penalty: _Optional[float] = ..., extra: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., extra_json: _Optional[str] = ...) -> None: ...
+    min_p: float
+    def __init__(self, temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., max_tokens: _Optional[int] = ..., context_length: _Optional[int] = ..., seed: _Optional[int] = ..., repeat_penalty: _Optional[float] = ..., extra: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., extra_json: _Optional[str] = ..., min_p: _Optional[float] = ...) -> None: ...
 
 class SuiteWork(_message.Message):
     __slots__ = ("suite", "tasks", "limit", "shots", "repeats", "seed")

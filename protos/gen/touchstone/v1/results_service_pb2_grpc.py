@@ -244,7 +244,7 @@ class ResultsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListSideBySide(self, request, context):
-        """Answers of two to four jobs to the same rows, row beside row.
+        """Answers of two to four jobs to the same rows, side by side.
         INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -259,7 +259,7 @@ class ResultsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EstimateRun(self, request, context):
-        """What a run would take, from the items of one that was made, such as a pilot.
+        """Estimates a run from the items of a finished one, such as a pilot.
         FAILED_PRECONDITION while it has too few answers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -299,7 +299,7 @@ class ResultsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FindResponses(self, request, context):
-        """For evaluators: stored answers that stand in for calls. What is not found is left out.
+        """For evaluators: stored answers that replace calls. Those not found are left out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -62,13 +62,13 @@ class ResultsServiceStub:
     Export: _grpc.UnaryStreamMultiCallable[_results_service_pb2.ExportRequest, _results_service_pb2.ExportResponse]
     """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
     ListSideBySide: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListSideBySideRequest, _results_service_pb2.ListSideBySideResponse]
-    """Answers of two to four jobs to the same rows, row beside row.
+    """Answers of two to four jobs to the same rows, side by side.
     INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
     """
     AnnotateItem: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.AnnotateItemRequest, _results_service_pb2.AnnotateItemResponse]
     """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
     EstimateRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]
-    """What a run would take, from the items of one that was made, such as a pilot.
+    """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
     """
     ImportAnswers: _grpc.StreamUnaryMultiCallable[_results_service_pb2.ImportAnswersRequest, _results_service_pb2.ImportAnswersResponse]
@@ -87,7 +87,7 @@ class ResultsServiceStub:
     UNAVAILABLE when the given position is not reached within the deadline.
     """
     FindResponses: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]
-    """For evaluators: stored answers that stand in for calls. What is not found is left out."""
+    """For evaluators: stored answers that replace calls. Those not found are left out."""
     GetImport: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]
     """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
 
@@ -124,13 +124,13 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     Export: _aio.UnaryStreamMultiCallable[_results_service_pb2.ExportRequest, _results_service_pb2.ExportResponse]  # type: ignore[assignment]
     """Jobs, metrics or items as a file, in pieces of at most 1 MB."""
     ListSideBySide: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListSideBySideRequest, _results_service_pb2.ListSideBySideResponse]  # type: ignore[assignment]
-    """Answers of two to four jobs to the same rows, row beside row.
+    """Answers of two to four jobs to the same rows, side by side.
     INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
     """
     AnnotateItem: _aio.UnaryUnaryMultiCallable[_results_service_pb2.AnnotateItemRequest, _results_service_pb2.AnnotateItemResponse]  # type: ignore[assignment]
     """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
     EstimateRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
-    """What a run would take, from the items of one that was made, such as a pilot.
+    """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
     """
     ImportAnswers: _aio.StreamUnaryMultiCallable[_results_service_pb2.ImportAnswersRequest, _results_service_pb2.ImportAnswersResponse]  # type: ignore[assignment]
@@ -149,7 +149,7 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     UNAVAILABLE when the given position is not reached within the deadline.
     """
     FindResponses: _aio.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]  # type: ignore[assignment]
-    """For evaluators: stored answers that stand in for calls. What is not found is left out."""
+    """For evaluators: stored answers that replace calls. Those not found are left out."""
     GetImport: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]  # type: ignore[assignment]
     """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
 
@@ -267,7 +267,7 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.ListSideBySideRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListSideBySideResponse, _abc.Awaitable[_results_service_pb2.ListSideBySideResponse]]:
-        """Answers of two to four jobs to the same rows, row beside row.
+        """Answers of two to four jobs to the same rows, side by side.
         INVALID_ARGUMENT for another number of jobs, or jobs that have no row in common.
         """
 
@@ -285,7 +285,7 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.EstimateRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.EstimateRunResponse, _abc.Awaitable[_results_service_pb2.EstimateRunResponse]]:
-        """What a run would take, from the items of one that was made, such as a pilot.
+        """Estimates a run from the items of a finished one, such as a pilot.
         FAILED_PRECONDITION while it has too few answers.
         """
 
@@ -334,7 +334,7 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.FindResponsesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.FindResponsesResponse, _abc.Awaitable[_results_service_pb2.FindResponsesResponse]]:
-        """For evaluators: stored answers that stand in for calls. What is not found is left out."""
+        """For evaluators: stored answers that replace calls. Those not found are left out."""
 
     @_abc_1.abstractmethod
     def GetImport(

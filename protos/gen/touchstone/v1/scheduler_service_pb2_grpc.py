@@ -231,7 +231,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateWebhook(self, request, context):
-        """A URL that is told when jobs of its owner finish. The secret is in this answer alone.
+        """A URL that is called when jobs of its owner finish. Only this answer has the secret.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -60,7 +60,7 @@ class SchedulerServiceStub:
     ListSchedules: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]
     DeleteSchedule: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteScheduleRequest, _scheduler_service_pb2.DeleteScheduleResponse]
     CreateWebhook: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateWebhookRequest, _scheduler_service_pb2.CreateWebhookResponse]
-    """A URL that is told when jobs of its owner finish. The secret is in this answer alone."""
+    """A URL that is called when jobs of its owner finish. Only this answer has the secret."""
     ListWebhooks: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWebhooksRequest, _scheduler_service_pb2.ListWebhooksResponse]
     DeleteWebhook: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteWebhookRequest, _scheduler_service_pb2.DeleteWebhookResponse]
     ListDeadDeliveries: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListDeadDeliveriesRequest, _scheduler_service_pb2.ListDeadDeliveriesResponse]
@@ -110,7 +110,7 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     ListSchedules: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]  # type: ignore[assignment]
     DeleteSchedule: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteScheduleRequest, _scheduler_service_pb2.DeleteScheduleResponse]  # type: ignore[assignment]
     CreateWebhook: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateWebhookRequest, _scheduler_service_pb2.CreateWebhookResponse]  # type: ignore[assignment]
-    """A URL that is told when jobs of its owner finish. The secret is in this answer alone."""
+    """A URL that is called when jobs of its owner finish. Only this answer has the secret."""
     ListWebhooks: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWebhooksRequest, _scheduler_service_pb2.ListWebhooksResponse]  # type: ignore[assignment]
     DeleteWebhook: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteWebhookRequest, _scheduler_service_pb2.DeleteWebhookResponse]  # type: ignore[assignment]
     ListDeadDeliveries: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListDeadDeliveriesRequest, _scheduler_service_pb2.ListDeadDeliveriesResponse]  # type: ignore[assignment]
@@ -229,7 +229,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.CreateWebhookRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.CreateWebhookResponse, _abc.Awaitable[_scheduler_service_pb2.CreateWebhookResponse]]:
-        """A URL that is told when jobs of its owner finish. The secret is in this answer alone."""
+        """A URL that is called when jobs of its owner finish. Only this answer has the secret."""
 
     @_abc_1.abstractmethod
     def ListWebhooks(

@@ -1,0 +1,1 @@
+"""Arguments that several verbs share, and how a verb is declared."""

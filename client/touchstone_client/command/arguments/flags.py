@@ -1,0 +1,54 @@
+"""Sentences of the services in the words of the command line: fields of requests become its arguments."""
+
+from __future__ import annotations
+
+import re
+
+from services.words.job_options import ALL
+from services.words.sampling import PARAMETERS
+from touchstone_client.errors import InvalidError, RefusedError
+
+_SAME = (
+    "alias", "answer_match", "answer_pattern", "choices", "config", "custom_id", "custom_id_field", "days", "endpoint",
+    "fields", "label", "last_assistant", "metric", "model", "name", "note", "reason", "reference_field", "request_id",
+    "revision", "scorer", "split", "suite", "superseded_by", "task", "template", "time_zone", "tolerance",
+)  # fmt: skip
+_FLAGS = {
+    **{field: f"--{field.replace('_', '-')}" for field in _SAME},
+    "baseline_job_id": "--baseline",
+    "corrected_answer": "--answer",
+    "cron": "the cron expression",
+    "dataset_id": "--dataset",
+    "extra_json": "--custom-config",
+    "job_id": "--job",
+    "metadata_field": "--metadata",
+    "metadata_value": "--metadata",
+    "only_job_id": "--only",
+    **{name: field.flags[0] for name, field in ALL.items()},
+    **{name: one.flags[0] for one in PARAMETERS.values() for name in (one.name, one.rest)},
+    # The model's seed has the same name.
+    **{f"{place}.seed": ALL["seed"].flags[0] for place in ("suite", "dataset")},
+}
+_PATH = r"(?:(?:spec|config|params|reuse|items|sampling|suite|dataset|scoring|options|conditions|source)\.)+"
+_NAMES = [name for name in _FLAGS if "." not in name]
+_TWO_WORDS = [name for name in _NAMES if "_" in name]
+_FIELD = re.compile(rf"(?<![\w.\"-])({_PATH}(?:{'|'.join(_NAMES)})|{'|'.join(_TWO_WORDS)})(?![\w-])(?! in every row)")
+"""A field where it cannot be a word of the language: with its path, or of several words. What a row holds is none."""
+
+
+def in_flags(sentence: str) -> str:
+    return _FIELD.sub(lambda found: _flag(found[1]), sentence)
+
+
+def _flag(path: str) -> str:
+    *_, place, name = ("", *path.split("."))
+    return _FLAGS.get(f"{place}.{name}", _FLAGS[name])
+
+
+def refusal(error: RefusedError) -> str:
+    """The error's sentence. The field at fault is known for one where the sentence begins with it, too."""
+    field = error.field.rpartition(".")[2] if isinstance(error, InvalidError) else ""
+    sentence = error.message
+    if field in _FLAGS and sentence.startswith(f"{field} "):
+        sentence = _FLAGS[field] + sentence.removeprefix(field)
+    return in_flags(sentence)

@@ -1,0 +1,1 @@
+"""How figures, cells and tables are printed."""

@@ -1,0 +1,1 @@
+"""What is printed about running and finished jobs."""

@@ -1,0 +1,1 @@
+"""Verbs that create jobs, change them or give them data."""

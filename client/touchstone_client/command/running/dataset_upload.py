@@ -1,0 +1,180 @@
+"""`touchstone dataset upload` and `hub`: where a dataset comes from."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
+from touchstone.v1 import dataset_pb2
+from touchstone_client.client import Client
+from touchstone_client.command.arguments.declaring import add_format, count, leaf, of_files, project, text_or_file
+from touchstone_client.command.arguments.flags import refusal
+from touchstone_client.command.arguments.scoring import add_scoring, last_messages, scoring_of, words
+from touchstone_client.command.exits import DONE, REFUSED
+from touchstone_client.command.printing.documents import document
+from touchstone_client.command.printing.figures import counted, size
+from touchstone_client.command.printing.output import Column, Report, Table, show
+from touchstone_client.errors import InvalidError
+from touchstone_client.uploading import DatasetOptions
+
+_BAD = (
+    Column("line", "line", str, right=True),
+    Column("reason", "reason", fold=True),
+)
+_TEMPLATE = (
+    "the prompt for rows with columns: a user message, or a JSON array of messages, with {{column}} placeholders; "
+    "@FILE reads it from a file"
+)
+
+
+_DESCRIPTION = (
+    "Uploads all rows of a file, or none: OpenAI batch lines; lines with prompt or messages, and optionally "
+    "reference, metadata and custom_id; or, with a template, lines or CSV with any columns."
+)
+
+
+def add(verbs: Any) -> None:
+    parser = leaf(verbs, "upload", "upload a file; prints the dataset's id", _upload, _DESCRIPTION)
+    of_files(parser.add_argument("file", metavar="FILE", help="JSONL or CSV, also gzip; - for standard input"))
+    parser.add_argument(
+        "--as",
+        dest="kind",
+        choices=[*UPLOAD_FORMATS],
+        default="",
+        help="(default: recognised from its content)",
+    )
+    parser.add_argument("--template", type=text_or_file, default="", metavar="TEXT", help=_TEMPLATE)
+    _add_options(parser, "the file's name")
+    parser = leaf(verbs, "hub", "import a split of a Hub data set; prints the dataset's id", _hub)
+    parser.add_argument("source", metavar="DATASET", help="the Hub's id, e.g. openai/gsm8k")
+    parser.add_argument("--config", default="", help="(default: default)")
+    parser.add_argument("--split", required=True, help="e.g. test")
+    parser.add_argument("--revision", default="", metavar="COMMIT", help="(default: the newest)")
+    parser.add_argument(
+        "--limit", type=count, default=0, metavar="N", help="the number of rows, from the first (default: all)"
+    )
+    parser.add_argument("--template", type=text_or_file, required=True, metavar="TEXT", help=_TEMPLATE)
+    _add_options(parser, "its name on the Hub")
+
+
+def _add_options(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("--name", default="", help=f"what the dataset is called (default: {name})")
+    words = "column with the row ids (default: custom_id if there is one)"
+    parser.add_argument("--custom-id-field", default="", metavar="FIELD", help=words)
+    words = (
+        "how to treat a last message of the assistant: reference removes it from the prompt and compares answers "
+        "with it, prefill sends it as the start of the answer, refuse reports every such line; required if the "
+        "file has one"
+    )
+    parser.add_argument("--last-assistant", choices=[*LAST_ASSISTANT], default="", help=words)
+    parser.add_argument("--project-id", type=project, default=0, metavar="N", help="a number to group datasets by")
+    words = "if the command is repeated with the same id within a day, it creates only one dataset"
+    parser.add_argument("--request-id", default="", metavar="ID", help=words)
+    add_scoring(parser, "exact_match")
+    add_format(parser)
+
+
+def _upload(options: argparse.Namespace) -> int:
+    wanted = _options(options)
+    if options.kind:
+        wanted["format"] = options.kind
+    source = sys.stdin.buffer if options.file == "-" else Path(options.file)
+    total = None if options.file == "-" else os.path.getsize(options.file)
+    with Client() as client:
+        try:
+            with _progress(total) as sent:
+                dataset = client.upload_dataset(source, sent=sent, request_id=options.request_id, **wanted)
+        except InvalidError as error:
+            if not error.lines:
+                raise
+            return _refused(error, options.format)
+    return _kept(dataset, options.format)
+
+
+def _hub(options: argparse.Namespace) -> int:
+    wanted = _options(options)
+    with Client() as client:
+        dataset = client.create_hub_dataset(
+            options.source,
+            config=options.config,
+            split=options.split,
+            revision=options.revision,
+            limit=options.limit,
+            request_id=options.request_id,
+            **wanted,
+        )
+    return _kept(dataset, options.format)
+
+
+def _options(options: argparse.Namespace) -> Any:
+    wanted: DatasetOptions = {
+        "name": options.name,
+        "template": options.template,
+        "project_id": options.project_id,
+        "custom_id_field": options.custom_id_field,
+        "last_assistant": options.last_assistant,
+    }
+    scoring = scoring_of(options)
+    return wanted if scoring is None else {**wanted, "scoring": scoring}
+
+
+def _kept(dataset: dataset_pb2.Dataset, format: str) -> int:
+    """The id alone on stdout, where scripts take it from; else the document."""
+    if format != "table":
+        columns = [Column(name, name) for name in ("dataset_id", "name", "rows", "rows_with_reference", "bytes")]
+        row = [getattr(dataset, column.name) for column in columns]
+        show(Report([Table(columns, [row])], document=document(dataset)), format)
+        return DONE
+    print(dataset.dataset_id)
+    scored = f"{dataset.rows_with_reference:,} with a reference, scored by {words(dataset.scoring)}"
+    told = scored if dataset.rows_with_reference else "none with a reference: answers are stored but not scored"
+    rows = f"{counted(dataset.rows, 'row')}, {size(dataset.bytes)}, about {dataset.input_tokens:,} tokens of input"
+    print(f"{dataset.name}: {rows}; {told}.", file=sys.stderr)
+    if last := last_messages(dataset.last_assistant):
+        print(f"In {counted(dataset.rows_with_last_assistant, 'row')} {last}.", file=sys.stderr)
+    return DONE
+
+
+def _refused(error: InvalidError, format: str) -> int:
+    """The lines at fault: beside the sentence on stderr, or on stdout for programs."""
+    rows = [(bad.line, bad.reason) for bad in error.lines]
+    more = error.lines_total - len(rows)
+    sentence = refusal(error)
+    report = Report(
+        [Table(_BAD, rows)],
+        notes=[f"{more:,} more lines are wrong."] if more > 0 else [],
+        document={
+            "error": sentence,
+            "lines": [{"line": line, "reason": reason} for line, reason in rows],
+            "lines_total": max(error.lines_total, len(rows)),
+        },
+    )
+    print(f"touchstone: {sentence}", file=sys.stderr)
+    show(report, format, sys.stderr if format == "table" else None)
+    return REFUSED
+
+
+@contextmanager
+def _progress(total: int | None) -> Iterator[Callable[[int], object] | None]:
+    """What is told the bytes sent: a bar on a terminal, nothing elsewhere. Without a total it has no end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=32), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as bar:
+        task = bar.add_task("sending", total=total)
+
+        def sent(so_far: int) -> None:
+            done = total is not None and so_far >= total
+            bar.update(task, completed=so_far, description="checking" if done else "sending")
+
+        yield sent
