@@ -16,25 +16,25 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos simulate record bench bench-env calibration nightly check format protos protos-release lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/run.stamp ## Prepare what running needs: .venv, locked packages, front-end assets
+setup: $(VENV)/run.stamp $(VENV)/command.stamp ## Prepare .venv, locked packages and front-end assets
 	@$(BIN)/python -m web.vendor
 
-run: setup ## Start everything on this machine, run the demo suite, stay until Ctrl-C
+run: setup ## Start everything on this machine and run the demo suite; stop with Ctrl-C
 	@exec $(BIN)/python -m deploy.local run
 
-demo: setup ## The same, but end after the leaderboard
+demo: setup ## The same, but stop after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
 	@$(BIN)/python -m pytest -n 4 --dist loadfile -m "not stack and not model and not parity and not chaos and not calibration"
 
-test-stack: setup-dev ## Run every suite, provider kind, engine, limit and re-use through the whole stack
+test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
@@ -43,23 +43,23 @@ test-model: setup-dev model-env ## Train and serve a small real model, and evalu
 parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on the same rows (installs PyTorch and lm_eval)
 	@$(BIN)/python -m pytest -m parity -rs -s
 
-chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or doubled
+chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or duplicated
 	@$(BIN)/python -m pytest -m chaos -s --part $(PART)
 
 SEEDS ?= 200
 simulate: setup-dev ## Simulate SEEDS=200 runs with crashes at any step, or replay SEED=n with its trace
 	@$(BIN)/python -m tests.simulator $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(or $(FIRST),1))
 
-record: setup-dev ## Import published outputs of real models, and print our scores beside their authors'
+record: setup-dev ## Import published outputs of real models, and compare our scores with their authors'
 	@$(BIN)/python -m tests.record
 
-calibration: setup-dev ## Show by simulation that intervals cover and tests hold their size and power
+calibration: setup-dev ## Check by simulation the coverage of intervals and the size and power of tests
 	@$(BIN)/python -m pytest -n 2 -m calibration -rP --part $(PART)
 
-nightly: ## Run every check and test whole, which takes hours
+nightly: ## Run all checks and tests in full, which takes hours
 	@bash .ci/run nightly
 
-bench: setup-dev bench-env ## Measure speed and memory beside a bare loop, lm_eval, Inspect, MLflow and SQLite (installs them)
+bench: setup-dev bench-env ## Measure speed and memory against a bare loop, lm_eval, Inspect, MLflow and SQLite (installs them)
 	@$(BIN)/python -m benchmarks --peers $(BENCH_VENV) --mlflow $(MLFLOW_VENV)
 
 check: setup-dev ## Check style, types, protos, and that generated stubs are up to date
@@ -71,7 +71,7 @@ check: setup-dev ## Check style, types, protos, and that generated stubs are up 
 	@$(call generate,$(VENV)/protos)
 	@diff -r -x __pycache__ $(VENV)/protos protos/gen || { echo "protos/gen differs from the protos. Run: make protos"; exit 1; }
 
-format: setup-dev ## Format the code and mend what ruff can mend
+format: setup-dev ## Format the code and apply ruff's fixes
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -80,14 +80,24 @@ protos: setup-dev ## Generate protos/gen from the protos
 	@$(call generate,protos/gen)
 
 # When a release is cut, and after a contract has grown: from then on nothing in the file may be taken away.
-protos-release: setup-dev ## Renew protos/released.txtpb, which `make check` compares the protos with
+protos-release: setup-dev ## Update protos/released.txtpb, the reference of `make check`
 	@cd protos && buf build --exclude-source-info --output released.txtpb
 
-lock: setup-dev ## Resolve requirements/*.txt again from pyproject.toml
+blocking: setup-dev ## Generate the blocking client from the asynchronous one
+	@$(BIN)/python -m tests.blocking_client
+
+client: setup-dev ## Build the wheel of the Python client and the command line in dist
+	@$(BIN)/uv build --quiet --wheel --out-dir dist client && ls dist/*.whl
+
+docs: setup-dev ## Update the tables in docs that are generated from code
+	@$(BIN)/python -m tests.api_tables
+	@$(BIN)/python -m tests.job_tables
+
+lock: setup-dev ## Update requirements/*.txt from pyproject.toml
 	@$(call lock,run,)
 	@$(call lock,dev,--extra dev --constraint requirements/run.txt)
 
-clean: ## Remove environments, caches and fetched assets; keeps ./var, where results are
+clean: ## Remove environments, caches and fetched assets; results in ./var are kept
 	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) $(MLFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -113,17 +123,21 @@ endif
 # The folder holds every stamp, so removing it starts afresh. The .pth file puts this tree on the path.
 $(VENV)/created.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "Touchstone needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12 run"; exit 1; }
+	  echo "Touchstone needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Choose another version: make PYTHON=python3.12 run"; exit 1; }
 	@rm -rf $(VENV)
 	@$(call create,$(VENV)) || { echo "Could not create $(VENV). On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
 	  printf '%s\n' '$(CURDIR)' '$(CURDIR)/protos/gen' '$(CURDIR)/client' > "$$site/touchstone.pth"
-	@printf '%s\n' '#!$(CURDIR)/$(BIN)/python' 'import sys' 'from touchstone_client.command import main' \
+	@touch $@
+
+# Written again when this file changes: an environment outlives the module that the command starts from.
+$(VENV)/command.stamp: Makefile $(VENV)/created.stamp
+	@printf '%s\n' '#!$(CURDIR)/$(BIN)/python' 'import sys' 'from deploy.command import main' \
 	  'sys.exit(main())' > $(BIN)/touchstone && chmod +x $(BIN)/touchstone
 	@touch $@
 
 $(VENV)/run.stamp: requirements/run.txt $(VENV)/created.stamp
-	@echo "Installing the packages that running needs into $(VENV) (once; about half a minute when they are cached)"
+	@echo "Installing packages into $(VENV) (once; about half a minute if they are cached)"
 	@$(call install,$(VENV),requirements/run.txt)
 	@touch $@
 

@@ -13,8 +13,8 @@ from numpy.random import Generator, default_rng
 
 from benchmarks import report
 from benchmarks.report import Finding
-from services.results.paired.difference import Terms
-from services.results.paired.rows import Means, Metric, Table, TaskRows
+from services.results.paired.pairs.difference import Terms
+from services.results.paired.pairs.rows import Confusion, Means, Metric, TaskRows
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
 
@@ -70,7 +70,7 @@ def _task(rng: Generator, name: str, n: int, metrics: Sequence[str], models: int
             right = (predictions == references[:, None]).astype(float)
             found[metric] = Means(right, np.ones(len(rows)))
         else:
-            found[metric] = Table(metric, _LABELS[1], _LABELS, references, predictions)
+            found[metric] = Confusion(metric, _LABELS[1], _LABELS, references, predictions)
     return TaskRows(name, counts.astype(float), found)
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from benchmarks import history_rows
 from benchmarks.history_rows import RUNNING_S, SUITES
-from services.results import run_scores
-from services.results.job_result import RULES
-from services.results.schema import open_file
+from services.results.scores.job_result import RULES
+from services.results.storage import run_scores
+from services.results.storage.migrations import open_file
 
 DAYS = 90
 _FAILED, _CANCELLED, _INCOMPLETE = 0.03, 0.01, 0.01

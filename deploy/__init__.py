@@ -1,0 +1,1 @@
+"""Starting Touchstone: on one machine, in compose and in Kubernetes."""

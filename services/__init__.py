@@ -1,3 +1,3 @@
-"""Touchstone's four services. They share `errors`, `patterns`, `rpc` and `bus`, and never import each other."""
+"""Touchstone's four services. They share the modules and packages next to them, and never import each other."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

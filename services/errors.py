@@ -19,12 +19,7 @@ TouchstoneError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-DOCUMENT_SUITES = ("glue", "superglue", "mmlu", "medical")
-"""The API document's order of suites. Only what is installed is offered."""
-OVER_LIMIT = "Job execution failed: Resource limits exceeded."
-"""How a job's reason begins when it passed a limit of time or memory (spec: "Resource Limit Errors")."""
+from collections.abc import Sequence
 
 
 class TouchstoneError(Exception):
@@ -106,16 +101,3 @@ class DamagedFilesError(UnavailableError):
 
 class NoRoomError(UnavailableError):
     """A disk has no room for new work. Another try makes sense after `retry_after_s` seconds."""
-
-
-def suite_order(suite: str) -> tuple[int, str]:
-    """Sorts the API document's suites in its order, then the others by name."""
-    return (DOCUMENT_SUITES.index(suite) if suite in DOCUMENT_SUITES else len(DOCUMENT_SUITES)), suite
-
-
-def unknown_suite(announced: Iterable[str], stored: Iterable[str] = ()) -> InvalidRequestError:
-    """What every face says of a suite that is not there: those that can be run, then those that were."""
-    runnable = sorted(set(announced), key=suite_order)
-    others = sorted({*stored} - {*runnable}, key=suite_order)
-    supported = ", ".join([*runnable, *others]) or "none yet; start an evaluator"
-    return InvalidRequestError(f"Invalid benchmark suite. Supported: {supported}", "suite")

@@ -10,8 +10,6 @@ MOST_USD = 10_000.0
 """Highest cost of one answer, in US dollars."""
 MOST_JOB_USD = 1e12
 """Highest cost of one job, in US dollars."""
-MOST_BUDGET_USD = 1e9
-"""Highest budget of one job, in US dollars."""
 MOST_TOKENS = 2**31 - 1
 """Most tokens of one answer: what the field of a result holds."""
 MOST_COUNT = 2**53 - 1

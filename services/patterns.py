@@ -16,7 +16,7 @@ _MOST_MEMORY = 1024 * 1024
 def compiled(pattern: str) -> Any:
     """Raises ValueError, with half a sentence that goes on after "the pattern", for one that cannot be used."""
     if len(pattern) > MOST_CHARACTERS:
-        raise ValueError(f"has {len(pattern):,} characters; it may have {MOST_CHARACTERS:,}")
+        raise ValueError(f"has {len(pattern):,} characters; at most {MOST_CHARACTERS:,} are allowed")
     # Most jobs have none, and need no RE2.
     import re2
 
@@ -28,6 +28,6 @@ def compiled(pattern: str) -> Any:
     except re2.error as error:
         why = error.args[0] if error.args else ""
         told = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise ValueError(f"is none that RE2 takes ({told})") from error
+        raise ValueError(f"is not a valid RE2 pattern ({told})") from error
     except UnicodeEncodeError as error:
-        raise ValueError("is no text") from error
+        raise ValueError("is not valid text") from error

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from services import further
+from services import further_fields
 from services.bus import Datasets
 from services.errors import NotFoundError, UnavailableError
 from touchstone.v1.dataset_pb2 import ChatMessage, Dataset, DatasetManifest, DatasetRow, Shard, ShardRows
@@ -35,7 +35,7 @@ def row(
         if name == "stop":
             made.stop.extend(value)
         elif name == "extra":
-            further.write(made.sampling, value)
+            further_fields.write(made.sampling, value)
         else:
             setattr(made.sampling, name, value)
     return made

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from services.evaluator.engine.options import EngineOptions
+from services.evaluator.endpoints.engine_options import EngineOptions
 
 FAKE = Path(__file__).parent / "servers" / "fake_engine.py"
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.tasks.base import Item, Task
+from services.evaluator.items.task import Item, Task
 
 Answer = Callable[[Task, Item], str]
 

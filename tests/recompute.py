@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -165,6 +165,11 @@ def chi_square_interval(
     pairs = sorted({*counted, *product(labels, labels)})
     wanted, said = zip(*pairs, strict=True)
     counts = np.array([float(counted[pair]) for pair in pairs])
+    return chi_square_range(counts, lambda shares: _table_metric(name, wanted, said, shares, positive))
+
+
+def chi_square_range(counts: Floats, value: Callable[[Floats], float]) -> tuple[float, float]:
+    """The range of a value of shares that a chi-square test at 5 % does not reject by the counts, by an optimiser."""
     seen, room = counts / counts.sum(), stats.chi2.ppf(0.95, 1) / counts.sum()
     # In such steps from what was seen all directions are about as long.
     step = np.where(counts > 0, np.sqrt(room * seen), room)
@@ -172,9 +177,6 @@ def chi_square_interval(
     def shares(way: Row) -> Floats:
         found: Floats = np.maximum(seen + step * way, 1e-13)
         return found
-
-    def value(table: Floats) -> float:
-        return _table_metric(name, wanted, said, table, positive)
 
     def left(way: Row) -> float:
         expected = shares(way)

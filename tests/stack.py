@@ -100,7 +100,7 @@ class Stack:
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_TIMEOUT_S
-        while b"Touchstone runs" not in launcher_log.read_bytes()[said_before:] or not self._ready():
+        while b"Touchstone is running" not in launcher_log.read_bytes()[said_before:] or not self._ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise AssertionError(f"the stack did not start\n{self.tails()}")
@@ -312,7 +312,7 @@ def touchstone(
         "TOUCHSTONE_TOKEN": token,
     }
     return subprocess.run(
-        [sys.executable, "-m", "touchstone_client", *arguments],
+        [sys.executable, "-m", "deploy.command", *arguments],
         env=inherited | own | dict(environment or {}),
         capture_output=True,
         text=True,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.providers.loglikelihood_proof import KNOWN
+from services.evaluator.items.task import Item, Task
+from services.evaluator.providers.openai.loglikelihood_proof import KNOWN
 from services.evaluator.suites import shipped
-from services.evaluator.tasks.base import Item, Task
-from services.evaluator.tasks.definition import Definition
+from services.evaluator.tasks.kinds.definition import Definition
 from tests.oracle import NONSENSE, inverted, right
 from tests.servers.ollama_server import OllamaServer
 from tests.servers.openai_server import OpenAIServer

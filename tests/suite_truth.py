@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from services.evaluator.suites import shipped
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.pubmedqa_test import TEST_IDS
+from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.tasks.pubmedqa_test_ids import TEST_IDS
 from tests import rows, suite_rows
 
 Row = Mapping[str, Any]

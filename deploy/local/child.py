@@ -18,7 +18,7 @@ def main(launcher: int, command: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != launcher:
-        sys.exit("the launcher is gone")
+        sys.exit("the launcher has ended")
     os.execvp(command[0], command)
 
 

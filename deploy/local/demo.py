@@ -92,7 +92,9 @@ class Demo:
                 if run.finished and not self._terminal.live:
                     self._terminal.say(run.line(width))
             if time.monotonic() - began > TIME_LIMIT_S:
-                raise LaunchError(f"The demo is not done after {duration(TIME_LIMIT_S)}. The services' logs tell more.")
+                raise LaunchError(
+                    f"The demo did not finish within {duration(TIME_LIMIT_S)}. See the logs of the services."
+                )
         self._terminal.keep()
         items = sum(run.total for run in runs)
         self._terminal.say(f"  {items:,} items in {duration(time.monotonic() - began)}")

@@ -12,9 +12,9 @@ from typing import Any
 from deploy.local import stack
 from deploy.local.demo import Demo
 from deploy.local.disk import StateDisk
-from deploy.local.keeping import losses
-from deploy.local.keeping.exchange import require_whole
 from deploy.local.ports import is_free
+from deploy.local.recovery import losses
+from deploy.local.recovery.exchange import require_whole
 from deploy.local.settings import RESULTS_PORT, ROOT, SCHEDULER_PORT, LaunchError, Settings
 from deploy.local.state import StateDir
 from deploy.local.supervisor import Process, Supervisor
@@ -38,14 +38,14 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
     began = time.monotonic()
     demo_only = mode == "demo"
     if demo_only and _tokens_needed(environ):
-        raise LaunchError("The demo runs in local mode. Unset TOUCHSTONE_AUTH, then start it again.")
+        raise LaunchError("The demo runs only in local mode. Unset TOUCHSTONE_AUTH, then start it again.")
     disk = StateDisk(settings.state_dir, environ)
     state = StateDir(settings.state_dir)
     state.close_to_others()
     require_whole(settings.state_dir)
     left = state.reap()
     if left:
-        terminal.say(f"Ended {left} processes that an earlier run left behind.")
+        terminal.say(f"Stopped {left} processes that an earlier run left behind.")
     _require_free_ports(settings)
     supervisor = Supervisor(state, terminal.say, ROOT, silent_s=settings.silent_s, has_room=disk.has_room)
     stop = _stop_on_signals(supervisor, terminal)
@@ -61,7 +61,7 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
         streams = await losses.opened(url)
         await _unless_stopped(stop, supervisor.start(stack.service_processes(settings, state, environ)))
         logs = _short(settings.state_dir / "logs")
-        terminal.say(f"Touchstone runs: started in {duration(time.monotonic() - began)}, logs in {logs}")
+        terminal.say(f"Touchstone is running: started in {duration(time.monotonic() - began)}, logs in {logs}")
         await losses.say_losses(state, url, terminal.say, streams)
         recording = asyncio.create_task(_record_streams(state, url, settings.nats_monitor_url, terminal))
         if mode != "serve" and not _tokens_needed(environ):
@@ -130,7 +130,7 @@ def _stop_on_signals(supervisor: Supervisor, terminal: Terminal) -> asyncio.Even
             return
         stop.set()
         terminal.keep()
-        terminal.say("Stopping; a second Ctrl-C ends everything at once.")
+        terminal.say("Stopping; press Ctrl-C again to stop everything at once.")
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, on_signal)
@@ -156,7 +156,8 @@ def _require_free_ports(settings: Settings) -> None:
         host = settings.http_host if variable == "TOUCHSTONE_HTTP_PORT" else "127.0.0.1"
         if not is_free(port, host):
             raise LaunchError(
-                f"Port {port} on {host} is in use. Stop what listens there, or set {variable} to another port."
+                f"Port {port} on {host} is in use. Stop the process that listens there, or set {variable} to "
+                "another port."
             )
 
 

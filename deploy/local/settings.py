@@ -96,7 +96,7 @@ class Settings:
         first = port("TOUCHSTONE_EVALUATOR_PORT")
         evaluator_ports = (first, *(port("") for _ in range(evaluators - 1)))
         if len({*fixed.values()}) < len(fixed):
-            raise LaunchError(f"Two of {', '.join(fixed)} name the same port. Give each its own.", WRONG_SETTINGS)
+            raise LaunchError(f"Two of {', '.join(fixed)} have the same port. Give each its own.", WRONG_SETTINGS)
         return cls(
             state_dir=environment.state_folder(environ),
             data_dir=environment.folder("TOUCHSTONE_DATA_DIR", "the folder of a data mirror", environ),

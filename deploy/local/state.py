@@ -77,8 +77,8 @@ class StateDir:
             holder = self._lock.read().strip() or "unknown"
             self._lock.close()
             raise LaunchError(
-                f"Another Touchstone runs on {path} (pid {holder}). "
-                "Stop it, or set TOUCHSTONE_STATE_DIR to another folder."
+                f"Another Touchstone is running on {path} (pid {holder}). Stop it, or set TOUCHSTONE_STATE_DIR to "
+                "another folder."
             ) from None
         # On a full disk only the pid is missing, which the message above tells.
         with suppress(OSError):
@@ -202,7 +202,7 @@ class StateDir:
         for info in left:
             while (now := process_info(info.pid)) and now.started == info.started and not now.zombie:
                 if time.monotonic() > deadline:
-                    raise LaunchError(f"Process {info.pid} of an earlier run does not end. End it, then start again.")
+                    raise LaunchError(f"Process {info.pid} of an earlier run does not stop. Kill it, then start again.")
                 time.sleep(0.02)
         self._record.unlink(missing_ok=True)
         return len(left)

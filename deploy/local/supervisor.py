@@ -132,7 +132,7 @@ class Supervisor:
                 running.send_signal(signal.SIGTERM)
             done, _ = await asyncio.wait([keeper], timeout=self._processes[name].grace_s)
             if not done:
-                self._say(f"{name} did not end in {self._processes[name].grace_s:g} s; killing it")
+                self._say(f"{name} did not stop within {self._processes[name].grace_s:g} s; killing it")
                 _kill_group(running.pid)
         await asyncio.wait([keeper], timeout=5)
 
@@ -255,6 +255,6 @@ def _ending(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
     try:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was terminated by {signal.Signals(-code).name}"
     except ValueError:
-        return f"was ended by signal {-code}"
+        return f"was terminated by signal {-code}"

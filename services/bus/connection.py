@@ -96,7 +96,7 @@ class _Client(Client):
         try:
             return await super()._process_headers(headers)
         except (ValueError, LookupError) as error:
-            log.error("nats: the headers of a message cannot be read: %s", error)
+            log.error("nats: cannot read the headers of a message: %s", error)
             return None
 
     async def close(self) -> None:
@@ -127,7 +127,7 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
     async def on_closed() -> None:
         if not client.leaving:
             # The server refused us for good. Nothing here could go on; whoever supervises starts a fresh process.
-            log.error("nats: closed for good; ending this process")
+            log.error("nats: the connection is closed for good; ending this process")
             signal.raise_signal(signal.SIGTERM)
 
     async def on_reconnect() -> None:
@@ -159,8 +159,8 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
             if asyncio.get_running_loop().time() >= deadline:
                 place = urlsplit(url).netloc.rpartition("@")[2]  # Without the token that may stand before it.
                 raise UnavailableError(
-                    f"NATS does not answer at {place}, or refuses the token. Start it (make run does) or set "
-                    "TOUCHSTONE_NATS_URL."
+                    f"NATS does not answer at {place}, or refuses the token. Start it, for example with `make run`, "
+                    "or set TOUCHSTONE_NATS_URL."
                 ) from error
             await asyncio.sleep(0.2)
         else:

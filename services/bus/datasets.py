@@ -39,7 +39,7 @@ _BUCKET = contract.DATASETS
 _STREAM = contract.object_stream(_BUCKET)
 _CHUNK_BYTES = 512 * 1024
 _TRIES = 3
-_DAMAGED = "The dataset cannot be read whole. Try again in a moment, or upload it again."
+_DAMAGED = "The dataset cannot be read completely. Try again in a moment, or upload it again."
 _NO_ROOM = (contract.ERR_STREAM_LIMIT, contract.ERR_NO_STORAGE)
 
 
@@ -80,7 +80,7 @@ class Datasets:
         """Raises NotFoundError when it is gone, as it is once every dataset with it is deleted."""
         data = await self._get(_shard(digest))
         if data is None:
-            raise NotFoundError("Rows of the dataset are gone: it was deleted. Upload it again.")
+            raise NotFoundError("The dataset was deleted, so its rows are gone. Upload it again.")
         return dataset_pb2.ShardRows.FromString(data)
 
     async def list(self) -> set[str]:
@@ -135,7 +135,7 @@ class Datasets:
                         strays.discard(json.loads(msg.data)["nuid"])
                     except (ValueError, KeyError, TypeError):
                         # Some of what looks like a stray may be its pieces.
-                        log.error("an object of %s cannot be read; nothing is cleared up", _BUCKET)
+                        log.error("an object of %s cannot be read; nothing is cleaned up", _BUCKET)
                         return 0
             for nuid in strays:
                 await self._purge(contract.object_chunks_subject(_BUCKET, nuid))
@@ -222,8 +222,8 @@ class Datasets:
             used = (await self._bus.js.stream_info(_STREAM)).state.bytes
         if used + size > self._max_bytes:
             raise LimitReachedError(
-                f"The store of datasets is full: {used / 1e9:,.1f} of {self._max_bytes / 1e9:,.1f} GB. "
-                "Delete datasets, or raise TOUCHSTONE_DATASETS_MAX_BYTES.",
+                f"The dataset store is full: {used / 1000000000.0:,.1f} of {self._max_bytes / 1000000000.0:,.1f} "
+                "GB. Delete datasets, or raise TOUCHSTONE_DATASETS_MAX_BYTES.",
                 60,
             )
 
@@ -258,7 +258,7 @@ def _translated() -> Iterator[None]:
             raise LimitReachedError(
                 "The disk has no room for the dataset. Delete datasets, or give NATS more room.", 60
             ) from error
-        raise UnavailableError(f"NATS refuses: {error.description}. Try again in a moment.") from error
+        raise UnavailableError(f"NATS refused the request: {error.description}. Try again in a moment.") from error
     except (nats.errors.Error, OSError) as error:
         raise UnavailableError("NATS does not answer. Try again in a moment.") from error
 

@@ -124,5 +124,5 @@ def _count(headers: dict[str, str], name: str, default: int = 0) -> int:
     """Raises ValueError for what is not a number from 0 to 2^31 - 1."""
     count = int(headers.get(name, default))
     if not 0 <= count <= _MOST_COUNT:
-        raise ValueError(f"{name} is {count}; it must be between 0 and {_MOST_COUNT}.")
+        raise ValueError(f"{name} must be between 0 and {_MOST_COUNT}; it is {count}.")
     return count

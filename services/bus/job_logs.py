@@ -107,7 +107,7 @@ class JobLogHandler(logging.Handler):
             line = scheduler_service_pb2.LogLine(
                 level="warning",
                 source=self._source,
-                text=f"{count:,} lines came faster than they could be stored and were dropped.",
+                text=f"{count:,} lines were dropped because they came faster than they could be stored.",
             )
             line.logged_at.GetCurrentTime()
             self._waiting.append((job_id, line))
@@ -123,7 +123,7 @@ async def _until_stored(publish: Publish, job_id: str, line: scheduler_service_p
         try:
             await publish(job_id, line.level, line.SerializeToString())
         except (nats.errors.Error, OSError, TimeoutError) as error:
-            log.debug("a log line waits: %s", error or type(error).__name__)
+            log.debug("storing a log line is delayed: %s", error or type(error).__name__)
             await asyncio.sleep(_AGAIN_S)
         else:
             return

@@ -72,17 +72,17 @@ class BatchRecord:
         """Raises ValueError for what is no record. Fields of a newer version are left out."""
         values = json.loads(data)
         if not isinstance(values, dict):
-            raise ValueError("A record of a batch is a JSON object.")
+            raise ValueError("The record of a batch must be a JSON object.")
         known = {field.name for field in fields(cls)}
         record = {name: value for name, value in values.items() if name in known}
         try:
             made = cls(**(record | {"stage": BatchStage(record["stage"])}))
         except (KeyError, TypeError) as error:
-            raise ValueError(f"A record of a batch lacks a field: {error}") from error
+            raise ValueError(f"The record of a batch lacks a field: {error}") from error
         for field in fields(cls):
             value, kind = getattr(made, field.name), _TYPES[str(field.type)]
             if not isinstance(value, kind) or isinstance(value, bool):
-                raise ValueError(f"{field.name} of a batch's record is {str(value)[:40]!r}.")
+                raise ValueError(f"The record of a batch has a wrong {field.name}: {str(value)[:40]!r}.")
         return made
 
 

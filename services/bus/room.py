@@ -74,22 +74,22 @@ class Space:
             return ""
         if self.read_only:
             return (
-                "The disk is read-only. Running jobs pause; new jobs and uploads are refused. "
-                "Make it writable: Touchstone then goes on by itself."
+                "The disk is read-only. Running jobs pause; new jobs and uploads are refused. Make it writable; "
+                "Touchstone then continues by itself."
             )
         what, jobs = ("almost full", "continue") if self.level is Level.LOW else ("full", "pause")
         return (
             f"The disk is {what}: {self.left}. Running jobs {jobs}; new jobs and uploads need {self._amount(1.0)}. "
-            "Delete datasets or free disk space: Touchstone then goes on by itself."
+            "Delete datasets or free disk space; Touchstone then continues by itself."
         )
 
     @property
     def wait(self) -> str:
         """For users, of a full disk that keeps services from starting."""
         if self.read_only:
-            return "The disk is read-only. Make it writable: Touchstone then goes on by itself."
+            return "The disk is read-only. Make it writable; Touchstone then continues by itself."
         return (
-            f"The disk is full: {self.left}. Free disk space: Touchstone goes on by itself when there is room for "
+            f"The disk is full: {self.left}. Free disk space; Touchstone continues by itself when there is room for "
             f"{self.full}."
         )
 
@@ -97,7 +97,7 @@ class Space:
     def left(self) -> str:
         """What there is, in words, of what there is too little of."""
         if self._short_of_files:
-            return f"it takes {self.free_files or 'no'} more files"
+            return f"there is room for {self.free_files or 'no'} more files"
         return f"{megabytes(self.free)} are free"
 
     @property
@@ -256,7 +256,7 @@ class Room:
             return ""
         if is_no_space(answer.text):
             return (
-                "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space: Touchstone then "
-                "goes on by itself."
+                "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space; Touchstone "
+                "then continues by itself."
             )
         return "NATS cannot write to its disk. Running jobs pause. See its log; a restart of NATS may help."

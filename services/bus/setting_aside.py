@@ -118,7 +118,7 @@ async def list_set_aside(bus: Bus, after: int, most: int) -> list[tuple[int, set
             message = set_aside_pb2.SetAsideMessage.FromString(data)
         except DecodeError as error:
             message = set_aside_pb2.SetAsideMessage(stream=contract.DLQ, sequence=position, data=data, size=len(data))
-            message.reason = f"What was set aside here cannot be read: {error}"
+            message.reason = f"The record of what was set aside cannot be read: {error}"
         message.data = message.data[:_EXCERPT]
         found.append((position, message))
     return found

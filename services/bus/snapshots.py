@@ -67,5 +67,5 @@ async def _ask(bus: Bus, subject: str, data: bytes) -> Head:
     answer = await bus.client.request(subject, data, timeout=_SILENT_S)
     told: Head = json.loads(answer.data) if answer.data else {}
     if "error" in told:
-        raise UnavailableError(f"NATS refuses: {told['error'].get('description', 'no reason given')}.")
+        raise UnavailableError(f"NATS refused the request: {told['error'].get('description', 'no reason given')}.")
     return told

@@ -99,7 +99,9 @@ async def serve_splits(bus: Bus, open_split: OpenSplit) -> None:
 
     async def on_request(msg: Msg) -> None:
         if len(sessions) >= _AT_ONCE:
-            busy = errors.LimitReachedError("The evaluator reads as many datasets as it may. Try again soon.", 10)
+            busy = errors.LimitReachedError(
+                "The evaluator is reading as many datasets as it can. Try again in a moment.", 10
+            )
             await _refuse(bus, msg, busy)
             return
         session = asyncio.create_task(_session(bus, msg, open_split))
@@ -126,7 +128,7 @@ async def _session(bus: Bus, asked: Msg, open_split: OpenSplit) -> None:
         try:
             request = await subscription.next_msg(timeout=_IDLE_S)
         except nats.errors.Error as error:
-            log.warning("a dataset was not read to its end: %s", error or type(error).__name__)
+            log.warning("a dataset was not read completely: %s", error or type(error).__name__)
             return None
         return None if request.data == _STOP else request
 
@@ -149,7 +151,7 @@ async def _session(bus: Bus, asked: Msg, open_split: OpenSplit) -> None:
             told = error
         else:
             log.exception("a dataset could not be read")
-            told = errors.UnavailableError("The evaluator failed to read the dataset; its log has the details.")
+            told = errors.UnavailableError("The evaluator failed to read the dataset. Its log has the details.")
         request = waiting or await next_request()
         if request is not None:
             await _refuse(bus, request, told)

@@ -1,0 +1,1 @@
+"""The evaluator: takes units of work, asks models and publishes scored answers."""

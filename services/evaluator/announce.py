@@ -14,9 +14,9 @@ import services
 from services.bus import Bus
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoint_worker import EndpointWorker
-from services.evaluator.endpoints.listing import EndpointListing
-from services.evaluator.units.hand import Hand
-from services.evaluator.units.storing import TRANSIENT
+from services.evaluator.listing.listing import EndpointListing
+from services.evaluator.storing import TRANSIENT
+from services.evaluator.units.units_in_hand import Hand
 from touchstone.v1 import evaluator_pb2
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Announcer:
                 await self._bus.announce(self._evaluator())
                 announced.set()
             except TRANSIENT as error:
-                log.warning("the evaluator is not announced (%s); trying again", str(error) or type(error).__name__)
+                log.warning("cannot announce this evaluator (%s); trying again", str(error) or type(error).__name__)
             with suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_S):
                     await self._wake.wait()

@@ -14,11 +14,11 @@ from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.datasets.selection import sample
-from services.evaluator.suites import ShippedSuite, shipped
-from services.evaluator.tasks.base import Task
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.metrics import repeated
-from services.evaluator.tasks.open_suite import OpenSuite
+from services.evaluator.items.metrics import repeated
+from services.evaluator.items.task import Task
+from services.evaluator.suites import OpenSuite, ShippedSuite, shipped
+from services.evaluator.tasks.kinds.definition import Definition
+from services.words import sentences
 from touchstone.v1 import job_pb2, suite_pb2
 
 MAX_REPEATS = 64
@@ -154,7 +154,7 @@ class Catalogue:
         if suite in self._open:
             raise TaskNotFoundError(f"Name a task of {suite}, as in {suite}:<task>.", "suite")
         known = [*self._shipped, *(f"{name}:<task>" for name in self._open)]
-        raise TaskNotFoundError(f"There is no suite {suite!r}. Suites: {', '.join(known)}.", "suite")
+        raise TaskNotFoundError(f"{sentences.not_found('Suite', suite)}. Suites: {', '.join(known)}.", "suite")
 
 
 def select(task: Task, limit: int, seed: int) -> Sequence[int]:
@@ -212,14 +212,10 @@ def _definition(suite: ShippedSuite, name: str) -> Definition:
 
 def _check(work: job_pb2.SuiteWork, mode: suite_pb2.Mode) -> None:
     if work.limit < 0:
-        raise InvalidRequestError(f"The limit is {work.limit}; it may be 0 (all items) or more.", "suite.limit")
+        raise InvalidRequestError(sentences.at_least("limit", 0, zero="all items"), "suite.limit")
     if work.shots < 0:
-        raise InvalidRequestError(f"The number of few-shot examples is {work.shots}; it may be 0.", "suite.shots")
+        raise InvalidRequestError(sentences.at_least("shots", 0), "suite.shots")
     if not 0 <= work.repeats <= MAX_REPEATS:
-        raise InvalidRequestError(
-            f"{work.repeats} answers per item were asked for; 1 to {MAX_REPEATS} are possible.", "suite.repeats"
-        )
+        raise InvalidRequestError(sentences.between("repeats", 0, MAX_REPEATS), "suite.repeats")
     if work.repeats > 1 and mode == suite_pb2.MODE_LOGLIKELIHOOD:
-        raise InvalidRequestError(
-            "Log-likelihoods are the same each time; ask for one answer per item.", "suite.repeats"
-        )
+        raise InvalidRequestError("Log-likelihoods are the same each time. Set repeats to 0 or 1.", "suite.repeats")

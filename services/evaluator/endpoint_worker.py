@@ -12,29 +12,25 @@ from dataclasses import dataclass, field
 from nats.aio.msg import Msg
 
 from services.bus import Bus
+from services.evaluator import item_result
 from services.evaluator.datasets.task import AnyTask
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.items.task import Item, Response
+from services.evaluator.pacing.fair_queue import Turns
 from services.evaluator.pacing.limiter import Limiter
-from services.evaluator.pacing.pace import Pace
-from services.evaluator.pacing.paces import Paces
-from services.evaluator.pacing.rate import Rate
-from services.evaluator.pacing.retry import Tries, delay_s
+from services.evaluator.pacing.pace import Pace, Paces, Rate
+from services.evaluator.pacing.retry import Tries, Trouble, Troubles, delay_s
 from services.evaluator.pacing.shares import Flow
-from services.evaluator.pacing.troubles import Trouble, Troubles
-from services.evaluator.pacing.turns import Turns
-from services.evaluator.providers import prices
-from services.evaluator.providers.base import LoadingProvider, Provider, ProviderError, Request
-from services.evaluator.responses import Identify, KnownAnswers
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol.provider import LoadingProvider, Provider, ProviderError, Request
 from services.evaluator.settings import Settings
-from services.evaluator.tasks.base import Item, Response
-from services.evaluator.units import result
-from services.evaluator.units.begun import Begun
+from services.evaluator.stored.responses import Identify, KnownAnswers
+from services.evaluator.storing import TRANSIENT
 from services.evaluator.units.doubts import Doubts
-from services.evaluator.units.hand import FaultError, Hand, Held, Stop
-from services.evaluator.units.load import Loader
-from services.evaluator.units.packer import Packer
+from services.evaluator.units.packer import Begun, Packer
 from services.evaluator.units.puller import Puller
-from services.evaluator.units.storing import TRANSIENT
+from services.evaluator.units.unit_loader import Loader
+from services.evaluator.units.units_in_hand import FaultError, Hand, Held, Stop
 from touchstone.v1 import suite_pb2
 
 log = logging.getLogger(__name__)
@@ -45,7 +41,7 @@ _MOST_AHEAD = 4
 _MOST_HELD_UNITS = 16
 """Units, or as many items as are wanted at once: so much may wait for models that are refused."""
 _LONG_LOADING_S = 1.0
-_MAY_BE_CHARGED = "It was not tried again: the call may be charged, and the job has a budget."
+_MAY_BE_CHARGED = "The call was not retried: it may already be charged, and the job has a budget."
 
 
 @dataclass(slots=True, eq=False)
@@ -219,7 +215,7 @@ class EndpointWorker:
             async with asyncio.timeout(_FLUSH_S):
                 await packer.flush()
         except TRANSIENT:
-            log.warning("answers of a unit that ends here could not be stored")
+            log.warning("could not store the answers of a unit that is ending")
 
     # -- slots -------------------------------------------------------------------------------------------------
 
@@ -341,7 +337,7 @@ class EndpointWorker:
         self.paces.succeeded(call.model, time.monotonic())
         identity = unit.identify(call.item, call.repeat)
         unit.packer.add(
-            result.answered(unit.task, call.item, call.position, call.repeat, response, tries.calls, identity)
+            item_result.answered(unit.task, call.item, call.position, call.repeat, response, tries.calls, identity)
         )
 
     async def _loaded(self, loading: LoadingProvider, unit: _Unit) -> None:
@@ -368,7 +364,7 @@ class EndpointWorker:
         unit, tries = call.unit, call.tries
         outage, budget = unit.trouble.outage, unit.trouble.budget
         if failed := unit.trouble.failing.due(now):
-            what = f"{failed} calls have failed, the last one with" if failed > 1 else "a call has failed:"
+            what = f"{failed} calls have failed; the last one:" if failed > 1 else "a call has failed:"
             log.warning("%s: %s %s", self.endpoint.name, what, error.message, extra=unit.held.logged)
         if error.rate_limited:
             self.paces.refused(call.model, sent, now, whole=error.of_endpoint)
@@ -380,7 +376,7 @@ class EndpointWorker:
             over, tries.note = True, _MAY_BE_CHARGED
         if over:
             message = f"{error.message} {tries.note}".rstrip()
-            unit.packer.add(result.failed(unit.task, call.item, call.position, call.repeat, message, tries.calls))
+            unit.packer.add(item_result.failed(unit.task, call.item, call.position, call.repeat, message, tries.calls))
             return
         wait = min(delay_s(error, tries.failures), outage.left_s(error, now))
         if error.rate_limited:

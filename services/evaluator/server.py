@@ -9,13 +9,13 @@ from services import bus, rpc
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints import endpoint
 from services.evaluator.engine.ownership import Ownership
-from services.evaluator.hub_datasets.splits import SplitReader
+from services.evaluator.hub_import.splits import SplitReader
 from services.evaluator.imports.store import ImportsOfResults
 from services.evaluator.lm_eval.suite import LmEvalSuite
-from services.evaluator.providers import receiving
-from services.evaluator.providers.registry import provider
-from services.evaluator.responses import ResultsStore
+from services.evaluator.make_provider import provider
+from services.evaluator.providers.protocol import receiving
 from services.evaluator.settings import Settings
+from services.evaluator.stored.responses import ResultsStore
 from services.evaluator.worker import Worker
 
 _YOUNG_OBJECTS = 20_000

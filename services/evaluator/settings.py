@@ -10,7 +10,7 @@ from pathlib import Path
 
 from services import environment, rpc
 from services.errors import InvalidRequestError
-from services.evaluator.providers.receiving import USUAL_BYTES
+from services.evaluator.providers.protocol.receiving import USUAL_BYTES
 
 
 @dataclass(frozen=True)

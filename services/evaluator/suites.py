@@ -1,5 +1,8 @@
-"""The shipped suites: every module of `tasks` that declares SUITE, TITLE, DESCRIPTION and TASKS is one. One of several
-tasks declares its WEIGHTING, too; without it, tasks count alike."""
+"""The shipped suites, and suites whose tasks a job names.
+
+Every module of `tasks` that declares SUITE, TITLE, DESCRIPTION and TASKS is a shipped suite. One of several tasks
+declares its WEIGHTING, too; without it, tasks count alike.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from services.evaluator import tasks
-from services.evaluator.tasks.definition import Definition
+from services.evaluator.items.task import Task
+from services.evaluator.tasks.kinds.definition import Definition
 from touchstone.v1 import suite_pb2
 
 _FIRST = ("demo", "glue", "superglue", "mmlu", "medical")
@@ -49,3 +54,30 @@ def shipped() -> dict[str, ShippedSuite]:
     place = {name: number for number, name in enumerate(_FIRST)}
     found.sort(key=lambda suite: (place.get(suite.name, len(place)), suite.name))
     return {suite.name: suite for suite in found}
+
+
+class OpenSuite(Protocol):
+    """Implemented by the adapter of an evaluation library. Safe to use from several threads."""
+
+    def announced(self) -> suite_pb2.Suite:
+        """The suite with `open` set and without tasks; reads no data."""
+        ...
+
+    def tasks(self, name: str) -> Sequence[str]:
+        """Names of the tasks that a name stands for: of itself, or of a group's members.
+
+        Raises InvalidRequestError (field "suite") for an unknown name.
+        """
+        ...
+
+    def weighting(self, name: str) -> suite_pb2.Weighting:
+        """What counts alike in the score of the tasks that a name stands for. Raises as `tasks`."""
+        ...
+
+    def task(self, name: str, mode: suite_pb2.Mode, shots: int) -> Task:
+        """The task, whose data is read when it is first asked for.
+
+        Raises InvalidRequestError for an unknown name, and where it does not run in this mode or with so many
+        examples. Errors of its data are DataError.
+        """
+        ...

@@ -15,20 +15,19 @@ from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.datasets.store import DatasetStore
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.endpoints.listing import EndpointListing
 from services.evaluator.imports.store import ImportStore, NoImports
-from services.evaluator.planning import Planner
+from services.evaluator.listing.listing import EndpointListing
+from services.evaluator.planning.planner import Planner
+from services.evaluator.provider_batches.base import Tools
 from services.evaluator.provider_batches.leftovers import Leftovers
-from services.evaluator.provider_batches.registry import batch_api
-from services.evaluator.provider_batches.tools import Tools
-from services.evaluator.provider_batches.worker import BatchWorker
-from services.evaluator.providers.base import Provider
-from services.evaluator.rescorer import Rescorer
-from services.evaluator.responses import KnownAnswers, ResponseStore
+from services.evaluator.provider_batches.worker import BatchWorker, batch_api
+from services.evaluator.providers.protocol.provider import Provider
 from services.evaluator.settings import Settings
-from services.evaluator.units.hand import Hand
-from services.evaluator.units.load import Loader
-from services.evaluator.units.storing import TRANSIENT, until_stored
+from services.evaluator.stored.rescorer import Rescorer
+from services.evaluator.stored.responses import KnownAnswers, ResponseStore
+from services.evaluator.storing import TRANSIENT, until_stored
+from services.evaluator.units.unit_loader import Loader
+from services.evaluator.units.units_in_hand import Hand
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +167,7 @@ class Worker:
                 await self._hand.check_jobs()
                 seen = now
             except TRANSIENT as error:
-                log.warning("the jobs in hand cannot be looked up (%s)", str(error) or type(error).__name__)
+                log.warning("cannot look up the jobs in progress (%s)", str(error) or type(error).__name__)
 
 
 async def _until_any(stopping: asyncio.Task[bool], event: asyncio.Task[bool], loops: list[asyncio.Task[None]]) -> None:

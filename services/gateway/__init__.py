@@ -1,0 +1,1 @@
+"""The gateway: REST, pages and OpenAI's API in front of the services."""

@@ -6,7 +6,8 @@ import sys
 
 from services import rpc
 from services.errors import TouchstoneError
-from services.gateway import server, tokens
+from services.gateway import server
+from services.gateway.access import tokens
 
 if sys.argv[1:2] == ["token"]:
     try:

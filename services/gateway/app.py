@@ -10,12 +10,15 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from services.errors import TouchstoneError
-from services.gateway import api, health, middleware, openai, pages
+from services.gateway.api import routes as api
 from services.gateway.context import Context
+from services.gateway.http import health, middleware
+from services.gateway.http.responses import json_error
+from services.gateway.http.static import Static
+from services.gateway.openai import routes as openai
 from services.gateway.openai.errors import openai_error
-from services.gateway.pages.failure import page_error
-from services.gateway.responses import json_error
-from services.gateway.static import Static
+from services.gateway.pages import routes as pages
+from services.gateway.pages.layout.failure import page_error
 
 
 def create_app(context: Context) -> Starlette:

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from services import rpc
 from services.bus.room import Room
 from services.errors import AwayError, NoRoomError, TouchstoneError, UnavailableError
-from services.gateway.lines import Line, SilentError, answered
+from services.gateway.liveness import Line, SilentError, answered
 from touchstone.v1 import job_pb2, scheduler_service_pb2
 from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
 from touchstone.v1.results_service_pb2_grpc import ResultsServiceStub
@@ -158,10 +158,12 @@ def _translated(error: grpc.aio.AioRpcError, service: str) -> TouchstoneError:
 
 
 _SILENCE = {
-    "scheduler": "The scheduler does not answer. Jobs that run go on; try again in a moment.",
-    "results": "The results service does not answer. Nothing is lost; try again in a moment.",
+    "scheduler": "The scheduler does not answer. Running jobs continue. Try again in a moment.",
+    "results": "The results service does not answer. Nothing is lost. Try again in a moment.",
 }
 _SLOW = {
-    "scheduler": "The scheduler is busy and did not answer in time. Look whether it is done, then try again.",
+    "scheduler": (
+        "The scheduler is busy and did not answer in time. Check whether the request was carried out, then try again."
+    ),
     "results": "The results service is busy and did not answer in time. Try again in a moment.",
 }

@@ -8,10 +8,10 @@ from jinja2 import Environment
 from starlette.requests import HTTPConnection
 
 from services import rpc
-from services.gateway.auth import Caller, ClosedAccess, LocalAccess, TokenAccess
+from services.gateway.access.auth import Caller, ClosedAccess, LocalAccess, TokenAccess
+from services.gateway.access.limits import SlidingWindow, Streams
 from services.gateway.backend import Backend
-from services.gateway.catalogue import Catalogue
-from services.gateway.limits import SlidingWindow, Streams
+from services.gateway.reads.catalogue import Catalogue
 from services.gateway.settings import Settings
 
 

@@ -13,15 +13,15 @@ import uvicorn
 
 from services import bus, rpc
 from services.errors import InvalidRequestError, UnavailableError
+from services.gateway.access.auth import ClosedAccess, LocalAccess, TokenAccess, TokenCache
+from services.gateway.access.limits import SlidingWindow, Streams
+from services.gateway.access.sessions import Sessions
 from services.gateway.app import create_app
-from services.gateway.auth import ClosedAccess, LocalAccess, TokenAccess, TokenCache
 from services.gateway.backend import Backend
-from services.gateway.catalogue import Catalogue
-from services.gateway.connections import Crowd
 from services.gateway.context import Context
-from services.gateway.limits import SlidingWindow, Streams
+from services.gateway.http.connections import Crowd
 from services.gateway.pages.templates import environment
-from services.gateway.sessions import Sessions
+from services.gateway.reads.catalogue import Catalogue
 from services.gateway.settings import Settings
 
 _FILES = 200
@@ -152,6 +152,7 @@ def listen(host: str, port: int) -> socket.socket:
                 f"TOUCHSTONE_HTTP_PORT must be a port that this user may use, such as 8080; it is {port}."
             ) from error
         raise UnavailableError(
-            f"{host}:{port} cannot be used: {error.strerror}. Stop what listens there or set TOUCHSTONE_HTTP_PORT."
+            f"{host}:{port} cannot be used: {error.strerror}. Stop the process that listens there, or set "
+            "TOUCHSTONE_HTTP_PORT."
         ) from error
     return listener

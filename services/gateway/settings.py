@@ -71,6 +71,6 @@ class Settings:
             loopback = False
         if not loopback:
             raise InvalidRequestError(
-                f"TOUCHSTONE_HTTP_HOST is {self.host}, but local mode listens on loopback only, as it asks for no "
-                "token. Set TOUCHSTONE_AUTH=token to listen there."
+                f"TOUCHSTONE_HTTP_HOST is {self.host}, but local mode needs no token and so listens only on "
+                "loopback. Set TOUCHSTONE_AUTH=token to listen there."
             )

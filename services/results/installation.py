@@ -6,7 +6,7 @@ import re
 
 from services import bus
 from services.errors import UnavailableError
-from services.results.stream import NATS_TROUBLE
+from services.results.intake.ordered_stream import NATS_TROUBLE
 from touchstone.v1 import evaluator_pb2, suite_pb2
 
 _JOB_ID = re.compile(r"[0-9a-f-]{36}")

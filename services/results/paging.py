@@ -13,6 +13,7 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from services.errors import InvalidRequestError
+from services.words import sentences
 
 M = TypeVar("M", bound=Message)
 R = TypeVar("R")
@@ -21,13 +22,11 @@ Key = list[str | int]
 MAX_PAGE_BYTES = 3 * 1024 * 1024
 """A page ends early rather than outgrow what one gRPC message may hold."""
 
-_BAD_TOKEN = "The page token belongs to another request. Start again without one."
-
 
 def page_size(asked: int, default: int, most: int) -> int:
     """Raises InvalidRequestError below 0; more than `most` counts as `most`."""
     if asked < 0:
-        raise InvalidRequestError(f"page_size is {asked}; it may be 1 to {most}, or 0 for {default}.", "page_size")
+        raise InvalidRequestError(sentences.between("page_size", 0, most, zero=str(default)), "page_size")
     return min(asked or default, most)
 
 
@@ -51,11 +50,11 @@ def decode_token(token: str, filter_: str, kinds: tuple[type, ...]) -> Key | Non
     try:
         found = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError) as error:
-        raise InvalidRequestError(_BAD_TOKEN, "page_token") from error
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token") from error
     if not isinstance(found, list) or [type(part) for part in found] != [str, *kinds] or found[0] != filter_:
-        raise InvalidRequestError(_BAD_TOKEN, "page_token")
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
     if not all(map(_is_storable, found)):
-        raise InvalidRequestError(_BAD_TOKEN, "page_token")
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
     return found[1:]
 
 
@@ -71,7 +70,7 @@ def time_of(microseconds: str | int) -> datetime:
     try:
         return datetime(1970, 1, 1) + timedelta(microseconds=int(microseconds))
     except OverflowError as error:
-        raise InvalidRequestError(_BAD_TOKEN, "page_token") from error
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token") from error
 
 
 def fill_page(messages: Iterable[M], size: int, filter_: str, key: Callable[[M], Key]) -> tuple[list[M], str]:

@@ -9,19 +9,20 @@ from typing import Any
 
 from services import bus, rpc
 from services.errors import UnavailableError
-from services.results import answer_texts, duckdb_store, ingest, resealing, statements
 from services.results.backups.making import Backups
-from services.results.database import Database, damaged, first_row
-from services.results.datasets.keeping import KeptDatasets
-from services.results.imports import keeping
-from services.results.ingest import Feed
+from services.results.datasets.wiring import DatasetParts
+from services.results.imports import retention
 from services.results.installation import Installation
-from services.results.job_files import JobFiles
-from services.results.questions import Questions
-from services.results.schema import open_file
+from services.results.intake import feeds, kept_stream, resealing, writes
+from services.results.intake.feeds import Feed
+from services.results.intake.ordered_stream import OrderedStream
+from services.results.read_queue.questions import Questions
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
-from services.results.stream import OrderedStream
+from services.results.storage import text_retention
+from services.results.storage.database import Database, damaged, first_row
+from services.results.storage.job_files import JobFiles
+from services.results.storage.migrations import open_file
 from touchstone.v1 import (
     dataset_service_pb2,
     dataset_service_pb2_grpc,
@@ -55,12 +56,12 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 async def _require_answers(settings: Settings, database: Database, connection: bus.Bus) -> None:
     """Raises DamagedFilesError for a database that lacks answers which NATS no longer has: one that has lost its log,
     or that was made anew in the place of a lost one."""
-    mark = await database.read(lambda c: duckdb_store.read_mark(c, bus.RESULTS))
+    mark = await database.read(lambda c: writes.read_mark(c, bus.RESULTS))
     if mark.created:
         info = await connection.js.stream_info(bus.RESULTS)
         same = info.created is not None and mark.created == info.created.isoformat()
         # Beyond the floor nothing is purged: there the stream itself has lost something, and reading goes on.
-        if same and mark.sequence + 1 < info.state.first_seq <= await ingest.floor(connection) + 1:
+        if same and mark.sequence + 1 < info.state.first_seq <= await feeds.floor(connection) + 1:
             raise damaged(settings.database, "it has lost answers, and NATS no longer has all of them")
         return
     if await database.read(lambda c: first_row(c, "FROM items SELECT 1 LIMIT 1", {})):
@@ -76,16 +77,16 @@ async def _serve(
     aside = bus.SettingAside(connection, "results")
     answers = OrderedStream(connection, bus.RESULTS, "results-items")
     trail = OrderedStream(connection, bus.AUDIT, "results-events")
-    items = Feed(database, answers, aside, ingest.store_items, ingest.insert_items)
-    events = Feed(database, trail, aside, ingest.store_events)
+    items = Feed(database, answers, aside, feeds.store_items, feeds.insert_items)
+    events = Feed(database, trail, aside, feeds.store_events)
     backups = Backups(connection, database, settings.backups.absolute())
-    said = statements.Statements(connection, database)
+    said = kept_stream.KeptStream(connection, database)
     questions = Questions(database)
     servicer = ResultsServicer(database, items, events, Installation(connection), said, questions, settings.reads, room)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
-    datasets = KeptDatasets(connection, store, database, settings.uploads, questions, settings.reads, room)
+    datasets = DatasetParts(connection, store, database, settings.uploads, questions, settings.reads, room)
     await datasets.reconcile()
     # Before anything new is said, which must not take the number of what the database has lost.
     await _until_first(
@@ -98,9 +99,9 @@ async def _serve(
     async with rpc.serve(settings.listen, authenticate, services, tls=rpc.Tls.from_env()) as server:
         await server.set_ready(True)
         try:
-            purging = ingest.keep_room(connection, items, room, backups.holding)
-            bounding = answer_texts.keep_bounded(database, settings.answers_max_bytes)
-            tidying = keeping.keep_tidy(database, settings.answers_max_bytes)
+            purging = feeds.keep_room(connection, items, room, backups.holding)
+            bounding = text_retention.keep_bounded(database, settings.answers_max_bytes)
+            tidying = retention.keep_tidy(database, settings.answers_max_bytes)
             await _until_first(
                 stop.wait(),
                 database.lost.wait(),
@@ -123,20 +124,20 @@ async def _serve(
         raise database.damage
     if database.lost.is_set():
         raise UnavailableError(
-            f"The results database {settings.database} cannot be written. "
-            "Make room on its disk; nothing acknowledged is lost, and the service goes on when it starts again."
+            f"The results database {settings.database} cannot be written. Free some disk space. Nothing "
+            "acknowledged is lost, and the service continues after its restart."
         )
 
 
 def _kept_feed(connection: bus.Bus, database: Database, aside: bus.SettingAside) -> Feed:
-    return Feed(database, OrderedStream(connection, bus.KEPT, "results-kept"), aside, statements.store)
+    return Feed(database, OrderedStream(connection, bus.KEPT, "results-kept"), aside, kept_stream.store)
 
 
-async def _begin(connection: bus.Bus, database: Database, said: statements.Statements) -> None:
+async def _begin(connection: bus.Bus, database: Database, said: kept_stream.KeptStream) -> None:
     """Waits until everything that was said is stored."""
     last = (await connection.js.stream_info(bus.KEPT)).state.last_seq
     while True:
-        mark = await database.read(lambda c: duckdb_store.read_mark(c, bus.KEPT))
+        mark = await database.read(lambda c: writes.read_mark(c, bus.KEPT))
         if mark.sequence >= last:
             return await said.begin()
         await asyncio.sleep(_LOOK_S)

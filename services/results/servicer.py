@@ -15,33 +15,29 @@ from google.protobuf.message import Message
 from services import rpc
 from services.bus import Room
 from services.errors import InvalidRequestError, NotFoundError, UnavailableError
-from services.results import (
-    configurations,
-    duckdb_store,
-    item_reads,
-    job_lists,
-    job_reads,
-    stored_responses,
-    visibility,
-)
-from services.results.annotating import annotate
+from services.results import visibility
+from services.results.boards.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
+from services.results.boards.overview import overview
+from services.results.boards.trends import list_trends
 from services.results.comparison.compare import compare
-from services.results.comparison.places import BoardPlaces
-from services.results.database import Connection, Database
-from services.results.estimate import estimate_run
-from services.results.export.serving import Exports
+from services.results.comparison.rank_ranges import BoardRankRanges
+from services.results.estimates.estimate import estimate_run
+from services.results.export.exports import Exports
+from services.results.imports import import_answers
 from services.results.imports import reads as imported
-from services.results.imports import taking
-from services.results.ingest import Feed
 from services.results.installation import Installation
-from services.results.job_result import compute
-from services.results.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
-from services.results.marking import mark_run
-from services.results.overview import overview
-from services.results.questions import Questions
+from services.results.intake import writes
+from services.results.intake.feeds import Feed
+from services.results.intake.kept_stream import KeptStream
+from services.results.items import reads as item_reads
+from services.results.items.annotate import annotate
+from services.results.read_queue.questions import Questions
+from services.results.runs import configurations, job_lists, job_reads
+from services.results.runs.mark_run import mark_run
+from services.results.scores.job_result import compute
 from services.results.side_by_side.listing import SideBySide
-from services.results.statements import Statements
-from services.results.trends import list_trends
+from services.results.storage import stored_responses
+from services.results.storage.database import Connection, Database
 from services.results.visibility import EVERYTHING, OWN, HiddenJobError, Visibility
 from touchstone.v1 import comparison_pb2, job_pb2, results_service_pb2_grpc
 from touchstone.v1 import results_service_pb2 as pb
@@ -79,7 +75,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         results: Feed,
         events: Feed,
         installation: Installation,
-        statements: Statements,
+        statements: KeptStream,
         questions: Questions,
         reads: str = visibility.OPEN,
         room: Room | None = None,
@@ -95,7 +91,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._room = room or Room()
         self._exports = Exports(database)
         self._questions = questions
-        self._places = BoardPlaces(database)
+        self._places = BoardRankRanges(database)
         self._side_by_side = SideBySide()
 
     @shared
@@ -175,7 +171,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def ImportAnswers(
         self, requests: AsyncIterator[pb.ImportAnswersRequest], context: Any
     ) -> pb.ImportAnswersResponse:
-        return await taking.take(self._database, self._room.guard(requests), rpc.identity().user, _now())
+        return await import_answers.take(self._database, self._room.guard(requests), rpc.identity().user, _now())
 
     async def GetImport(self, request: pb.GetImportRequest, context: Any) -> pb.GetImportResponse:
         rpc.require_admin()
@@ -228,7 +224,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         rpc.require_admin()
         job = request.job
         if not job.job_id or not job.plan:
-            raise InvalidRequestError("A job is sealed with its id and its plan.", "job")
+            raise InvalidRequestError("SealJob needs the id and the plan of the job.", "job")
         await self._reached(request.results_sequence, context)
         # A caller that gives up does not end the work: asking again finds it under way, or done.
         key = job.job_id, job.attempt
@@ -243,7 +239,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
             # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.
             computed = await self._database.read_long(lambda c: compute(c, job, seal=True))
             now = datetime.now(UTC)
-            sealed = await self._database.write(lambda c: duckdb_store.store_seal(c, job, computed, now))
+            sealed = await self._database.write(lambda c: writes.store_seal(c, job, computed, now))
         return sealed
 
     async def ListStoredItems(self, request: pb.ListStoredItemsRequest, context: Any) -> pb.ListStoredItemsResponse:

@@ -13,6 +13,7 @@ from services.rpc.caller import (
     Identity,
     Settings,
     TokenLookup,
+    check_request_id,
     identity,
     is_loopback,
     require_admin,
@@ -20,7 +21,6 @@ from services.rpc.caller import (
 )
 from services.rpc.client import channel, metadata
 from services.rpc.process import DAMAGED_FILES, WRONG_SETTINGS, run
-from services.rpc.request_ids import check_request_id
 from services.rpc.revocation import while_valid
 from services.rpc.sending import send
 from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve

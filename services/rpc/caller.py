@@ -6,16 +6,20 @@ import contextvars
 import hashlib
 import hmac
 import ipaddress
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from services import environment, errors
+from services.errors import InvalidRequestError
 from services.rpc.failures import Failures
 from touchstone.v1 import token_pb2
 
 TokenLookup = Callable[[str], Awaitable[token_pb2.Token | None]]
 """Finds a token by the SHA-256 hex digest of its text."""
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{0,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Settings:
 
 
 LOCAL = Identity("local", token_pb2.ROLE_ADMIN)
+
+
 _identity: contextvars.ContextVar[Identity] = contextvars.ContextVar("identity", default=LOCAL)
 
 
@@ -127,7 +133,15 @@ class Authenticator:
     async def _user(self, lookup: TokenLookup, token: str) -> Identity:
         stored = await lookup(token_digest(token))
         if stored is None:
-            raise errors.UnauthenticatedError("The token is not known. Ask an admin for a new one.")
+            raise errors.UnauthenticatedError("The token is unknown. Ask an admin for a new one.")
         if stored.HasField("expires_at") and stored.expires_at.ToSeconds() < time.time():
             raise errors.UnauthenticatedError("The token has expired. Ask an admin for a new one.")
         return Identity(stored.user, stored.role)
+
+
+def check_request_id(request_id: str) -> None:
+    """Raises InvalidRequestError."""
+    if not _REQUEST_ID.fullmatch(request_id):
+        raise InvalidRequestError(
+            "request_id must have at most 64 printable ASCII characters and no spaces.", "request_id"
+        )

@@ -91,7 +91,7 @@ class Failures:
         count += 1
         self._lines = [line for line in self._lines if now - line < _LOG_EVERY_S]
         if now - since >= _LOG_EVERY_S and len(self._lines) < _LINES_A_MINUTE:
-            log.warning("wrong token from %s, %d since the last line about it", address, count)
+            log.warning("wrong token from %s, %d since the last such line", address, count)
             self._lines.append(now)
             since, count = now, 0
         self._logged[address] = (since, count)

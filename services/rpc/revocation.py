@@ -33,7 +33,7 @@ async def while_valid(check: Callable[[], Awaitable[object]]) -> AsyncIterator[N
                 work.cancel()
                 return
             except TouchstoneError as error:
-                log.warning("a token cannot be looked up: %s", error)
+                log.warning("cannot look up a token: %s", error)
             await asyncio.sleep(CHECK_S)
 
     # Most calls are over before, and cost a timer.

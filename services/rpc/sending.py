@@ -66,4 +66,4 @@ def _known(value: Coroutine[Any, Any, T]) -> T:
         found: T = done.value
         return found
     value.close()
-    raise RuntimeError("a call that is over does not know its status")
+    raise RuntimeError("a call that has ended does not know its status")

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from services import errors
+from services.rpc import reflection
 from services.rpc.caller import Authenticator, Identity, is_loopback, use_identity
 from services.rpc.revocation import while_valid
 from services.rpc.status import code_of, to_status
@@ -29,7 +29,7 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 _MOST_CALLS = 4000
 """At once; more are refused as RESOURCE_EXHAUSTED. Each may hold a message."""
 _READ_ON_S = 1.0
-_PUBLIC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
+_PUBLIC_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflection.NAMES))
 
 
 class IdentityInterceptor(grpc.aio.ServerInterceptor):
@@ -75,7 +75,7 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
                     raise
                 # What the call waited for was given up, as a leadership's work is. gRPC sends no status then, and the
                 # client would wait for its deadline.
-                await _abort(context, errors.UnavailableError("The service gave the call up. Try again."), metadata)
+                await _abort(context, errors.UnavailableError("The service gave up on the call. Try again."), metadata)
             except Exception as error:
                 if refused is not None:
                     await refused(request)
@@ -111,7 +111,7 @@ def _read(parse: Callable[[bytes], Any] | None, data: bytes) -> Any:
     try:
         return data if parse is None else parse(data)
     except DecodeError as error:
-        raise errors.InvalidRequestError("The request is not a message of this method. Look at the protos.") from error
+        raise errors.InvalidRequestError("The request does not match this method. See the protos.") from error
 
 
 async def _read_each(read: Callable[[bytes], Any], requests: AsyncIterator[bytes]) -> AsyncIterator[Any]:
@@ -154,7 +154,7 @@ async def _abort(context: Any, error: Exception, metadata: Mapping[str, str]) ->
             status = status._replace(trailing_metadata=(*status.trailing_metadata, pushback))
         await context.abort_with_status(status)
     log.exception("unexpected error in an RPC", exc_info=error)
-    await context.abort(grpc.StatusCode.INTERNAL, "Internal error; the service's log has the details.")
+    await context.abort(grpc.StatusCode.INTERNAL, "Internal error. The service's log has the details.")
 
 
 class Server:
@@ -208,22 +208,22 @@ async def serve(
     """
     if authenticate.local and not is_loopback(address):
         raise errors.InvalidRequestError(
-            f"Local mode asks nobody for a token, so it listens on loopback only, not on {address}. "
-            "Set TOUCHSTONE_AUTH=token."
+            f"Local mode needs no token, so it listens only on loopback, not on {address}. Set TOUCHSTONE_AUTH=token."
         )
     credentials = tls.server_credentials()
     server = Server(authenticate)
     for register, servicer, name in services:
         server.add(register, servicer, name)
-    names = [name for *_, name in services] + [health.SERVICE_NAME, reflection.SERVICE_NAME]
-    reflection.enable_server_reflection(names, server.grpc)
+    reflection.add([*(name for *_, name in services), health.SERVICE_NAME], server.grpc)
     try:
         if credentials is None:
             server.grpc.add_insecure_port(address)
         else:
             server.grpc.add_secure_port(address, credentials)
     except RuntimeError as error:
-        raise errors.UnavailableError(f"{address} is in use. Stop what listens there or set another port.") from error
+        raise errors.UnavailableError(
+            f"{address} is in use. Stop the process that listens there, or set another port."
+        ) from error
     await server.set_ready(False)
     await server.grpc.start()
     log.info("serving on %s%s", address, "" if credentials is None else " with TLS")

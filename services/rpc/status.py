@@ -80,7 +80,7 @@ def code_of(error: errors.TouchstoneError) -> grpc.StatusCode | None:
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.TouchstoneError:
     """The domain error that a failed call stands for, with its details."""
-    message = error.details() or "No details given."
+    message = error.details() or "No details were given."
     kind = _ERRORS.get(error.code())
     if kind is None:
         return errors.TouchstoneError(message)

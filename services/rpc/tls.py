@@ -55,7 +55,7 @@ class Tls:
         )
         for one, other, name, missing in needs:
             if one and not other:
-                raise errors.InvalidRequestError(f"{name} is set and {missing} is not. Set both, or neither.")
+                raise errors.InvalidRequestError(f"{name} is set but {missing} is not. Set both, or neither.")
         return made
 
     def server_credentials(self) -> grpc.ServerCredentials | None:
@@ -88,7 +88,7 @@ def _pair(cert: str, key: str, cert_name: str, key_name: str) -> tuple[bytes, by
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
     except ssl.SSLError as error:
         raise errors.InvalidRequestError(
-            f"{cert_name} ({cert}) and {key_name} ({key}) are not a certificate and its unencrypted key in PEM."
+            f"{cert_name} ({cert}) and {key_name} ({key}) are not a PEM certificate and its unencrypted key."
         ) from error
     return pair
 
@@ -98,7 +98,7 @@ def _authority(path: str, name: str) -> bytes:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except ssl.SSLError as error:
-        raise errors.InvalidRequestError(f"{name} ({path}) holds no certificates in PEM.") from error
+        raise errors.InvalidRequestError(f"{name} ({path}) contains no PEM certificates.") from error
     return text
 
 

@@ -11,30 +11,27 @@ from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
 from services import bus
-from services.scheduler.board import Board
-from services.scheduler.desk import Desk
-from services.scheduler.fleet import Fleet
-from services.scheduler.lease import Lease
-from services.scheduler.nats_schedules import ScheduleStore
-from services.scheduler.nats_store import JobStore
-from services.scheduler.nats_work import WorkStream, tail_results
+from services.scheduler.jobs.fleet import Fleet
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.lifecycle.lost_records import reconcile, tell_again
+from services.scheduler.lifecycle.replay import Replay
+from services.scheduler.lifecycle.scheduler import Scheduler
+from services.scheduler.nats.job_store import JobStore
+from services.scheduler.nats.lease import Lease
+from services.scheduler.nats.streams import WorkStream, tail_results
 from services.scheduler.ports import Results
-from services.scheduler.reads import Reads
-from services.scheduler.reconciling import reconcile
-from services.scheduler.replay import Replay
-from services.scheduler.retelling import tell_again
-from services.scheduler.scheduler import Scheduler
+from services.scheduler.requests.job_requests import Desk
+from services.scheduler.requests.stream_pages import log_set_aside
+from services.scheduler.requests.visibility import Reads
+from services.scheduler.schedules.schedules import Timetable
+from services.scheduler.schedules.store import ScheduleStore
 from services.scheduler.servicer import Leader
-from services.scheduler.set_aside import log_set_aside
 from services.scheduler.settings import Settings
-from services.scheduler.timetable import Timetable
 from services.scheduler.webhooks.address import AddressRule
-from services.scheduler.webhooks.courier import Courier
-from services.scheduler.webhooks.desk import WebhookDesk
-from services.scheduler.webhooks.fanout import Fanout
-from services.scheduler.webhooks.nats_audit import follow_audit
-from services.scheduler.webhooks.nats_webhooks import DeliveryBucket, HookBucket
+from services.scheduler.webhooks.courier import Courier, Fanout
+from services.scheduler.webhooks.nats_webhooks import DeliveryBucket, HookBucket, follow_audit
 from services.scheduler.webhooks.ports import Caller
+from services.scheduler.webhooks.requests import WebhookDesk
 from touchstone.v1 import evaluator_pb2
 
 
@@ -61,11 +58,13 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     store = JobStore(connection, epoch, aside)
     work = WorkStream(connection, process.lease, aside)
     fleet = Fleet(settings.limits.absent_after_s)
-    board = Board(store, work, bus.Datasets(connection), fleet, settings.limits, clock, store.event_id, process.room)
-    scheduler = Scheduler(board, process.results)
+    registry = JobRegistry(
+        store, work, bus.Datasets(connection), fleet, settings.limits, clock, store.event_id, process.room
+    )
+    scheduler = Scheduler(registry, process.results)
     urls = AddressRule(settings.webhooks.private, settings.webhooks.loopback)
-    desk = Desk(board, process.results, process.reads, urls)
-    timetable = Timetable(board, desk, ScheduleStore(connection, epoch, aside), process.reads, process.wall)
+    desk = Desk(registry, process.results, process.reads, urls)
+    timetable = Timetable(registry, desk, ScheduleStore(connection, epoch, aside), process.reads, process.wall)
     hooks, deliveries = HookBucket(connection, aside), DeliveryBucket(connection, aside)
     courier = Courier(hooks, deliveries, process.caller, settings.webhooks, process.wall)
     webhooks = WebhookDesk(hooks, deliveries, courier, settings.webhooks, process.wall)
@@ -77,7 +76,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             return
         with suppress(DecodeError):
             if fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), clock()):
-                board.wake.set()
+                registry.wake.set()
 
     async def heard_batch(msg: Msg) -> None:
         if not bus.is_marker(msg.headers):
@@ -91,7 +90,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             # Heard when the server stored it: an old entry is known, but not live.
             async with aside.guard(msg):
                 fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), msg.metadata.timestamp.timestamp())
-        jobs = await store.load(board.view)
+        jobs = await store.load(registry.view)
         await timetable.load()
         released = await work.released()
         position = await work.results_position()
@@ -112,12 +111,12 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             await replayed.wait()
             await log_set_aside(connection)
             await leads(Leader(desk, fleet, timetable, webhooks))
-            board.wake.set()
+            registry.wake.set()
             async with asyncio.TaskGroup() as running:
                 running.create_task(scheduler.run())
                 running.create_task(timetable.run())
-                running.create_task(reconcile(board, process.results))
-                running.create_task(tell_again(board, process.results, relayed))
+                running.create_task(reconcile(registry, process.results))
+                running.create_task(tell_again(registry, process.results, relayed))
 
         # Before any job can end: what the trail tells from here on, someone may be told of.
         await connection.webhooks_consumer()

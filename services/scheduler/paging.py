@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from services.errors import InvalidRequestError
+from services.words import sentences
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ def paged(
 def page_size(size: int, default: int, most: int) -> int:
     """Raises InvalidRequestError."""
     if not 0 <= size <= most:
-        raise InvalidRequestError(f"page_size may be 0 to {most}.", "page_size")
+        raise InvalidRequestError(sentences.between("page_size", 0, most, zero="the default"), "page_size")
     return size or default
 
 
@@ -36,6 +37,6 @@ def token_of(key: str) -> str:
 def after_of(token: str) -> str:
     """The last key of the page before; empty for an empty token. Raises InvalidRequestError."""
     try:
-        return base64.urlsafe_b64decode(token.encode()).decode()
+        return base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:
-        raise InvalidRequestError("page_token is not one that this service gave.", "page_token") from error
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token") from error

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from services.bus import ResultHeaders
 from services.errors import UnavailableError
-from services.scheduler.job import Job
+from services.scheduler.jobs.job import Job
 from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2, results_service_pb2, schedule_pb2, unit_pb2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 
 from services import rpc
-from services.scheduler.job import LIVE
+from services.words.jobs import LIVE
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, results_service_pb2_grpc
 
 _SEAL_S = 30.0

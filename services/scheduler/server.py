@@ -15,13 +15,12 @@ import nats.js.errors
 from services import bus, rpc
 from services.bus import end_tasks
 from services.errors import UnavailableError
-from services.scheduler.job_logs import list_job_logs
 from services.scheduler.leadership import Process, lead
-from services.scheduler.lease import Lease
-from services.scheduler.reads import Reads
+from services.scheduler.nats.lease import Lease
+from services.scheduler.requests.stream_pages import list_job_logs, list_set_aside
+from services.scheduler.requests.visibility import Reads
 from services.scheduler.results_client import ResultsClient
 from services.scheduler.servicer import Leader, Servicer
-from services.scheduler.set_aside import list_set_aside
 from services.scheduler.settings import Settings
 from services.scheduler.webhooks.http_caller import HttpCaller
 from touchstone.v1 import scheduler_service_pb2, scheduler_service_pb2_grpc

@@ -11,12 +11,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services import rpc
 from services.bus import Room
 from services.errors import UnavailableError
-from services.scheduler.desk import Desk
-from services.scheduler.fleet import Fleet
+from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.paging import paged
-from services.scheduler.reads import Reads
-from services.scheduler.timetable import Timetable
-from services.scheduler.webhooks.desk import WebhookDesk
+from services.scheduler.requests.job_requests import Desk
+from services.scheduler.requests.visibility import Reads
+from services.scheduler.schedules.schedules import Timetable
+from services.scheduler.webhooks.requests import WebhookDesk
 from touchstone.v1 import endpoint_pb2, job_pb2, schedule_pb2, scheduler_service_pb2_grpc, webhook_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 

@@ -9,8 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.scheduler.eta import TimeLeft, time_left
-from services.scheduler.rates import Rates, Sample
+from services.scheduler.jobs.eta import Rates, Sample, TimeLeft, time_left
 
 _FLUSH_S = 0.25
 _REFUSED_S = 0.05

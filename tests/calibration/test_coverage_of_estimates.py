@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from services.results.pilot.durations import Pace, duration
-from services.results.pilot.totals import total
-from services.results.statistics import Floats
+from services.results.estimates.durations import Pace, duration
+from services.results.estimates.totals import total
+from services.results.statistics.metric_values import Floats
 
 pytestmark = pytest.mark.calibration
 

@@ -9,13 +9,14 @@ import pytest
 from numpy.random import Generator, default_rng
 from scipy import stats
 
-from services.results import aggregation, scores, statistics
-from services.results.aggregation import Measured, Pairs, TaskData
-from services.results.averages import average
-from services.results.intervals import score_interval
-from services.results.paired.rows import Correlation
-from services.results.scores import Lost, Scores
-from services.results.statistics import Cell, Floats
+from services.results.paired.pairs.rows import Correlation
+from services.results.scores import aggregation, means
+from services.results.scores.aggregation import Measured, Pairs, TaskData
+from services.results.scores.averages import average
+from services.results.scores.means import Lost, Scores
+from services.results.statistics import metric_values
+from services.results.statistics.intervals import score_interval
+from services.results.statistics.metric_values import Cell, Floats
 from tests.calibration.worlds import NO_YES, THREE, ClassTask, alike, cluster_answers, ratings, within
 from touchstone.v1.suite_pb2 import MetricSpec
 
@@ -51,7 +52,7 @@ def test_clustered_intervals_cover_94_to_96_percent() -> None:
     assert min(found.values()) > 0.925
 
 
-def _clustered(table: Floats) -> statistics.Estimate:
+def _clustered(table: Floats) -> metric_values.Estimate:
     clusters, size = table.shape
     sums = table.sum(axis=1)
     total = float(sums.sum())
@@ -64,7 +65,7 @@ def _clustered(table: Floats) -> statistics.Estimate:
         sizes=np.full(clusters, float(size)),
         sums=sums,
     )
-    return scores.estimate(found, Lost(), clustered=True)
+    return means.estimate(found, Lost(), clustered=True)
 
 
 TABLES = (
@@ -94,7 +95,7 @@ def _table_hits(
     for accuracy in (0.6, 0.75, 0.85, 0.93, 0.975):
         chances = ClassTask("t", n, labels, base, alike((accuracy,)), (metric,)).chances().sum(axis=2)
         chances /= chances.sum()
-        truth = statistics.table_metric(metric, labels[-1])(_cells(chances, labels))
+        truth = metric_values.confusion_metric(metric, labels[-1])(_cells(chances, labels))
         for trial in range(120):
             counts = rng.multinomial(n, chances.ravel()).reshape(chances.shape)
             data = TaskData(f"t{trial}", _cells(counts, labels))
@@ -154,7 +155,7 @@ def test_intervals_of_correlations_cover_94_to_96_percent() -> None:
             hits = []
             for reliability in (0.6, 0.8, 0.9, 0.95):
                 whole = _pairs(default_rng(1), 300_000, reliability, metric)
-                function = statistics.pearson if metric == "pearson" else statistics.spearman
+                function = metric_values.pearson if metric == "pearson" else metric_values.spearman
                 truth = function(whole.values, whole.targets)
                 for trial in range(trials):
                     data = TaskData(f"t{trial}", pairs=_pairs(rng, n, reliability, metric))

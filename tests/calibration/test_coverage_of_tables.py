@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from services.results import aggregation
-from services.results.aggregation import TaskData
-from services.results.averages import average
-from services.results.statistics import Cell
+from services.results.scores import aggregation
+from services.results.scores.aggregation import TaskData
+from services.results.scores.averages import average
+from services.results.statistics.metric_values import Cell
 from tests.calibration.worlds import OneTable, within
 from tests.parts import NIGHTLY
 from touchstone.v1.suite_pb2 import MetricSpec
@@ -135,7 +135,8 @@ GRID = list(product((0.5, 0.2, 0.05, 0.01), (25, 56, 100, 277, 400, 1000, 5000))
 def test_intervals_of_two_labels_cover_93_percent_or_more_over_the_whole_grid(
     metric: str, positives: float, n: int
 ) -> None:
-    """Where a label is expected less than a few times nothing can be told, and intervals hold nearly everything."""
+    """Where a label is expected less than a few times nothing can be told, and intervals hold nearly everything. Of
+    nearly constant answers this holds of the Matthews correlation up to 100 items."""
     worlds = [*accurate((1 - positives, positives)), *near_constant(positives)]
     rng = default_rng(28)
     hits = []
@@ -144,4 +145,5 @@ def test_intervals_of_two_labels_cover_93_percent_or_more_over_the_whole_grid(
         hits += [within(low, truth, high) for low, high in (interval(world, metric, rng, n) for _ in range(TRIALS))]
     print(f"\n{metric}, {positives:g} positive, n = {n}: {np.mean(hits):.3f}")
     assert np.mean(hits) >= LEAST
-    assert positives * n < 20 or np.mean(hits) <= MOST
+    told = positives * n >= 20 and (metric == "f1" or n > 100)
+    assert not told or np.mean(hits) <= MOST

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.random import Generator, default_rng
 
-from services.results.paired.difference import Terms
-from services.results.paired.families import adjust_pairs
+from services.results.comparison.rank_ranges import of_tests
+from services.results.paired.corrections import adjust_pairs
 from services.results.paired.omnibus import suite_omnibus
-from services.results.paired.ranks import rank_ranges
-from services.results.paired.rows import TaskRows, binary_rows
+from services.results.paired.pairs.difference import Terms
+from services.results.paired.pairs.rows import TaskRows, binary_rows
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
-from services.results.statistics import Floats
+from services.results.statistics.metric_values import Floats
 from tests.calibration.worlds import by_cluster, cluster_answers, right_and_wrong
 
 pytestmark = pytest.mark.calibration
@@ -98,4 +98,4 @@ def _ranges(groups: list[list[TaskRows]], models: int) -> list[tuple[int, int]]:
     overall = suite_omnibus(groups, range(models))
     assert overall is not None
     adjusted = adjust_pairs([difference.p for difference in found], overall.p)
-    return rank_ranges(models, pairs, found, adjusted, 0.05)
+    return of_tests(models, pairs, found, adjusted, 0.05)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from services.results import statistics
-from services.results.paired.rows import (
-    ClusteredTable,
+from services.results.paired.pairs.rows import (
+    ClusteredConfusion,
     Column,
+    Confusion,
     Correlation,
     Means,
     Metric,
-    Table,
     TaskRows,
     binary_rows,
 )
-from services.results.statistics import Cell, Floats, Ints
+from services.results.statistics import metric_values
+from services.results.statistics.metric_values import Cell, Floats, Ints
 
 NO_YES = ("no", "yes")
 THREE = ("contradiction", "entailment", "neutral")
@@ -71,10 +71,10 @@ class ClassTask:
         right = (predictions == y[:, None]).astype(float)
         metrics: dict[str, Metric] = {}
         for name in self.metrics:
-            if name == statistics.ACCURACY:
+            if name == metric_values.ACCURACY:
                 metrics[name] = Means(right, np.ones(len(y)))
             else:
-                metrics[name] = Table(name, self.labels[-1], self.labels, y.astype(np.int64), predictions)
+                metrics[name] = Confusion(name, self.labels[-1], self.labels, y.astype(np.int64), predictions)
         return TaskRows(self.name, counts[occurring].astype(float), metrics)
 
     def truth(self, name: str) -> float:
@@ -86,10 +86,10 @@ class ClassTask:
                 Cell(self.labels[y], None if p == 0 else self.labels[p - 1], p == y + 1, float(share))
                 for (y, p), share in np.ndenumerate(chances.sum(axis=axis))
             ]
-            if name == statistics.ACCURACY:
+            if name == metric_values.ACCURACY:
                 values.append(sum(cell.count for cell in cells if cell.correct) / float(chances.sum()))
             else:
-                values.append(statistics.table_metric(name, self.labels[-1])(cells))
+                values.append(metric_values.confusion_metric(name, self.labels[-1])(cells))
         return values[0] - values[1]
 
 
@@ -120,9 +120,9 @@ class OneTable:
     def truth(self, metric: str) -> float:
         """Of infinitely many items; the last label is positive."""
         cells = self._cells(self._chances().ravel())
-        if metric == statistics.ACCURACY:
+        if metric == metric_values.ACCURACY:
             return sum(cell.count for cell in cells if cell.correct)
-        return statistics.table_metric(metric, self.positive)(cells)
+        return metric_values.confusion_metric(metric, self.positive)(cells)
 
     @property
     def positive(self) -> str:
@@ -145,19 +145,22 @@ class OneTable:
 @dataclass(frozen=True)
 class Unlike:
     """Two models that say yes with chances `a` and `b` (where that is right, where it is wrong), to a `base` of items
-    that are yes. Their labels may be as different as half of the items and nearly all of them."""
+    that are yes. Their labels may be as different as half of the items and nearly all of them. In a share `together` of
+    the items the model that says yes less often does so only where the other does."""
 
     n: int
     a: Sequence[float]
     b: Sequence[float]
     base: float = 0.69
+    together: float = 0.0
 
     def chances(self, *, exchanged: bool = False) -> Floats:
         """(labels, answers of A, answers of B); `exchanged`: which model is which is drawn for every item."""
         table = np.zeros((2, 2, 2))
         for y, share in enumerate((1 - self.base, self.base)):
-            a, b = ((1 - each[1 - y], each[1 - y]) for each in (self.a, self.b))
-            table[y] = share * np.outer(a, b)
+            a, b = self.a[1 - y], self.b[1 - y]
+            both = self.together * min(a, b) + (1 - self.together) * a * b
+            table[y] = share * np.array([[1 - a - b + both, b - both], [a - both, both]])
         found: Floats = (table + table.transpose(0, 2, 1)) / 2 if exchanged else table
         return found
 
@@ -165,7 +168,7 @@ class Unlike:
         counts = rng.multinomial(self.n, self.chances(exchanged=exchanged).ravel())
         occurring = np.flatnonzero(counts)
         y, a, b = np.unravel_index(occurring, (2, 2, 2))
-        table = Table(metric, "yes", NO_YES, y.astype(np.int64), np.stack([a, b], axis=1).astype(np.int64))
+        table = Confusion(metric, "yes", NO_YES, y.astype(np.int64), np.stack([a, b], axis=1).astype(np.int64))
         return TaskRows("cola", counts[occurring].astype(float), {metric: table})
 
     def truth(self, metric: str) -> float:
@@ -174,7 +177,7 @@ class Unlike:
         for axis in (2, 1):
             table = np.ndenumerate(self.chances().sum(axis=axis))
             cells = [Cell(NO_YES[y], NO_YES[p], p == y, float(share)) for (y, p), share in table]
-            values.append(statistics.table_metric(metric, "yes")(cells))
+            values.append(metric_values.confusion_metric(metric, "yes")(cells))
         return values[0] - values[1]
 
 
@@ -222,7 +225,7 @@ def passages(
         exact.append(right.all(axis=2).sum(axis=1).astype(float))
     cells = (("yes", "yes"), ("yes", "no"), ("no", "yes"), ("no", "no"))
     metrics: dict[str, Metric] = {
-        "f1a": ClusteredTable("f1a", "yes", cells, np.array(shares)),
+        "f1a": ClusteredConfusion("f1a", "yes", cells, np.array(shares)),
         "exact_match": Means(np.stack(exact, axis=1), np.full(clusters, float(questions))),
     }
     return TaskRows("multirc", np.ones(clusters), metrics, clustered=True)

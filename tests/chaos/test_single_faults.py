@@ -17,7 +17,7 @@ import pytest
 from deploy.local.ports import free_port
 from deploy.local.settings import ROOT
 from services import bus
-from services.scheduler.lease import TTL_S
+from services.scheduler.nats.lease import TTL_S
 from tests.chaos import mirror
 from tests.chaos.invariants import violations
 from tests.chaos.launched import until, until_answered

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_figures_move_while_the_job_runs_and_metrics_replace_them_at_its_end(visitor: Visitor) -> None:
     world = visitor.gateway.world
     job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-    world.advance(job.job_id, 140)
+    world.advance(job.job_id, 160)
     page = await visitor.page()
     await page.goto(f"/jobs/{job.job_id}")
     figure = page.locator("#job-progress .figure")
     await expect(figure).to_have_text("10 %")
-    world.advance(job.job_id, 560)
+    world.advance(job.job_id, 640)
     await expect(figure).to_have_text("50 %")
     await expect(page.locator("#job-strip")).to_contain_text("Accuracy so far")
     world.finish(job.job_id)
@@ -31,7 +31,7 @@ async def test_figures_move_while_the_job_runs_and_metrics_replace_them_at_its_e
     await expect(page.locator("#job-strip")).to_contain_text("Suite score")
     await expect(page.locator("#job-strip .value").first).to_have_text("79.5")
     await expect(page.locator("#job-actions")).not_to_contain_text("Stop")
-    await expect(page.locator("#items nav")).to_contain_text("1,400")
+    await expect(page.locator("#items nav")).to_contain_text("1,600")
 
 
 async def test_stop_asks_first_and_then_cancels(visitor: Visitor) -> None:
@@ -93,7 +93,7 @@ async def test_an_opened_row_stays_open_while_the_job_goes_on(visitor: Visitor) 
     await page.locator("tr.item").nth(1).click()
     await expect(page.locator("tr.detail")).to_have_count(1)
     world.advance(job.job_id, 700)
-    await expect(page.locator("#job-progress .figure")).to_have_text("53 %")
+    await expect(page.locator("#job-progress .figure")).to_have_text("46 %")
     await asyncio.sleep(2)
     await expect(page.locator("tr.detail")).to_have_count(1)
 
@@ -148,7 +148,7 @@ async def test_rows_are_filtered_searched_and_continued(visitor: Visitor) -> Non
 async def test_figures_stay_and_say_their_time_while_the_scheduler_is_away(visitor: Visitor) -> None:
     gateway = visitor.gateway
     job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-    gateway.world.advance(job.job_id, 700)
+    gateway.world.advance(job.job_id, 800)
     page = await visitor.page()
     await page.goto(f"/jobs/{job.job_id}")
     await expect(page.locator(".beat")).to_contain_text("live")
@@ -156,6 +156,6 @@ async def test_figures_stay_and_say_their_time_while_the_scheduler_is_away(visit
     await expect(page.locator("#job-head")).to_contain_text("reconnecting")
     await expect(page.locator("#job-progress .figure")).to_have_text("50 %")
     await gateway.start_service("scheduler")
-    gateway.world.advance(job.job_id, 70)
+    gateway.world.advance(job.job_id, 80)
     await expect(page.locator("#job-progress .figure")).to_have_text("55 %")
     await expect(page.locator("#job-head")).not_to_contain_text("reconnecting")

@@ -55,7 +55,7 @@ async def test_a_wrong_setting_is_named_under_its_field_and_starts_nothing(visit
     await page.goto("/run?endpoint=ollama&suite=glue&model=qwen2.5%3A7b")
     await page.get_by_label("Top K").fill("140")
     await page.keyboard.press("Control+Enter")
-    await expect(page.locator(".field.wrong .problem")).to_have_text("Top K ends at 100.")
+    await expect(page.locator(".field.wrong .problem")).to_have_text("Top K must be between 0 and 100.")
     assert visitor.gateway.world.specs == []
     await page.get_by_label("Top K").fill("40")
     await page.get_by_role("button", name="Start job").click()

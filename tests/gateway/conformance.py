@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import jsonschema_rs
 
-from services.gateway import api
-from services.gateway.api import openapi
+from services.gateway.api import routes as api
+from services.gateway.api.declare import openapi
 
 _METHODS = ("get", "put", "post", "delete")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from services.errors import InvalidRequestError, NotFoundError
+from services.words.jobs import suite_of
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World
 from touchstone.v1 import comparison_pb2, job_pb2, metric_pb2
@@ -23,6 +24,9 @@ def compare(world: World, request: comparison_pb2.CompareRequest) -> comparison_
     for metric in metrics:
         if metric not in _KNOWN:
             raise InvalidRequestError(f"No task has the metric {metric!r}. Metrics: {', '.join(_KNOWN)}.", "metrics")
+    for subject in subjects:
+        if subject in world.jobs and request.suite not in ("", suite_of(world.jobs[subject].spec)):
+            raise InvalidRequestError(f"Job {subject} did not run {request.suite}.", "suite")
     runs = [_run(world, subject, request.suite, metrics) for subject in subjects]
     runs.sort(key=lambda run: -run.scores[0].mean)
     answer = comparison_pb2.CompareResponse(
@@ -54,7 +58,7 @@ def _run(world: World, subject: str, suite: str, metrics: list[str]) -> comparis
     found = [
         job
         for job in world.jobs.values()
-        if subject in (job.job_id, job.spec.model) and job.state == completed and suite in ("", job.spec.suite.suite)
+        if subject in (job.job_id, job.spec.model) and job.state == completed and suite in ("", suite_of(job.spec))
     ]
     if not found:
         raise NotFoundError(f"{subject!r} has no complete run of {suite}.")

@@ -9,29 +9,15 @@ import time
 import uuid
 from collections.abc import Sequence
 
+from services.evaluator.providers.baseline import BAG_OF_WORDS, RANDOM
+from services.evaluator.providers.baseline import MAJORITY as MAJORITY_MODEL
+from services.evaluator.suites import shipped
+from services.words.suites import ECHO
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
 
 GB = 1024**3
 
-# task, title, primary metric, second metric, published items
-GLUE = (
-    ("cola", "CoLA", "matthews_correlation", "accuracy", 1043),
-    ("sst2", "SST-2", "accuracy", "", 872),
-    ("mrpc", "MRPC", "f1", "accuracy", 408),
-    ("qqp", "QQP", "f1", "accuracy", 40430),
-    ("stsb", "STS-B", "pearson", "spearman", 1500),
-    ("mnli", "MNLI", "accuracy", "", 9815),
-    ("mnli_mismatched", "MNLI mm", "accuracy", "", 9832),
-    ("qnli", "QNLI", "accuracy", "", 5463),
-    ("rte", "RTE", "accuracy", "", 277),
-    ("wnli", "WNLI", "accuracy", "", 71),
-)
-DEMO = (
-    ("sst2", "SST-2 demo", "accuracy", "", 400),
-    ("cola", "CoLA demo", "matthews_correlation", "accuracy", 400),
-    ("mrpc", "MRPC demo", "f1", "accuracy", 300),
-    ("stsb", "STS-B demo", "pearson", "spearman", 300),
-)
+SUITES = ("demo", "glue")
 MAJORITY = {"cola": 0.69, "sst2": 0.51, "mrpc": 0.68, "qqp": 0.63, "mnli": 0.355, "mnli_mismatched": 0.35}
 MAJORITY |= {"qnli": 0.505, "rte": 0.527, "wnli": 0.563}
 
@@ -54,23 +40,9 @@ SCORES: tuple[tuple[str, str, float, tuple[float, ...], int, float], ...] = (
 LIMIT = 400
 
 
-def suite(name: str, title: str, tasks: Sequence[tuple[str, str, str, str, int]]) -> suite_pb2.Suite:
-    built = suite_pb2.Suite(suite=name, title=title, description=f"{title}: short English classification tasks.")
-    for task, label, first, second, items in tasks:
-        built.tasks.add(
-            task=task,
-            title=label,
-            metrics=[suite_pb2.MetricSpec(metric=metric) for metric in (first, second) if metric],
-            modes=[suite_pb2.MODE_GENERATE],
-            published_items=items,
-            score_group="mnli" if task.startswith("mnli") else "",
-            data=suite_pb2.DataSource(dataset="nyu-mll/glue", config=task, split="validation"),
-        )
-    return built
-
-
 def suites() -> list[suite_pb2.Suite]:
-    return [suite("demo", "Demo", DEMO), suite("glue", "GLUE", GLUE)]
+    """As evaluators announce them."""
+    return [shipped()[name].announced() for name in SUITES]
 
 
 def endpoints() -> list[endpoint_pb2.Endpoint]:
@@ -84,6 +56,8 @@ def endpoints() -> list[endpoint_pb2.Endpoint]:
     ]
     for endpoint, slots, busy in zip(found, (1, 16, 4, 4, 8), (1, 2, 0, 0, 0), strict=True):
         endpoint.slots_total, endpoint.slots_busy, endpoint.concurrency = slots, busy, slots
+    for endpoint in found:
+        endpoint.models.extend(models()[endpoint.endpoint])
     found[0].exclusive = True
     found[0].max_model_b = 40
     return found
@@ -114,11 +88,12 @@ def models() -> dict[str, list[endpoint_pb2.Model]]:
             context_length=context * 1024,
         )
 
+    priced = local("qwen2.5:7b", 7.6, "Q4_K_M", 4.7, 6.1, 32)
+    priced.input_price, priced.output_price = 0.01, 0.02
     hosted = [endpoint_pb2.Model(model=name) for name in ("llama3.3:70b", "qwen2.5:32b", "qwen2.5:14b")]
-    floors = {"majority": "Most frequent class", "random": "Seeded random", "bag-of-words": "Logistic regression"}
     return {
         "ollama": [
-            local("qwen2.5:7b", 7.6, "Q4_K_M", 4.7, 6.1, 32),
+            priced,
             local("llama3.2:3b", 3.2, "Q4_K_M", 2.0, 3.4, 128),
             local("gemma3:12b", 12.2, "Q4_K_M", 8.1, 10.9, 128),
             local("gemma3:4b", 4.3, "Q4_K_M", 3.3, 4.9, 128),
@@ -130,7 +105,10 @@ def models() -> dict[str, list[endpoint_pb2.Model]]:
         "vllm-a": hosted,
         "gemini": [endpoint_pb2.Model(model="gemini-2.5-flash", input_price=0.3, output_price=2.5, prices=LISTED)],
         "grok": [endpoint_pb2.Model(model="grok-4-fast")],
-        "baselines": [endpoint_pb2.Model(model=m, description=d, baseline=True) for m, d in floors.items()],
+        "baselines": [
+            endpoint_pb2.Model(model=model, description="Baseline, not a language model.", baseline=True)
+            for model in (MAJORITY_MODEL, RANDOM, BAG_OF_WORDS, ECHO)
+        ],
     }
 
 
@@ -182,12 +160,14 @@ def task_result(
 
 def glue_tasks(values: Sequence[float]) -> list[metric_pb2.TaskResult]:
     """Task results from the primary metrics × 100; mnli_mismatched repeats mnli."""
-    by_task = dict(zip([row[0] for row in GLUE if row[0] != "mnli_mismatched"], values, strict=True))
+    (glue,) = (suite for suite in suites() if suite.suite == "glue")
+    by_task = dict(zip([task.task for task in glue.tasks if task.task != "mnli_mismatched"], values, strict=True))
     by_task["mnli_mismatched"] = by_task["mnli"] - 0.4
     built = []
-    for task, title, first, second, published in GLUE:
-        n = min(published, LIMIT)
-        built.append(task_result(task, title, first, second, by_task[task] / 100, n, n))
+    for task in glue.tasks:
+        n = min(task.published_items, LIMIT)
+        first, second, *_ = (*(spec.metric for spec in task.metrics), "")
+        built.append(task_result(task.task, task.title, first, second, by_task[task.task] / 100, n, n))
     return built
 
 

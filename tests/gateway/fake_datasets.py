@@ -4,52 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 from services import rpc
-from services.errors import BadLinesError, ConflictError, InvalidRequestError, NotFoundError, UnavailableError
-from tests.gateway.fake_world import LIVE, World, start_of
-from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, scoring_pb2
+from services.errors import ConflictError, InvalidRequestError, NotFoundError, UnavailableError
+from services.results.datasets import child, options
+from services.results.datasets.frames import HEADER, Kind, Limits, Shard
+from services.results.datasets.reading.reader import read
+from services.words import sentences
+from tests.gateway import fake_pages
+from tests.gateway.fake_world import LIVE, World
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
 
 
-def add(world: World, options: dataset_pb2.DatasetOptions, data: bytes) -> dataset_pb2.Dataset:
-    """Keeps the lines. Raises BadLinesError for those that are no objects."""
-    bad, rows = [], []
-    for number, line in enumerate(data.splitlines(), 1):
-        try:
-            values = json.loads(line)
-        except ValueError:
-            values = None
-        if not isinstance(values, dict):
-            bad.append((number, "The line is no JSON object."))
-            continue
-        row = dataset_pb2.DatasetRow(custom_id=values.get("custom_id", f"row-{number}"))
-        row.messages.add(role="user", content=str(values.get("prompt", "")))
-        if "reference" in values:
-            row.reference = json.dumps(values["reference"])
-        if "metadata" in values:
-            row.metadata = json.dumps(values["metadata"])
-        if "max_tokens" in values:
-            row.sampling.max_tokens = values["max_tokens"]
-        rows.append(row)
-    if bad:
-        raise BadLinesError(f"{len(bad)} lines are wrong.", bad[:100], len(bad))
-    if not rows:
-        raise InvalidRequestError("The file has no rows.", "data")
-    made = dataset_pb2.Dataset(
-        dataset_id=f"ds_{len(world.datasets):032x}",
-        name=options.name,
-        owner=rpc.identity().user,
-        project_id=options.project_id,
-        format=options.format or dataset_pb2.Dataset.FORMAT_LINES,
-        rows=len(rows),
-        bytes=len(data),
-        digest="d1" * 32,
-        rows_with_reference=sum(bool(row.reference) for row in rows),
-        scoring=options.scoring,
-        template=options.template,
-    )
+def add(world: World, asked: dataset_pb2.DatasetOptions, data: bytes) -> dataset_pb2.Dataset:
+    """Keeps the rows that the real reader finds. Raises InvalidRequestError, BadLinesError."""
+    frames: list[bytes] = []
+    read([data], asked, Limits(), frames.append)
+    rows: list[dataset_pb2.DatasetRow] = []
+    made = dataset_pb2.Dataset()
+    for one in frames:
+        kind, payload = HEADER.unpack_from(one)[0], one[HEADER.size :]
+        if kind == Kind.SHARD:
+            rows += dataset_pb2.ShardRows.FromString(Shard.parse(payload).data).rows
+        elif kind == Kind.DATASET:
+            made.ParseFromString(payload)
+        else:
+            raise child.refusal(kind, payload, asked.name)
+    made.dataset_id = f"ds_{uuid.uuid4().hex}"
+    made.name, made.owner, made.project_id, made.template = asked.name, asked.owner, asked.project_id, asked.template
+    made.scoring.CopyFrom(asked.scoring)
     made.uploaded_at.GetCurrentTime()
     world.datasets[made.dataset_id] = made
     world.rows[made.dataset_id] = rows
@@ -58,10 +44,10 @@ def add(world: World, options: dataset_pb2.DatasetOptions, data: bytes) -> datas
 
 async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatasetResponse:
     """At the pace that `world.upload_gate` allows."""
-    options, data, request_id = None, bytearray(), ""
+    asked, data, request_id = None, bytearray(), ""
     try:
         async for request in requests:
-            options = options or request.options
+            asked = asked or request.options
             request_id = request_id or request.request_id
             data += request.data
             world.upload_bytes += len(request.data)
@@ -72,9 +58,11 @@ async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatas
     except asyncio.CancelledError:
         world.uploads_cut += 1
         raise
-    assert options is not None
-    world.options.append(options)
-    made = once(world, request_id, (options, bytes(data)), lambda: add(world, options, bytes(data)))
+    assert asked is not None
+    world.options.append(asked)
+    rpc.check_request_id(request_id)
+    named = options.checked(asked, rpc.identity())
+    made = once(world, request_id, (named, bytes(data)), lambda: add(world, named, bytes(data)))
     return dataset_service_pb2.UploadDatasetResponse(dataset=made)
 
 
@@ -84,7 +72,7 @@ def once(
     """What the request has made before, if it was the same."""
     known = world.dataset_requests.get(request_id)
     if known is not None and known[0] != asked:
-        raise ConflictError(f"request_id {request_id} has made dataset {known[1]}, which is another one.")
+        raise ConflictError(sentences.id_used(request_id, f"dataset {known[1]}"))
     made = world.datasets[known[1]] if known is not None else make()
     if request_id:
         world.dataset_requests[request_id] = (asked, made.dataset_id)
@@ -96,21 +84,23 @@ def create_from_hub(
 ) -> dataset_service_pb2.CreateHubDatasetResponse:
     world.options.append(request.options)
     source = request.source
+    rpc.check_request_id(request.request_id)
     if source.dataset == "nobody/answers":
         raise UnavailableError("No evaluator is live. Start one, then try again.")
     if "/" not in source.dataset:
         raise InvalidRequestError(f"{source.dataset[:80]!r} is no Hub dataset.", "source.dataset")
-    options = dataset_pb2.DatasetOptions()
-    options.CopyFrom(request.options)
-    options.name = options.name or f"{source.dataset}/{source.config or 'default'}/{source.split}"
+    named = options.checked_hub(request.options, source, rpc.identity())
 
     def make() -> dataset_pb2.Dataset:
-        made = add(world, options, b'{"prompt": "a"}\n' * (request.limit or 3))
+        lines = dataset_pb2.DatasetOptions(name=named.name, owner=named.owner, scoring=named.scoring)
+        row = {"prompt": "a", "metadata": {named.scoring.reference_field or "answer": 1}}
+        made = add(world, lines, (json.dumps(row).encode() + b"\n") * (request.limit or 3))
+        made.format, made.project_id, made.template = named.format, named.project_id, named.template
         made.source.CopyFrom(source)
         made.source.revision = "c0ffee" * 6
         return made
 
-    made = once(world, request.request_id, (options, source, request.limit), make)
+    made = once(world, request.request_id, (named, source, request.limit), make)
     return dataset_service_pb2.CreateHubDatasetResponse(dataset=made)
 
 
@@ -146,11 +136,11 @@ def list_(world: World, request: dataset_service_pb2.ListDatasetsRequest) -> dat
         and request.project_id in (0, one.project_id)
         and request.query.lower() in one.name.lower()
     ]
-    first, size = start_of(request.page_token), request.page_size or 100
+    page, token = fake_pages.page(request, found, 100)
     return dataset_service_pb2.ListDatasetsResponse(
-        datasets=found[first : first + size],
-        finished_jobs=[_finished(world, one.dataset_id) for one in found[first : first + size]],
-        next_page_token=str(first + size) if first + size < len(found) else "",
+        datasets=page,
+        finished_jobs=[_finished(world, one.dataset_id) for one in page],
+        next_page_token=token,
         total_size=len(found),
     )
 
@@ -160,10 +150,9 @@ def list_rows(
 ) -> dataset_service_pb2.ListDatasetRowsResponse:
     of(world, request.dataset_id)
     rows = world.rows[request.dataset_id]
-    first, size = start_of(request.page_token), request.page_size or 20
-    after = str(first + size) if first + size < len(rows) else ""
+    page, token = fake_pages.page(request, rows, 20)
     return dataset_service_pb2.ListDatasetRowsResponse(
-        rows=rows[first : first + size], first=first, next_page_token=after
+        rows=page, first=fake_pages.start(request), next_page_token=token
     )
 
 
@@ -175,14 +164,3 @@ def delete(
         raise ConflictError(f"Job {live[0].job_id} uses the dataset. Wait for it or cancel it.")
     del world.datasets[request.dataset_id]
     return dataset_service_pb2.DeleteDatasetResponse(finished_jobs=_finished(world, request.dataset_id))
-
-
-def fill_in(world: World, spec: job_pb2.JobSpec) -> None:
-    """What the scheduler writes into a job over a dataset. Raises NotFoundError."""
-    found = of(world, spec.dataset.dataset_id)
-    spec.dataset.name, spec.dataset.digest = found.name, found.digest
-    spec.priority = spec.priority or job_pb2.PRIORITY_NORMAL
-    if not spec.dataset.HasField("scoring"):
-        spec.dataset.scoring.CopyFrom(
-            scoring_pb2.Scoring(scorer=spec.dataset.scorer) if spec.dataset.scorer else found.scoring
-        )

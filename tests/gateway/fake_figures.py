@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services import rpc
-from services.errors import ConflictError, NotFoundError, PermissionDeniedError, unknown_suite
-from services.gateway import jobs
-from tests.gateway import fake_data, fake_items
-from tests.gateway.fake_world import NO_REFERENCE, World, start_of
+from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
+from services.words.jobs import suite_of
+from services.words.suites import unknown_suite
+from tests.gateway import fake_data, fake_items, fake_pages
+from tests.gateway.fake_world import NO_REFERENCE, World
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 _COMPLETED = job_pb2.Job.STATE_COMPLETED
+METRICS = ("score", "accuracy", "f1", "matthews_correlation")
+"""Those of every fake run."""
 
 
 def list_jobs(
@@ -21,7 +24,7 @@ def list_jobs(
         job
         for job in world.jobs.values()
         if request.model in ("", job.spec.model)
-        and request.suite in ("", jobs.suite_of(job))
+        and request.suite in ("", suite_of(job.spec))
         and (not request.datasets or job.spec.HasField("dataset"))
         and request.owner in ("", job.owner)
         and request.project_id in (0, job.spec.project_id)
@@ -32,12 +35,11 @@ def list_jobs(
     if not found:
         _require_suite(request.suite)
     found.sort(key=lambda job: -job.created_at.ToNanoseconds())
-    first, size = start_of(request.page_token), request.page_size or 20
-    page = found[first : first + size]
+    page, token = fake_pages.page(request, found, 20)
     scores = [_scores(world, job) for job in page] if request.with_scores else []
     return results_service_pb2.ResultsServiceListJobsResponse(
         jobs=[world.stale.get(job.job_id, job) for job in page],
-        next_page_token=str(first + size) if first + size < len(found) else "",
+        next_page_token=token,
         total_size=len(found),
         scores=scores,
     )
@@ -73,7 +75,7 @@ def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> r
         cancelled_jobs=sum(job.state == job_pb2.Job.STATE_CANCELLED for job in found),
         models=len({job.spec.model for job in completed if not job.baseline}),
     )
-    if completed:
+    if completed and request.metric in METRICS:
         answer.mean, answer.runs_with_metric = 0.8125, len(completed)
         answer.means.add(suite="glue", mode=suite_pb2.MODE_LOGLIKELIHOOD, mean=0.8125, runs=len(completed))
         answer.latest.CopyFrom(max(completed, key=lambda job: job.finished_at.ToNanoseconds()))
@@ -83,7 +85,7 @@ def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> r
 def trends(world: World, request: results_service_pb2.ListTrendsRequest) -> results_service_pb2.ListTrendsResponse:
     answer = results_service_pb2.ListTrendsResponse()
     for job in world.jobs.values():
-        if job.state != _COMPLETED or job.spec.suite.suite != request.suite:
+        if job.state != _COMPLETED or job.spec.suite.suite != request.suite or request.metric not in METRICS:
             continue
         trend = answer.trends.add(
             configuration=job.receipt.configuration,
@@ -98,16 +100,49 @@ def trends(world: World, request: results_service_pb2.ListTrendsRequest) -> resu
     return answer
 
 
-def configurations(world: World) -> results_service_pb2.ListConfigurationsResponse:
-    return results_service_pb2.ListConfigurationsResponse(configurations=list(world.names.values()))
+def configurations(
+    world: World, request: results_service_pb2.ListConfigurationsRequest
+) -> results_service_pb2.ListConfigurationsResponse:
+    """Those of `names`, and of every completed job."""
+    found = [
+        one
+        for one in (_known(world) | world.names).values()
+        if request.model in ("", one.model) and (one.name or one.alias or not request.named)
+    ]
+    if request.project_id:
+        jobs = [job for job in world.jobs.values() if job.spec.project_id == request.project_id]
+        theirs = {job.receipt.configuration for job in jobs}
+        found = [one for one in found if one.configuration in theirs]
+    page, token = fake_pages.page(request, found, 100)
+    return results_service_pb2.ListConfigurationsResponse(configurations=page, next_page_token=token)
+
+
+def _known(world: World) -> dict[str, results_service_pb2.Configuration]:
+    known: dict[str, results_service_pb2.Configuration] = {}
+    for job in world.jobs.values():
+        if job.state != _COMPLETED or job.incomplete:
+            continue
+        one = known.setdefault(
+            job.receipt.configuration, results_service_pb2.Configuration(configuration=job.receipt.configuration)
+        )
+        one.model, one.endpoint, one.suite, one.job_id = (
+            job.spec.model,
+            job.spec.endpoint,
+            suite_of(job.spec),
+            job.job_id,
+        )
+        one.run_count += 1
+        one.last_run_at.CopyFrom(job.finished_at)
+    return known
 
 
 def name_configuration(
     world: World, request: results_service_pb2.NameConfigurationRequest
 ) -> results_service_pb2.NameConfigurationResponse:
-    if request.configuration not in world.names:
-        raise NotFoundError(f"Configuration {request.configuration!r} is not known.")
-    named = world.names[request.configuration]
+    known = _known(world) | world.names
+    if request.configuration not in known:
+        raise NotFoundError(f"No complete run has the configuration {request.configuration!r}.")
+    named = world.names.setdefault(request.configuration, known[request.configuration])
     if request.HasField("name"):
         named.name = request.name
     if request.HasField("alias"):
@@ -125,6 +160,9 @@ def mark_run(world: World, request: results_service_pb2.MarkRunRequest) -> resul
         raise PermissionDeniedError("Only the owner or an admin may mark this run.")
     if job.state != _COMPLETED:
         raise ConflictError(f"Job {job.job_id} is not completed.")
+    by = request.superseded_by
+    if by and (by == request.job_id or by not in world.jobs or world.jobs[by].state != _COMPLETED):
+        raise InvalidRequestError("Name another run that is finished.", "superseded_by")
     result = world.results[job.job_id]
     words = {
         results_service_pb2.RUN_MARK_INVALIDATED: "invalidated",
@@ -138,8 +176,8 @@ def mark_run(world: World, request: results_service_pb2.MarkRunRequest) -> resul
 def export(world: World, request: results_service_pb2.ExportRequest) -> Iterator[results_service_pb2.ExportResponse]:
     """What was asked, in three pieces."""
     _require_suite(request.jobs.suite)
-    if request.HasField("items") and request.items.job_id not in world.jobs:
-        raise NotFoundError(f"Benchmark job {request.items.job_id} not found")
+    if request.HasField("items"):
+        fake_items.chosen(world, request.items)
     kind = results_service_pb2.ExportRequest.Kind.Name(request.kind)
     if request.kind == results_service_pb2.ExportRequest.KIND_BATCH_OUTPUT:
         yield from fake_items.batch_output(world, request)

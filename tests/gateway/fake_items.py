@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
-from tests.gateway import fake_data
-from tests.gateway.fake_world import World, start_of
+from services.words import sentences
+from services.words.enums import ITEM_FILTERS
+from tests.gateway import fake_data, fake_pages
+from tests.gateway.fake_world import World
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
 
 CUT_BYTES = 2048
+_COUNTED = (
+    *("all", "failures", "unparsed", "errors", "truncated", "refused"),
+    *("different", "regressed", "improved"),
+)
 
 
 def _job(world: World, job_id: str) -> job_pb2.Job:
     if job_id not in world.jobs:
-        raise NotFoundError(f"Job {job_id} was never heard of.")
+        raise NotFoundError(sentences.not_found("Benchmark job", job_id))
     return world.jobs[job_id]
 
 
@@ -41,36 +48,78 @@ def items(world: World, job_id: str) -> list[results_service_pb2.StoredItem]:
     return stored
 
 
-def list_items(world: World, request: results_service_pb2.ListItemsRequest) -> results_service_pb2.ListItemsResponse:
-    listing = results_service_pb2.ListItemsRequest
-    chosen = [
-        stored
-        for stored in items(world, request.job_id)
-        if request.task in ("", stored.task)
-        and request.query.lower() in (stored.result.prompt + stored.result.response).lower()
-        and request.conditions.metadata_value.lower() in stored.result.metadata.lower()
-    ]
-    kinds = {
-        listing.FILTER_UNSPECIFIED: chosen,
-        listing.FILTER_FAILURES: [s for s in chosen if s.result.statistics["correct"] != 1],
-        listing.FILTER_UNPARSED: [s for s in chosen if s.result.outcome == item_result_pb2.OUTCOME_UNPARSED],
-        listing.FILTER_ERRORS: [s for s in chosen if s.result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR],
+def chosen(
+    world: World, request: results_service_pb2.ListItemsRequest
+) -> dict[int, list[results_service_pb2.StoredItem]]:
+    """By filter, the items that satisfy the conditions. Raises NotFoundError for an unknown job, task or baseline."""
+    job = _job(world, request.job_id)
+    if request.task and request.task not in [plan.task for plan in job.plan]:
+        raise NotFoundError(f"Job {job.job_id} has no task {request.task!r}.")
+    found = [stored for stored in items(world, request.job_id) if _fits(request, stored)]
+    others = {_place(stored): stored for stored in _beside(world, request)}
+    pairs = [(stored, others[_place(stored)]) for stored in found if _place(stored) in others]
+    listing, outcomes = results_service_pb2.ListItemsRequest, item_result_pb2
+
+    def ended(outcome: item_result_pb2.Outcome) -> list[results_service_pb2.StoredItem]:
+        return [stored for stored in found if stored.result.outcome == outcome]
+
+    return {
+        listing.FILTER_UNSPECIFIED: found,
+        listing.FILTER_FAILURES: [stored for stored in found if not _right(stored)],
+        listing.FILTER_CORRECT: [stored for stored in found if _right(stored)],
+        listing.FILTER_UNPARSED: ended(outcomes.OUTCOME_UNPARSED),
+        listing.FILTER_ERRORS: ended(outcomes.OUTCOME_INFRASTRUCTURE_ERROR),
+        listing.FILTER_REFUSED: ended(outcomes.OUTCOME_REFUSED),
+        listing.FILTER_TRUNCATED: ended(outcomes.OUTCOME_OUTPUT_TRUNCATED) + ended(outcomes.OUTCOME_INPUT_TRUNCATED),
+        listing.FILTER_FINAL: [s for s in found if s.result.outcome != outcomes.OUTCOME_INFRASTRUCTURE_ERROR],
+        listing.FILTER_DIFFERENT: [a for a, b in pairs if a.result.prediction != b.result.prediction],
+        listing.FILTER_REGRESSED: [a for a, b in pairs if _right(b) and not _right(a)],
+        listing.FILTER_IMPROVED: [a for a, b in pairs if _right(a) and not _right(b)],
     }
-    found = kinds.get(request.filter, [])
-    beside = items(world, request.baseline_job_id) if request.baseline_job_id else []
-    others = {(s.task, s.result.item): s for s in beside}
+
+
+def _beside(world: World, request: results_service_pb2.ListItemsRequest) -> list[results_service_pb2.StoredItem]:
+    return items(world, request.baseline_job_id) if request.baseline_job_id else []
+
+
+def _place(stored: results_service_pb2.StoredItem) -> tuple[str, int, int]:
+    return stored.task, stored.result.item, stored.result.repeat
+
+
+def _right(stored: results_service_pb2.StoredItem) -> bool:
+    return stored.result.statistics.get("correct") == 1
+
+
+def _fits(request: results_service_pb2.ListItemsRequest, stored: results_service_pb2.StoredItem) -> bool:
+    asked, result = request.conditions, stored.result
+    texts = (result.prompt, result.response, result.prediction, result.reference, result.error, result.custom_id)
+    metadata: dict[str, Any] = json.loads(result.metadata or "{}")
+    values = [metadata.get(asked.metadata_field)] if asked.metadata_field else list(metadata.values())
+    return (
+        request.task in ("", stored.task)
+        and any(request.query.lower() in text.lower() for text in (*texts, *map(str, metadata.values())))
+        and (not asked.metadata_value or any(asked.metadata_value.lower() in str(value).lower() for value in values))
+        and asked.custom_id in ("", result.custom_id)
+        and (not asked.HasField("length_low") or len(result.response) >= asked.length_low)
+        and (not asked.HasField("length_high") or len(result.response) <= asked.length_high)
+        and (not asked.HasField("score_low") or (stored.HasField("score") and stored.score >= asked.score_low))
+        and (not asked.HasField("score_high") or (stored.HasField("score") and stored.score <= asked.score_high))
+        and (not asked.verdicts or stored.annotation.verdict in asked.verdicts)
+    )
+
+
+def list_items(world: World, request: results_service_pb2.ListItemsRequest) -> results_service_pb2.ListItemsResponse:
+    kinds = chosen(world, request)
+    found = kinds[request.filter]
+    others = {_place(stored): stored for stored in _beside(world, request)}
     nothing = results_service_pb2.StoredItem()
-    first, size = start_of(request.page_token), request.page_size or 100
-    page = found[first : first + size]
+    page, token = fake_pages.page(request, found, 100)
     return results_service_pb2.ListItemsResponse(
         items=[_cut(stored) for stored in page],
-        baselines=[others.get((s.task, s.result.item), nothing) for s in page] if request.baseline_job_id else [],
-        next_page_token=str(first + size) if first + size < len(found) else "",
+        baselines=[others.get(_place(stored), nothing) for stored in page] if request.baseline_job_id else [],
+        next_page_token=token,
         total_size=len(found),
-        count_all=len(kinds[listing.FILTER_UNSPECIFIED]),
-        count_failures=len(kinds[listing.FILTER_FAILURES]),
-        count_unparsed=len(kinds[listing.FILTER_UNPARSED]),
-        count_errors=len(kinds[listing.FILTER_ERRORS]),
+        **{f"count_{name}": len(kinds[ITEM_FILTERS[name]]) for name in _COUNTED},
     )
 
 
@@ -81,21 +130,23 @@ def _cut(stored: results_service_pb2.StoredItem) -> results_service_pb2.StoredIt
     return stored
 
 
-def _item(world: World, job_id: str, task: str, item: int) -> results_service_pb2.StoredItem:
-    for stored in items(world, job_id):
-        if (stored.task, stored.result.item) == (task, item):
+def _item(
+    world: World, request: results_service_pb2.GetItemRequest | results_service_pb2.AnnotateItemRequest
+) -> results_service_pb2.StoredItem:
+    for stored in items(world, request.job_id):
+        if _place(stored) == (request.task, request.item, request.repeat):
             return stored
-    raise NotFoundError(f"Item {item} of {task} is not stored.")
+    raise NotFoundError(f"Job {request.job_id} has no stored item {request.item} of task {request.task!r}.")
 
 
 def get_item(world: World, request: results_service_pb2.GetItemRequest) -> results_service_pb2.GetItemResponse:
-    return results_service_pb2.GetItemResponse(item=_item(world, request.job_id, request.task, request.item))
+    return results_service_pb2.GetItemResponse(item=_item(world, request))
 
 
 def annotate(
     world: World, request: results_service_pb2.AnnotateItemRequest
 ) -> results_service_pb2.AnnotateItemResponse:
-    _item(world, request.job_id, request.task, request.item)
+    _item(world, request)
     caller = rpc.identity()
     if not caller.is_admin and caller.user != world.jobs[request.job_id].owner:
         raise PermissionDeniedError("Only the owner or an admin may annotate this run.")
@@ -104,17 +155,18 @@ def annotate(
     )
     held.annotated_at.GetCurrentTime()
     world.annotations[request.job_id, request.task, request.item] = held
-    stored = _item(world, request.job_id, request.task, request.item)
+    stored = _item(world, request)
     return results_service_pb2.AnnotateItemResponse(item=stored)
 
 
 def side_by_side(
     world: World, request: results_service_pb2.ListSideBySideRequest
 ) -> results_service_pb2.ListSideBySideResponse:
-    asked = request.conditions.metadata_value.lower()
-    found = [[s for s in items(world, job_id) if asked in s.result.metadata.lower()] for job_id in request.job_ids]
+    one = results_service_pb2.ListItemsRequest(task=request.task, query=request.query, conditions=request.conditions)
+    kinds = {_job(world, job_id).spec.WhichOneof("work") for job_id in request.job_ids}
+    found = [[s for s in items(world, job_id) if _fits(one, s)] for job_id in request.job_ids]
     longest = max(found, key=len)
-    if not longest and not asked:
+    if len(kinds) > 1 or not any(items(world, job_id) for job_id in request.job_ids):
         raise InvalidRequestError("The jobs have no row in common.", "job_ids")
     answer = results_service_pb2.ListSideBySideResponse(count_all=len(longest), total_size=len(longest))
     for job_id, stored in zip(request.job_ids, found, strict=True):
@@ -126,9 +178,8 @@ def side_by_side(
             score_ci95_high=0.75,
             mean_latency_ms=12.5,
         )
-    first, size = start_of(request.page_token), request.page_size or 50
-    answer.next_page_token = str(first + size) if first + size < len(longest) else ""
-    for place in range(first, min(first + size, len(longest))):
+    places, answer.next_page_token = fake_pages.page(request, range(len(longest)), 50)
+    for place in places:
         row = answer.rows.add(task=longest[place].task, item=place, agree=True)
         row.items.extend(one[place] if place < len(one) else results_service_pb2.StoredItem() for one in found)
         for _ in request.job_ids if request.with_diffs else ():
@@ -155,7 +206,7 @@ def batch_output(
 ) -> Iterator[results_service_pb2.ExportResponse]:
     """Lines in pieces that are cut anywhere."""
     data = b""
-    for stored in items(world, request.items.job_id):
+    for stored in chosen(world, request.items)[request.items.filter]:
         result = stored.result
         failed = result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
         message = {"role": "assistant", "content": result.response}

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from tests.gateway.fake_world import World, start_of
-from touchstone.v1 import schedule_pb2, scheduler_service_pb2, webhook_pb2
+from services.scheduler.paging import after_of, paged, token_of
+from services.scheduler.schedules.cron import Cron
+from services.scheduler.webhooks.address import AddressRule
+from services.words import sentences
+from tests.gateway import fake_admission
+from tests.gateway.fake_world import World
+from touchstone.v1 import job_pb2, schedule_pb2, scheduler_service_pb2, webhook_pb2
 
-ALLOWED_HOST = "hooks.example"
+T = TypeVar("T")
 
 
 def create_schedule(
     world: World, request: scheduler_service_pb2.CreateScheduleRequest
 ) -> scheduler_service_pb2.CreateScheduleResponse:
-    if len(request.cron.split()) != 5:
-        raise InvalidRequestError(f"{request.cron!r} is no cron expression; it has five fields.", "cron")
-    made = add_schedule(world, request, rpc.identity().user)
+    rpc.check_request_id(request.request_id)
+    now, owner = time.time(), rpc.identity().user
+    times = Cron(request.cron, request.time_zone)
+    times.require_period(fake_admission.LIMITS.schedule_period_s, now)
+    if not request.label.isprintable():
+        raise InvalidRequestError("label must have at most 80 characters, all printable.", "label")
+    asked = scheduler_service_pb2.CreateScheduleRequest()
+    asked.CopyFrom(request)
+    asked.spec.priority = asked.spec.priority or job_pb2.PRIORITY_LOW
+    fake_admission.full(world, asked.spec)
+    for known in world.schedules.values():
+        if request.request_id and (known.owner, known.request_id) == (owner, request.request_id):
+            if (known.cron, known.spec, known.label) != (asked.cron, asked.spec, asked.label):
+                raise ConflictError(sentences.id_used(request.request_id, f"schedule {known.schedule_id}"))
+            return scheduler_service_pb2.CreateScheduleResponse(schedule=known)
+    made = add_schedule(world, asked, owner)
+    made.next_at.FromMilliseconds(int(times.next(now) * 1000))
     return scheduler_service_pb2.CreateScheduleResponse(schedule=made)
 
 
@@ -47,20 +71,20 @@ def list_schedules(
         for one in world.schedules.values()
         if request.owner in ("", one.owner) and request.project_id in (0, one.spec.project_id)
     ]
-    return scheduler_service_pb2.ListSchedulesResponse(schedules=found[: request.page_size])
+    page, token = paged(found, request.page_size, request.page_token, 100, 500, lambda one: _age(one.created_at))
+    return scheduler_service_pb2.ListSchedulesResponse(schedules=page, next_page_token=token)
 
 
 def delete_schedule(world: World, schedule_id: str) -> scheduler_service_pb2.DeleteScheduleResponse:
     if world.schedules.pop(schedule_id, None) is None:
-        raise NotFoundError(f"Schedule {schedule_id} is not known.")
+        raise NotFoundError(sentences.not_found("Schedule", schedule_id))
     return scheduler_service_pb2.DeleteScheduleResponse()
 
 
 def create_webhook(
     world: World, request: scheduler_service_pb2.CreateWebhookRequest
 ) -> scheduler_service_pb2.CreateWebhookResponse:
-    if f"//{ALLOWED_HOST}/" not in request.url:
-        raise InvalidRequestError(f"{request.url} is not on the operator's list of webhook hosts.", "url")
+    AddressRule().check_url(request.url, "url")
     made = add_webhook(world, request, rpc.identity().user)
     return scheduler_service_pb2.CreateWebhookResponse(webhook=made, secret="shown-once")
 
@@ -83,33 +107,62 @@ def list_webhooks(
     world: World, request: scheduler_service_pb2.ListWebhooksRequest
 ) -> scheduler_service_pb2.ListWebhooksResponse:
     found = [one for one in world.webhooks.values() if request.project_id in (0, one.project_id)]
-    return scheduler_service_pb2.ListWebhooksResponse(webhooks=found)
+    page, token = paged(found, request.page_size, request.page_token, 100, 500, lambda one: _age(one.created_at))
+    return scheduler_service_pb2.ListWebhooksResponse(webhooks=page, next_page_token=token)
 
 
 def delete_webhook(world: World, webhook_id: str) -> scheduler_service_pb2.DeleteWebhookResponse:
     if world.webhooks.pop(webhook_id, None) is None:
-        raise NotFoundError(f"Webhook {webhook_id} is not known.")
+        raise NotFoundError(sentences.not_found("Webhook", webhook_id))
     return scheduler_service_pb2.DeleteWebhookResponse()
 
 
 def redeliver(world: World, delivery_id: str) -> scheduler_service_pb2.RedeliverWebhookResponse:
     if delivery_id not in world.dead:
-        raise NotFoundError(f"Delivery {delivery_id} is not known.")
+        raise NotFoundError(sentences.not_found("Delivery", delivery_id))
     if world.dead[delivery_id].tries > 9:
         raise ConflictError(f"Delivery {delivery_id} is under way.")
     return scheduler_service_pb2.RedeliverWebhookResponse(delivery=world.dead.pop(delivery_id))
+
+
+def dead(
+    world: World, request: scheduler_service_pb2.ListDeadDeliveriesRequest
+) -> scheduler_service_pb2.ListDeadDeliveriesResponse:
+    found = sorted(world.dead.values(), key=lambda one: one.delivery_id)
+    page, token = paged(found, request.page_size, request.page_token, 100, 500, lambda one: one.delivery_id)
+    return scheduler_service_pb2.ListDeadDeliveriesResponse(deliveries=page, next_page_token=token)
+
+
+def list_set_aside(
+    world: World, request: scheduler_service_pb2.ListSetAsideMessagesRequest
+) -> scheduler_service_pb2.ListSetAsideMessagesResponse:
+    rpc.require_admin()
+    page, token = _in_order(world.set_aside, request, 100)
+    return scheduler_service_pb2.ListSetAsideMessagesResponse(
+        messages=page, total=len(world.set_aside), next_page_token=token
+    )
 
 
 def list_job_logs(
     world: World, request: scheduler_service_pb2.ListJobLogsRequest
 ) -> scheduler_service_pb2.ListJobLogsResponse:
     if request.job_id not in world.jobs:
-        raise NotFoundError(f"Benchmark job {request.job_id} not found")
+        raise NotFoundError(sentences.not_found("Benchmark job", request.job_id))
     levels = ("info", "warning", "error")
     least = levels.index(request.level) if request.level else 0
     lines = [line for line in world.logs.get(request.job_id, []) if levels.index(line.level) >= least]
-    first = start_of(request.page_token)
-    after = str(first + request.page_size) if first + request.page_size < len(lines) else ""
-    return scheduler_service_pb2.ListJobLogsResponse(
-        lines=lines[first : first + request.page_size], next_page_token=after
-    )
+    page, token = _in_order(lines, request, 200)
+    return scheduler_service_pb2.ListJobLogsResponse(lines=page, next_page_token=token)
+
+
+def _in_order(found: Sequence[T], request: Any, usual: int) -> tuple[list[T], str]:
+    """A page of what has no key but its place. Raises InvalidRequestError."""
+    after = after_of(request.page_token) or "0"
+    if not after.isdecimal():
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+    end = int(after) + (request.page_size or usual)
+    return list(found[int(after) : end]), token_of(str(end)) if end < len(found) else ""
+
+
+def _age(created: Timestamp) -> str:
+    return f"{created.ToNanoseconds():020d}"

@@ -7,22 +7,28 @@ states, watch streams, filters, pages), so that pages and REST are tested withou
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from services import rpc
 from services.errors import (
-    ConflictError,
     InvalidRequestError,
-    LimitReachedError,
-    NoRoomError,
     NotFoundError,
-    PermissionDeniedError,
 )
-from services.scheduler import reuse
-from tests.gateway import fake_comparison, fake_data, fake_datasets, fake_figures, fake_items, fake_owned
-from tests.gateway.fake_world import LIVE, World, start_of
+from services.scheduler.jobs.job import Job
+from services.words import sentences
+from tests.gateway import (
+    fake_admission,
+    fake_comparison,
+    fake_data,
+    fake_datasets,
+    fake_figures,
+    fake_items,
+    fake_owned,
+)
+from tests.gateway.fake_world import LIVE, World
 from touchstone.v1 import (
     dataset_service_pb2_grpc,
     job_pb2,
@@ -43,11 +49,6 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def _job(self, job_id: str) -> job_pb2.Job:
-        if job_id not in self.world.jobs or job_id in self.world.forgotten:
-            raise NotFoundError(f"Job {job_id} is not known.")
-        return self.world.jobs[job_id]
-
     async def CreateJob(self, request: Any, context: Any) -> Any:
         (job,) = self._create(request.request_id, [request.spec])
         return scheduler_service_pb2.CreateJobResponse(job=job)
@@ -56,33 +57,11 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return scheduler_service_pb2.CreateJobsResponse(jobs=self._create(request.request_id, request.specs))
 
     def _create(self, request_id: str, specs: Sequence[job_pb2.JobSpec]) -> list[job_pb2.Job]:
-        caller = rpc.identity()
-        self.world.callers.append(caller)
-        if request_id in self.world.requests:
-            return [self.world.jobs[job_id] for job_id in self.world.requests[request_id]]
-        if self.world.notice:
-            raise NoRoomError(self.world.notice, 30)
-        for spec in specs:
-            if spec.model == "unknown-model":
-                raise InvalidRequestError("ollama has no model 'unknown-model'.", "spec.model")
-            if spec.model == "phi4-mini" and spec.budget_usd:
-                raise InvalidRequestError(
-                    "A budget needs a bound: set sampling.max_tokens.", "spec.sampling.max_tokens"
-                )
-            if spec.reuse.rerun:
-                source = spec.reuse.job_id
-                reuse.check_rerun(spec.reuse, self.world.jobs[source], self.world.results[source])
-            if spec.HasField("dataset"):
-                fake_datasets.fill_in(self.world, spec)
-        if len(self.world.waiting(caller.user)) + len(specs) > PENDING_PER_OWNER:
-            raise LimitReachedError("Queue is full. Please try again later.", 300)
-        jobs = [self.world.add(spec, caller.user) for spec in specs]
-        if request_id:
-            self.world.requests[request_id] = [job.job_id for job in jobs]
-        return jobs
+        self.world.callers.append(rpc.identity())
+        return fake_admission.created(self.world, request_id, specs)
 
     async def GetJob(self, request: Any, context: Any) -> Any:
-        return scheduler_service_pb2.GetJobResponse(job=await self._job(request.job_id))
+        return scheduler_service_pb2.GetJobResponse(job=fake_admission.find(self.world, request.job_id))
 
     async def ListJobs(self, request: Any, context: Any) -> Any:
         found = [job for job in self.world.jobs.values() if job.job_id not in self.world.forgotten]
@@ -90,29 +69,21 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return scheduler_service_pb2.ListJobsResponse(jobs=found[: request.page_size or 100])
 
     async def CancelJob(self, request: Any, context: Any) -> Any:
-        job = await self._job(request.job_id)
-        caller = rpc.identity()
-        if not caller.is_admin and caller.user != job.owner:
-            raise PermissionDeniedError("Only the owner or an admin may stop this job.")
-        if job.state not in LIVE:
-            raise ConflictError(f"Job {job.job_id} is finished and cannot be cancelled.")
-        self.world.finish(job.job_id, job_pb2.Job.STATE_CANCELLED, f"Stopped by {caller.user}.")
+        job = fake_admission.find(self.world, request.job_id)
+        fake_admission.require_owner(job)
+        Job(job).cancel(rpc.identity().user, time.time())
+        self.world.touch()
         return scheduler_service_pb2.CancelJobResponse(job=job)
 
     async def RetryJob(self, request: Any, context: Any) -> Any:
-        job = await self._job(request.job_id)
-        if job.state in LIVE:
-            raise ConflictError(f"Job {job.job_id} still runs.")
-        job.attempt += 1
-        job.state, job.reason, job.incomplete = job_pb2.Job.STATE_PENDING, "", False
-        job.ClearField("finished_at")
+        job = fake_admission.retried(self.world, request.job_id)
         self.world.touch()
         return scheduler_service_pb2.RetryJobResponse(job=job)
 
     async def WatchJob(self, request: Any, context: Any) -> AsyncIterator[Any]:
         while True:
             changed = self.world.changed
-            job = await self._job(request.job_id)
+            job = fake_admission.find(self.world, request.job_id)
             yield scheduler_service_pb2.WatchJobResponse(job=job)
             if job.state not in LIVE:
                 return
@@ -159,13 +130,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return fake_owned.delete_schedule(self.world, request.schedule_id)
 
     async def ListSetAsideMessages(self, request: Any, context: Any) -> Any:
-        rpc.require_admin()
-        found = self.world.set_aside
-        first = start_of(request.page_token)
-        after = first + (request.page_size or 100)
-        return scheduler_service_pb2.ListSetAsideMessagesResponse(
-            messages=found[first:after], total=len(found), next_page_token=str(after) if after < len(found) else ""
-        )
+        return fake_owned.list_set_aside(self.world, request)
 
     async def CreateWebhook(self, request: Any, context: Any) -> Any:
         return fake_owned.create_webhook(self.world, request)
@@ -177,7 +142,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return fake_owned.delete_webhook(self.world, request.webhook_id)
 
     async def ListDeadDeliveries(self, request: Any, context: Any) -> Any:
-        return scheduler_service_pb2.ListDeadDeliveriesResponse(deliveries=list(self.world.dead.values()))
+        return fake_owned.dead(self.world, request)
 
     async def RedeliverWebhook(self, request: Any, context: Any) -> Any:
         return fake_owned.redeliver(self.world, request.delivery_id)
@@ -191,7 +156,7 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     def _job(self, job_id: str) -> job_pb2.Job:
         if job_id not in self.world.jobs:
-            raise NotFoundError(f"Job {job_id} was never heard of.")
+            raise NotFoundError(sentences.not_found("Benchmark job", job_id))
         return self.world.jobs[job_id]
 
     async def GetJob(self, request: Any, context: Any) -> Any:
@@ -264,7 +229,7 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def ListConfigurations(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)
-        return fake_figures.configurations(self.world)
+        return fake_figures.configurations(self.world, request)
 
     async def NameConfiguration(self, request: Any, context: Any) -> Any:
         return fake_figures.name_configuration(self.world, request)

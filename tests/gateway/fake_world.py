@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services import rpc
-from services.errors import InvalidRequestError
 from tests.gateway import fake_data
 from touchstone.v1 import (
     dataset_pb2,
@@ -31,20 +30,13 @@ METRICS = {"choice": "accuracy", "contains": "contains", "token_f1": "token_f1",
 """What the scorers of uploaded rows measure, where it is not exact_match."""
 
 
-def start_of(page_token: str) -> int:
-    """Where a page begins. Raises InvalidRequestError for a token that is none."""
-    if page_token and not (page_token.isascii() and page_token.isdecimal()):
-        raise InvalidRequestError("page_token is not from an answer to these filters.", "page_token")
-    return int(page_token[:9] or 0)
-
-
 @dataclass
 class World:
     """All jobs and results. `advance` moves a job as the real services would."""
 
     jobs: dict[str, job_pb2.Job] = field(default_factory=dict)
     results: dict[str, metric_pb2.JobResult] = field(default_factory=dict)
-    requests: dict[str, list[str]] = field(default_factory=dict)
+    requests: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     boards: dict[str, list[metric_pb2.LeaderboardEntry]] = field(default_factory=dict)
     item_sets: list[results_service_pb2.ItemSet] = field(default_factory=list)
     forgotten: set[str] = field(default_factory=set)
@@ -82,7 +74,10 @@ class World:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    def add(self, spec: job_pb2.JobSpec, owner: str, *, age_s: float = 0) -> job_pb2.Job:
+    def add(
+        self, spec: job_pb2.JobSpec, owner: str, *, age_s: float = 0, asked: job_pb2.JobSpec | None = None
+    ) -> job_pb2.Job:
+        """Queues a job without asking whether it may be. `asked` is its spec before defaults were filled in."""
         job = job_pb2.Job(job_id=str(uuid.uuid4()), owner=owner, spec=spec, attempt=1)
         job.state = job_pb2.Job.STATE_PENDING
         job.created_at.FromMilliseconds(int((time.time() - age_s) * 1000))
@@ -90,7 +85,7 @@ class World:
         job.progress.current_step = "Waiting in the queue"
         job.progress.time_limit_s = 3 * 3600
         self.jobs[job.job_id] = job
-        self.specs.append(spec)
+        self.specs.append(asked or spec)
         self._positions()
         self.touch()
         return job
@@ -113,7 +108,13 @@ class World:
             rows = self.rows[job.spec.dataset.dataset_id]
             work = job_pb2.SuiteWork(limit=job.spec.dataset.limit)
             metric = METRICS.get(job.spec.dataset.scoring.scorer, "exact_match")
-            suite = fake_data.suite("rows", "Rows", [("rows", job.spec.dataset.name, metric, "", len(rows))])
+            suite = suite_pb2.Suite()
+            suite.tasks.add(
+                task="rows",
+                title=job.spec.dataset.name,
+                metrics=[suite_pb2.MetricSpec(metric=metric)],
+                published_items=len(rows),
+            )
         else:
             work = job.spec.suite
             suite = next(s for s in fake_data.suites() if s.suite == work.suite)
@@ -227,6 +228,7 @@ class World:
             self.advance(job_id, job.progress.items_total)
             result = self.results[job_id]
             result.sealed = True
+            job.progress.items_failed = result.outcomes.infrastructure_error = 0
             if job.spec.HasField("dataset") and not result.HasField("suite_score"):
                 result.not_ranked_reason = NO_REFERENCE
             else:

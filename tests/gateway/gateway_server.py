@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import httpx
 
 from deploy.local.ports import free_port
-from services.gateway.auth import LocalAccess, TokenAccess
+from services.gateway.access.auth import LocalAccess, TokenAccess
 from services.gateway.server import build, listen, serve
 from services.gateway.settings import Settings
 from tests.gateway import fake_services, fake_world

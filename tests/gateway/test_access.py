@@ -12,9 +12,9 @@ import pytest
 
 from services import bus, rpc
 from services.errors import InvalidRequestError
-from services.gateway import tokens
-from services.gateway.auth import TokenAccess, TokenCache
-from services.gateway.sessions import Sessions
+from services.gateway.access import tokens
+from services.gateway.access.auth import TokenAccess, TokenCache
+from services.gateway.access.sessions import Sessions
 from services.gateway.settings import Settings
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running, running
@@ -85,6 +85,9 @@ async def test_the_101st_request_in_a_minute_is_429_per_user_and_pages_do_not_co
 async def test_tokens_open_the_api_for_their_user_until_they_are_revoked(nats: NatsServer) -> None:
     async with with_tokens(nats) as (gateway, nats_bus):
         alice = await tokens.create(nats_bus, "alice", "user", "ci")
+        document = await gateway.client.get("/openapi.json", headers={"X-API-Key": alice})
+        assert document.json()["security"] == [{"bearer": []}, {"key": []}]
+        assert (await gateway.client.get("/openapi.json")).status_code == 401
         assert alice.startswith("ts_")
         assert all(alice not in str(pair) for pair in await tokens.stored(nats_bus))
         for headers in (
@@ -154,7 +157,7 @@ async def test_a_browser_signs_in_with_a_token_and_posts_with_its_csrf_token(nat
         assert (await gateway.client.post("/login", data={"token": token})).status_code == 403
         wrong = await gateway.client.post("/login", data={"token": "ts_no"}, headers=own)
         assert wrong.status_code == 401
-        assert "not known" in wrong.text
+        assert "The token is unknown" in wrong.text
         answer = await gateway.client.post("/login", data={"token": token}, headers=own)
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.gateway.connections import Crowd
+from services.gateway.http.connections import Crowd
 from services.gateway.settings import Settings
 from tests.gateway.gateway_server import Running, running
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.gateway.gateway_server import Running
 from touchstone.v1 import job_pb2
 
-LINES = b'{"prompt": "p", "reference": "a"}\n' * 3
+LINES = b"".join(
+    b'{"custom_id": "c-%d", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "messages": '
+    b'[{"role": "user", "content": "p"}]}}\n' % number
+    for number in range(3)
+)
 
 
 async def test_a_batch_file_may_say_what_becomes_of_the_assistants_last_message(gateway: Running) -> None:
@@ -15,6 +21,39 @@ async def test_a_batch_file_may_say_what_becomes_of_the_assistants_last_message(
         assert answer.status_code == status, answer.text
     assert [one.last_assistant for one in gateway.world.options] == [job_pb2.LAST_ASSISTANT_PREFILL]
     assert "reference, prefill, refuse" in answer.text
+
+
+def _form(*parts: tuple[str, bytes]) -> tuple[bytes, dict[str, str]]:
+    """A multipart body with its parts in this order, and its headers. httpx always puts the file last."""
+    body = b""
+    for name, data in parts:
+        named = '; filename="b.jsonl"' if name == "file" else ""
+        body += f'--xyz\r\nContent-Disposition: form-data; name="{name}"{named}\r\n\r\n'.encode() + data + b"\r\n"
+    return body + b"--xyz--\r\n", {"Content-Type": "multipart/form-data; boundary=xyz"}
+
+
+async def test_the_purpose_may_come_after_the_file(gateway: Running) -> None:
+    body, headers = _form(("file", LINES), ("purpose", b"batch"))
+    answer = await gateway.client.post("/v1/files", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["purpose"]) == (200, "batch")
+
+
+@pytest.mark.parametrize(
+    ("parts", "param"),
+    [
+        ([("file", LINES), ("purpose", b"fine-tune")], "purpose"),
+        ([("file", LINES)], "purpose"),
+        ([("purpose", b"fine-tune"), ("file", LINES)], "purpose"),
+        ([("file", LINES), ("purpose", b"batch"), ("expires_after[anchor]", b"created_at")], "expires_after"),
+    ],
+)
+async def test_what_a_file_is_not_kept_for_is_refused_and_nothing_is_stored(
+    gateway: Running, parts: list[tuple[str, bytes]], param: str
+) -> None:
+    body, headers = _form(*parts)
+    answer = await gateway.client.post("/v1/files", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), answer.text
+    assert (await gateway.client.get("/v1/files")).json()["data"] == []
 
 
 async def test_a_batch_tells_its_tokens_once_it_is_over(gateway: Running) -> None:

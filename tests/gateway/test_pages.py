@@ -52,7 +52,7 @@ async def test_baselines_alone_are_ranked_and_can_be_hidden(gateway: Running) ->
 async def test_beside_models_baselines_are_the_floor(gateway: Running) -> None:
     gateway.world.boards["glue"] = fake_data.leaderboard({})
     text = await page(gateway, "/leaderboard?suite=glue")
-    assert "Baselines are the floor, and have no rank." in text
+    assert "Baselines mark the floor and have no rank." in text
     assert "Only baselines" not in text
 
 

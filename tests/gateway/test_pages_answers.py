@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from services.results import paging
 from tests.gateway import fake_items, fake_world
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages_datasets import HTML, dataset_of, page, run_over
@@ -131,10 +132,10 @@ async def test_what_is_wrong_with_a_scoring_stands_under_its_field(gateway: Runn
     address, sent = f"/jobs/{job.job_id}/rescore", {"scorer": "numeric", "tolerance": "-1"}
     answer = await gateway.client.post(address, data=sent, headers={"HX-Request": "true"})
     assert answer.status_code == 422
-    assert '<span class="problem" id="tolerance-problem">Tolerance must be from 0' in answer.text
+    assert '<span class="problem" id="tolerance-problem">Tolerance must be between 0' in answer.text
     assert '<option value="exact_match">exact match, as before</option>' in answer.text
     answer = await gateway.client.post(address, data=sent, headers=HTML)
-    assert (answer.status_code, "Tolerance must be from 0" in answer.text) == (400, True)
+    assert (answer.status_code, "Tolerance must be between 0" in answer.text) == (400, True)
     assert len(gateway.world.specs) == made
 
 
@@ -156,6 +157,7 @@ async def test_a_suites_job_is_scored_again_by_other_layers(gateway: Running) ->
     result.texts_dropped = "2026-01-01T00:00:00Z"
     assert result.offer not in await page(gateway, address)
     for reading, asked in (("lenient", scoring_pb2.READING_LENIENT), ("", scoring_pb2.READING_UNSPECIFIED)):
+        result.texts_dropped = ""
         await gateway.client.post(f"{address}/rescore", data={"scorer": "contains", "reading": reading})
         made = gateway.world.specs[-1]
         assert (made.WhichOneof("work"), made.reading, made.reuse.job_id) == ("suite", asked, job.job_id)
@@ -224,7 +226,7 @@ async def test_a_row_offers_only_the_verdicts_that_it_can_have(
         monkeypatch.setattr(fake_items, "items", items)
         text = await page(gateway, address, part=True)
         assert offered(text) == verdicts
-    assert "There is no answer to judge: its call failed." in text
+    assert "The call failed, so there is nothing to judge." in text
     assert "corrected_answer" not in text
 
 
@@ -261,7 +263,11 @@ async def test_ticked_runs_come_to_one_address_side_by_side(gateway: Running) ->
     assert text.count("<article") == 25
     assert '<td class="interval">25.0–75.0</td>' in text
     assert "<ins>more </ins>" in text
-    following = f"/side-by-side?jobs={ids}&filter=only_right&only=B&diff=0&after=25"
+    asked = results_service_pb2.ListSideBySideRequest(
+        job_ids=ids.split(","), filter=_LISTING.FILTER_ONLY_RIGHT, only_job_id=two.job_id
+    )
+    token = paging.encode_token(paging.page_filter(asked), [25])
+    following = f"/side-by-side?jobs={ids}&filter=only_right&only=B&diff=0&after={token}"
     text = await page(gateway, following, part=True)
     assert text.count("<article") == 5
     asked = gateway.world.asked[-1]
@@ -271,5 +277,5 @@ async def test_ticked_runs_come_to_one_address_side_by_side(gateway: Running) ->
 async def test_another_number_of_runs_is_refused_with_what_to_do(gateway: Running) -> None:
     job = await answered(gateway)
     text = await page(gateway, f"/side-by-side?jobs={job.job_id}", 400)
-    assert "Rows are read side by side for 2 to 4 runs; 1 chosen." in text
+    assert "page to compare them. Selected: 1." in text
     await page(gateway, "/side-by-side?jobs=nonsense", 404)

@@ -56,9 +56,9 @@ async def test_an_upload_without_script_leads_to_the_dataset_with_its_options(ga
 async def test_a_refused_upload_shows_its_lines_by_number_and_reason(gateway: Running) -> None:
     answer = await upload(gateway, b'{"prompt": "a"}\nnot json\n[1]\n')
     assert answer.status_code == 400
-    assert '<td class="num">2</td><td>The line is no JSON object.</td>' in answer.text
+    assert '<td class="num">2</td><td>The line is not JSON' in answer.text
     assert '<td class="num">3</td>' in answer.text
-    assert "2 lines are wrong." in answer.text
+    assert "2 lines are wrong in rows.jsonl" in answer.text
     assert gateway.world.datasets == {}
 
 
@@ -125,10 +125,11 @@ async def test_the_form_starts_a_run_for_each_model_over_all_endpoints(gateway: 
 
 async def test_the_form_starts_every_model_or_none(gateway: Running) -> None:
     made = await dataset_of(gateway)
-    sent = {"model": ["ollama|qwen2.5:7b", "ollama|unknown-model"]}
+    sent = {"model": ["ollama|qwen2.5:7b", "ollama|mistral:7b"], "budget": "1.50", "num_predict": "64"}
     answer = await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
     assert answer.status_code == 422
-    assert "ollama has no model &#39;unknown-model&#39;. Nothing was started." in answer.text
+    assert "mistral:7b@ollama: The prices of mistral:7b at ollama are unknown" in answer.text
+    assert "Nothing was started." in answer.text
     assert gateway.world.specs == []
 
 
@@ -143,7 +144,8 @@ async def test_after_a_silence_the_form_does_not_say_that_nothing_was_started(ga
 
 
 async def test_the_form_sends_the_scorers_options_and_no_other_scorers(gateway: Running) -> None:
-    answer = await upload(gateway, scorer="numeric", tolerance="0.01", tolerance_is_relative="true")
+    numbers = b'{"prompt": "2+2?", "reference": 4, "metadata": {"label": "yes"}}\n'
+    answer = await upload(gateway, numbers, scorer="numeric", tolerance="0.01", tolerance_is_relative="true")
     address = answer.headers["location"]
     text = await page(gateway, address)
     assert '<option value="numeric" selected>number, the dataset&#39;s</option>' in text
@@ -183,10 +185,10 @@ async def test_what_is_wrong_stands_under_its_field_and_nothing_starts(gateway: 
     assert answer.status_code == 422
     for sentence in (
         "Choose at least one model.",
-        "Rows must be a whole number from 1.",
-        "Temperature ends at 2.",
-        "Most tokens an answer must be a whole number.",
-        "A budget is a number of US dollars above 0, such as 5.50.",
+        "Rows must be between 1 and 2,147,483,647.",
+        "Temperature must be between 0 and 2.",
+        "Max tokens must be a whole number.",
+        "Budget must be a number. Write it as 5.50 or 1,250.",
         "Tolerance must be a number.",
     ):
         assert sentence in answer.text
@@ -343,3 +345,20 @@ async def test_the_preview_is_paged(gateway: Running) -> None:
     text = await page(gateway, following.partition("#")[0], part=True)
     assert "question 14" in text
     assert "<html" not in text
+
+
+async def test_the_form_offers_what_some_endpoint_takes_and_refuses_what_a_chosen_one_does_not(
+    gateway: Running,
+) -> None:
+    made = await dataset_of(gateway)
+    text = await page(gateway, f"/datasets/{made.dataset_id}")
+    assert all(f'<label for="{name}">' in text for name in ("top_k", "repeat_penalty", "num_ctx", "seed"))
+    sent = {"model": ["ollama|qwen2.5:7b", "gemini|gemini-2.5-flash"], "top_p": "0.9", "repeat_penalty": "1.1"}
+    answer = await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    assert (answer.status_code, gateway.world.specs) == (422, [])
+    assert "gemini does not take Repeat penalty." in answer.text
+    assert "does not take Top P" not in answer.text
+    sent["model"] = ["ollama|qwen2.5:7b"]
+    await gateway.client.post(f"/datasets/{made.dataset_id}/run", data=sent, headers=HTML)
+    (spec,) = gateway.world.specs
+    assert (spec.sampling.top_p, spec.sampling.repeat_penalty) == (0.9, 1.1)

@@ -24,7 +24,10 @@ async def send(gateway: Running, method: str, path: str, body: Any = None, statu
 async def test_a_retry_is_the_jobs_next_attempt(gateway: Running) -> None:
     world = gateway.world
     job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-    assert "still runs" in (await send(gateway, "POST", f"/retry/{job.job_id}", status=409))["detail"]
+    assert (
+        "is running and cannot be retried"
+        in (await send(gateway, "POST", f"/retry/{job.job_id}", status=409))["detail"]
+    )
     world.finish(job.job_id, job_pb2.Job.STATE_FAILED, "no answer")
     got = await send(gateway, "POST", f"/retry/{job.job_id}")
     assert got == {"job_id": job.job_id, "attempt": 2, "message": f"Job {job.job_id} runs again, attempt 2"}
@@ -48,7 +51,7 @@ async def test_a_rerun_of_outcomes_that_no_item_has_is_refused_with_what_there_i
     body = {"outcomes": ["refused", "output_truncated"]}
     detail = (await send(gateway, "POST", f"/rerun/{job.job_id}", body, 400))["detail"]
     assert f"No item of job {job.job_id} ended as refused or output_truncated" in detail
-    assert detail.endswith("What did: unparsed (7).")
+    assert detail.endswith("Its other outcomes: unparsed (7).")
     await send(gateway, "POST", f"/rerun/{job.job_id}", {"outcomes": ["unparsed"]})
 
 
@@ -89,11 +92,11 @@ async def test_a_run_is_taken_out_of_rankings_with_a_reason_and_back_in(gateway:
 async def test_a_wrong_mark_is_refused(gateway: Running) -> None:
     for body, words in [
         ({}, "mark is required."),
-        ({"mark": "bad"}, "mark must be one of valid, invalidated, superseded."),
-        ({"mark": "invalidated"}, "reason is needed for invalidated: say why, in a sentence."),
-        ({"mark": "invalidated", "reason": " "}, "reason is needed for invalidated: say why, in a sentence."),
-        ({"mark": "superseded", "reason": "x"}, "superseded_by is needed for superseded"),
-        ({"mark": "invalidated", "reason": "x", "superseded_by": UNKNOWN}, "superseded_by is needed for superseded"),
+        ({"mark": "bad"}, "bad is not a valid mark. Use one of: valid, invalidated, superseded."),
+        ({"mark": "invalidated"}, "reason is required for invalidated."),
+        ({"mark": "invalidated", "reason": " "}, "reason is required for invalidated."),
+        ({"mark": "superseded", "reason": "x"}, "superseded_by is required for superseded"),
+        ({"mark": "invalidated", "reason": "x", "superseded_by": UNKNOWN}, "superseded_by is required for superseded"),
         (
             {"mark": "superseded", "reason": "x", "superseded_by": "abc"},
             "superseded_by must be a job's id, a UUID or bm_ and 32 digits.",
@@ -114,10 +117,10 @@ async def test_a_configuration_takes_a_name_and_an_alias(gateway: Running) -> No
         )
     named = await send(gateway, "PUT", "/configurations/c0ffee", {"name": "qwen-7b", "alias": "prod"})
     assert (named["name"], named["alias"], named["provider"]) == ("qwen-7b", "prod", "ollama")
-    listed = (await get(gateway, "/configurations?named=true&model_name=m&limit=5"))["configurations"]
-    assert [one["alias"] for one in listed] == ["prod", None]
+    listed = (await get(gateway, "/configurations?named=true&model_name=qwen2.5:7b&limit=5"))["configurations"]
+    assert [one["alias"] for one in listed] == ["prod"]
     asked = gateway.world.asked[-1]
-    assert (asked.named, asked.model, asked.page_size) == (True, "m", 5)
+    assert (asked.named, asked.model, asked.page_size) == (True, "qwen2.5:7b", 5)
     without = await send(gateway, "PUT", "/configurations/c0ffee", {"alias": ""})
     assert (without["name"], without["alias"]) == ("qwen-7b", None)
     assert (await send(gateway, "PUT", "/configurations/nope", {"name": "x"}, 404))["detail"]
@@ -145,9 +148,11 @@ async def test_a_schedule_creates_the_documents_job_at_low_priority(gateway: Run
     )
     assert (made["job"]["provider"], made["job"]["model"], made["job"]["suite"]) == ("ollama", "mistral:latest", "glue")
     stored = gateway.world.schedules[made["schedule_id"]]
-    assert stored.spec.priority == job_pb2.PRIORITY_UNSPECIFIED, "the scheduler makes it low"
+    assert stored.spec.priority == job_pb2.PRIORITY_LOW
     assert (stored.spec.sampling.temperature, stored.spec.mode) == (0.1, suite_pb2.MODE_GENERATE)
-    raised = await send(gateway, "POST", "/schedules", body | {"job": DOCUMENT | {"priority": "normal"}})
+    raised = await send(
+        gateway, "POST", "/schedules", body | {"job": DOCUMENT | {"priority": "normal"}, "request_id": "two"}
+    )
     assert gateway.world.schedules[raised["schedule_id"]].spec.priority == job_pb2.PRIORITY_NORMAL
     listed = (await get(gateway, "/schedules?owner=local"))["schedules"]
     assert [one["schedule_id"] for one in listed] == [made["schedule_id"], raised["schedule_id"]]
@@ -158,7 +163,9 @@ async def test_a_schedule_creates_the_documents_job_at_low_priority(gateway: Run
 
 async def test_a_wrong_schedule_is_refused(gateway: Running) -> None:
     wrong: list[tuple[dict[str, Any], int, str]] = [
-        ({"cron": "every day"}, 400, "is no cron expression"),
+        ({"cron": "every day"}, 400, "cron must have five fields"),
+        ({"cron": "61 * * * *"}, 400, "bad minute"),
+        ({"job": DOCUMENT | {"shots": 33}}, 400, "shots"),
         ({"cron": ""}, 422, "cron must not be empty."),
         ({"cron": None}, 422, "cron is required."),
         ({"job": {}}, 422, "job.project_id is required. job.config is required."),
@@ -184,11 +191,15 @@ async def test_a_webhooks_secret_is_shown_once(gateway: Running) -> None:
 
 async def test_a_wrong_webhook_is_refused(gateway: Running) -> None:
     for body, status, words in [
-        ({"url": "https://elsewhere.example/x"}, 400, "not on the operator's list"),
+        ({"url": "http://10.0.0.1/x"}, 400, "url cannot be called: 10.0.0.1 is not a public address."),
         ({"url": "ftp://hooks.example/x"}, 422, "url must be an http or https address."),
         ({"url": "https://"}, 422, "url must be an http or https address."),
         ({"url": HOOK, "events": []}, 422, "events must hold 1 to 3 entries."),
-        ({"url": HOOK, "events": ["job.started"]}, 422, "events[0] must be one of job.completed"),
+        (
+            {"url": HOOK, "events": ["job.started"]},
+            422,
+            "job.started is not a valid events[0]. Use one of: job.completed",
+        ),
         ({}, 422, "url is required."),
     ]:
         assert words in (await send(gateway, "POST", "/webhooks", body, status))["detail"]

@@ -95,7 +95,7 @@ async def test_jobs_alone_tell_their_suite(gateway: Running) -> None:
     jobs = [done(gateway, model).job_id for model in ("a", "b")]
     assert (await gateway.client.post(URL, json={"model_ids": jobs})).status_code == 200
     assert asked_suite(gateway) == ""
-    assert (await gateway.client.post(URL, json={"model_ids": [jobs[0], "b"]})).status_code == 404
+    assert (await gateway.client.post(URL, json={"model_ids": [jobs[0], "b"]})).status_code == 400
     assert asked_suite(gateway) == "glue"
 
 
@@ -121,9 +121,9 @@ async def test_an_unknown_suite_is_refused_with_those_that_exist(gateway: Runnin
         ({"model_ids": ["a", "b"], "metrics": ["bleu"]}, 400, "score, accuracy, f1"),
         ({"model_ids": ["a", "b"], "metrics": []}, 422, "1 to 20"),
         ({"model_ids": ["a", "b"], "margin": 0}, 422, "margin must be above 0"),
-        ({"model_ids": ["a", "b"], "alpha": 1}, 422, "alpha must be from"),
+        ({"model_ids": ["a", "b"], "alpha": 1}, 422, "alpha must be between"),
         ({"model_ids": ["a", "b"], "mode": "both"}, 422, "generate, loglikelihood"),
-        ({"model_ids": ["a", "b"], "seed": "x"}, 422, "seed must be an integer"),
+        ({"model_ids": ["a", "b"], "seed": "x"}, 422, "seed must be a whole number"),
         ({"model_ids": ["a", "b"], "models": 1}, 422, "models is not known"),
         ({"model_ids": "a"}, 422, "must be a list"),
         ({"model_ids": ["a", 5]}, 422, "must be a string"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -13,6 +14,12 @@ from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 LINES = b"""{"prompt": "2+2?", "reference": 4, "metadata": {"name": "Ada"}}
 {"custom_id": "b", "prompt": "x", "max_tokens": 7}
 """
+COLUMNS = b'{"id": "a", "name": "Ada", "label": "yes"}\n'
+BATCH = b"".join(
+    b'{"custom_id": "c-%d", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "messages": '
+    b'[{"role": "user", "content": "p"}]}}\n' % number
+    for number in range(2)
+)
 DOCUMENTED = {"id", "name", "count", "uploaded_at"}
 
 
@@ -56,12 +63,12 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
         "answer_pattern": "(yes|no)",
         "answer_match": "first",
     }
-    await upload(gateway, data=options)
+    await upload(gateway, data=options, file=("rows.jsonl", COLUMNS))
     query = {name: value for name, value in options.items() if name != "template"}
     raw = await gateway.client.post(
-        "/admin/datasets/upload", params=query, content=LINES, headers={"Content-Type": "application/jsonl"}
+        "/admin/datasets/upload", params=query, content=COLUMNS, headers={"Content-Type": "application/jsonl"}
     )
-    assert raw.status_code == 200, raw.text
+    assert raw.status_code == 400, "columns need a template"
     first, second = gateway.world.options
     assert (first.name, first.format, first.template) == (
         "candidates",
@@ -79,21 +86,21 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
+    ("kind", "data", "name"),
     [
-        ("application/jsonl", "dataset.jsonl"),
-        ("application/x-ndjson; charset=utf-8", "dataset.jsonl"),
-        ("text/csv", "dataset.csv"),
-        ("application/gzip", "dataset.jsonl.gz"),
+        ("application/jsonl", LINES, "dataset.jsonl"),
+        ("application/x-ndjson; charset=utf-8", LINES, "dataset.jsonl"),
+        ("text/csv", b"prompt\nWhy?\n", "dataset.csv"),
+        ("application/gzip", gzip.compress(LINES), "dataset.jsonl.gz"),
     ],
 )
-async def test_the_body_may_be_the_file_itself(gateway: Running, kind: str, name: str) -> None:
-    answer = await gateway.client.post("/admin/datasets/upload", content=LINES, headers={"Content-Type": kind})
-    assert (answer.status_code, answer.json()["name"]) == (200, name)
-    named = await gateway.client.post(
-        "/admin/datasets/upload?name=mine.jsonl", content=LINES, headers={"Content-Type": kind}
-    )
-    assert named.json()["name"] == "mine.jsonl"
+async def test_the_body_may_be_the_file_itself(gateway: Running, kind: str, data: bytes, name: str) -> None:
+    query = {"template": "{{prompt}}"} if kind == "text/csv" else {}
+    for asked, called in (({}, name), ({"name": f"mine-{name}"}, f"mine-{name}")):
+        answer = await gateway.client.post(
+            "/admin/datasets/upload", params=query | asked, content=data, headers={"Content-Type": kind}
+        )
+        assert (answer.status_code, answer.json()["name"]) == (200, called)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "", "multipart/mixed; boundary=x", "x" * 300])
@@ -107,40 +114,42 @@ async def test_what_is_neither_a_form_nor_a_file_is_415(gateway: Running, kind: 
 async def test_wrong_lines_are_named_by_number_with_the_reason_and_nothing_is_kept(gateway: Running) -> None:
     lines = b"".join(b"no\n" if number % 2 else b"{}\n" for number in range(1, 301))
     refused = await upload(gateway, 400, file=("a.jsonl", lines))
-    assert refused["lines"][0] == {"line": 1, "reason": "The line is no JSON object."}
-    assert [one["line"] for one in refused["lines"]] == list(range(1, 2 * len(refused["lines"]), 2))
-    assert 50 <= len(refused["lines"]) <= 100
-    assert (refused["bad_lines"], refused["error"], refused["detail"]) == (150, *["150 lines are wrong."] * 2)
+    assert refused["lines"][0] == {"line": 1, "reason": "The line is not JSON: Expecting value at character 1."}
+    assert [one["line"] for one in refused["lines"]] == list(range(1, len(refused["lines"]) + 1))
+    assert 40 <= len(refused["lines"]) <= 100
+    assert refused["bad_lines"] == 300
+    assert refused["error"] == refused["detail"]
+    assert refused["detail"].startswith("300 lines are wrong in a.jsonl, so nothing was stored. Line 1: ")
     assert gateway.world.datasets == {}
 
 
 async def test_wrong_options_are_422_by_field_and_unread_forms_400(gateway: Running) -> None:
     for name, value, words in [
-        ("scorer", "judge", "scorer must be one of exact_match, contains, regex"),
-        ("format", "hub", "format must be one of batch, lines, columns, csv."),
-        ("project_id", "x", "project_id must be an integer."),
-        ("tolerance", "-1", "tolerance must be from 0"),
-        ("choices", "a,b", 'choices must be a JSON list of texts, such as ["a", "b"].'),
+        ("scorer", "judge", "judge is not a valid scorer. Use one of: exact_match, contains, regex"),
+        ("format", "hub", "hub is not a valid format. Use one of: batch, lines, columns, csv."),
+        ("project_id", "x", "project_id must be a whole number."),
+        ("tolerance", "-1", "tolerance must be between 0"),
+        ("choices", "a,b", 'choices must be a JSON list of strings, such as ["a", "b"].'),
         ("choices", "[1]", "choices[0] must be a string."),
-        ("choices", "{}", "choices must be a JSON list of texts"),
-        ("choices", "[" * 100_000, "choices must be a JSON list of texts"),
+        ("choices", "{}", "choices must be a JSON list of strings"),
+        ("choices", "[" * 100_000, "choices must be a JSON list of strings"),
         ("name", "x" * 201, "name has 201 characters; at most 200 are allowed."),
-        ("name", "a\x00b", "name holds a control character"),
+        ("name", "a\x00b", "name contains a control character"),
     ]:
         refused = await upload(gateway, 422, data={name: value})
         assert refused["detail"].startswith(words), refused
         assert refused["errors"][0]["field"].startswith(name)
     both = await gateway.client.post("/admin/datasets/upload?name=a", data={"name": "b"}, files={"file": ("a", LINES)})
     assert both.status_code == 400
-    assert both.json()["detail"] == "name is given in the query and in the form; give it once."
-    assert "no field of this form" in (await upload(gateway, 400, data={"nope": "1"}))["detail"]
+    assert both.json()["detail"] == "name is given in the query and in the form. Give it once."
+    assert "not a field of this form" in (await upload(gateway, 400, data={"nope": "1"}))["detail"]
     assert "has no file" in (await upload(gateway, 400, scorer=(None, "json")))["detail"]
     assert gateway.world.options == []
 
 
 async def test_a_file_after_which_something_comes_is_not_kept(gateway: Running) -> None:
     late = await upload(gateway, 400, file=("a.jsonl", LINES), scorer=(None, "json"))
-    assert late["detail"] == "'scorer' comes after the file. Send it before, so that it is known in time."
+    assert late["detail"] == "'scorer' comes after the file. Send it before the file."
     form = [("file", ("a", LINES)), ("file", ("b", LINES))]
     twice = await gateway.client.post("/admin/datasets/upload", files=form)
     assert (twice.status_code, twice.json()["detail"][:23]) == (400, "The form has two files.")
@@ -204,11 +213,11 @@ async def test_a_dataset_is_deleted_once_and_not_while_a_run_uses_it(gateway: Ru
         await gateway.client.delete(f"/admin/datasets/{dataset_id}"),
         await gateway.client.get(f"/admin/datasets/{dataset_id}"),
         await gateway.client.get(f"/admin/datasets/{dataset_id}/rows"),
-        await gateway.client.post("/admin/benchmarks/run", json=run),
         await gateway.client.delete("/admin/datasets/ds_x"),
     ):
         assert answer.status_code == 404
         assert answer.json()["detail"].startswith("Dataset ds_")
+    assert (await gateway.client.post("/admin/benchmarks/run", json=run)).status_code == 404
     shown = (await gateway.client.get(f"/admin/benchmarks/{started['benchmark_id']}")).json()
     assert (shown["dataset_name"], shown["status"]) == ("batch_5k.jsonl", "cancelled")
 
@@ -248,8 +257,10 @@ async def test_a_repeated_request_id_makes_one_dataset(gateway: Running) -> None
     )
     assert raw.status_code == 200, raw.text
     assert len({made["dataset_id"] for made in (*in_form, raw.json())}) == 1
-    other = await upload(gateway, 409, data={"request_id": "once"}, file=("batch_5k.jsonl", LINES * 2))
-    assert "has made dataset" in other["detail"]
+    other = await upload(
+        gateway, 409, data={"request_id": "once"}, file=("batch_5k.jsonl", LINES.replace(b"Ada", b"Eve"))
+    )
+    assert "already used for dataset" in other["detail"]
     assert (await upload(gateway))["dataset_id"] != in_form[0]["dataset_id"]
     body = {"dataset": "openai/gsm8k", "split": "test", "template": "{{q}}", "request_id": "hub-once"}
     answers = [await gateway.client.post("/admin/datasets/hub", json=body) for _ in range(2)]
@@ -272,7 +283,7 @@ async def test_a_file_sent_again_with_its_key_is_one_file(gateway: Running) -> N
         answer = await gateway.client.post(
             "/v1/files",
             data={"purpose": "batch"},
-            files={"file": ("batch.jsonl", LINES)},
+            files={"file": ("batch.jsonl", BATCH)},
             headers={"Idempotency-Key": key} if key else {},
         )
         assert answer.status_code == 200, answer.text

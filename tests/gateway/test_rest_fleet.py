@@ -50,7 +50,7 @@ async def test_models_are_those_of_one_endpoint(gateway: Running) -> None:
     got = await get(gateway, "/models?provider=ollama")
     assert got["endpoint"]["endpoint"] == "ollama"
     first = got["models"][0]
-    assert (first["model"], first["quantization"], first["input_price"]) == ("qwen2.5:7b", "Q4_K_M", None)
+    assert (first["model"], first["quantization"], first["input_price"]) == ("qwen2.5:7b", "Q4_K_M", 0.01)
     assert first["prices"] is None
     (listed,) = (await get(gateway, "/models?provider=gemini"))["models"]
     assert (listed["prices"]["source"], listed["prices"]["as_of"]) == ("list", "2026-10-03")
@@ -69,7 +69,7 @@ async def test_suites_tell_their_tasks_metrics_and_modes(gateway: Running) -> No
     assert (cola["task"], cola["metrics"], cola["modes"]) == (
         "cola",
         ["matthews_correlation", "accuracy"],
-        ["generate"],
+        ["generate", "loglikelihood"],
     )
     assert suites["glue"]["tasks"][5]["score_group"] == "mnli"
 

@@ -28,9 +28,9 @@ async def test_items_come_in_pages_with_counts(gateway: Running) -> None:
 
 async def test_an_item_tells_its_outcome_its_texts_and_its_figures(gateway: Running) -> None:
     job = finished(gateway, "demo")
-    got = await get(gateway, f"/results/{job.job_id}/items/sst2/3")
+    got = await get(gateway, f"/results/{job.job_id}/items/sentiment/3")
     assert (got["outcome"], got["correct"], got["response"]) == ("unparsed", False, fake_data.HOSTILE)
-    assert (got["task"], got["item"], got["repeat"], got["statistics"]) == ("sst2", 3, 0, {"correct": 0.0})
+    assert (got["task"], got["item"], got["repeat"], got["statistics"]) == ("sentiment", 3, 0, {"correct": 0.0})
     assert (got["parameters"], got["cost_usd"], got["error"]) == (None, None, None)
 
 
@@ -57,10 +57,15 @@ async def test_every_filter_reaches_the_results_service(gateway: Running) -> Non
         ("improved", _LISTING.FILTER_IMPROVED),
     ]:
         job, other = finished(gateway, "demo"), finished(gateway, "demo")
-        query = f"filter={name}&task=sst2&query=dog&baseline={other.job_id}"
+        query = f"filter={name}&task=sentiment&query=dog&baseline={other.job_id}"
         await get(gateway, f"/results/{job.job_id}/items?{query}")
         asked = gateway.world.asked[-1]
-        assert (asked.filter, asked.task, asked.query, asked.baseline_job_id) == (value, "sst2", "dog", other.job_id)
+        assert (asked.filter, asked.task, asked.query, asked.baseline_job_id) == (
+            value,
+            "sentiment",
+            "dog",
+            other.job_id,
+        )
 
 
 async def test_a_baselines_items_stand_beside_in_the_same_order(gateway: Running) -> None:
@@ -80,12 +85,15 @@ async def test_filters_against_a_baseline_need_one(gateway: Running) -> None:
 async def test_what_is_no_items_number_is_refused(gateway: Running) -> None:
     for item in ["x", "-1", "1.5", "99999999999", "٣"]:
         job = finished(gateway, "demo")
-        assert "is no item" in (await get(gateway, f"/results/{job.job_id}/items/sst2/{item}", 400))["detail"]
+        assert (
+            "is not an item number"
+            in (await get(gateway, f"/results/{job.job_id}/items/sentiment/{item}", 400))["detail"]
+        )
 
 
 async def test_an_item_that_is_not_stored_is_404(gateway: Running) -> None:
     job = finished(gateway, "demo")
-    for path in ("sst2/400", "nope/1"):
+    for path in ("sentiment/400", "nope/1"):
         assert (await get(gateway, f"/results/{job.job_id}/items/{path}", 404))["detail"]
     assert (await get(gateway, f"/results/{uuid.uuid4()}/items", 404))["detail"]
 
@@ -115,8 +123,8 @@ async def test_metrics_of_a_job_take_no_filter_of_items(gateway: Running) -> Non
     job = finished(gateway, "demo")
     assert (await gateway.client.get(f"{BASE}/results/{job.job_id}/export")).status_code == 200
     assert gateway.world.asked[-1].items == _LISTING(job_id=job.job_id)
-    refused = await get(gateway, f"/results/{job.job_id}/export?filter=failures&task=sst2", 422)
-    assert refused["detail"].startswith("task chooses items; give it with kind=items. filter chooses items;")
+    refused = await get(gateway, f"/results/{job.job_id}/export?filter=failures&task=sentiment", 422)
+    assert refused["detail"].startswith("task selects items. Use it with kind=items. filter selects items.")
 
 
 async def test_jobs_are_exported_with_the_lists_filters(gateway: Running) -> None:

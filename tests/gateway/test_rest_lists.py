@@ -18,12 +18,11 @@ from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 async def test_every_filter_of_the_list_reaches_the_results_service(gateway: Running) -> None:
     await get(
         gateway,
-        "/results?model_name=qwen2.5:7b&suite=demo&status=running&project_id=7&query=QWEN&owner=alice&limit=5&page_token=0",
+        "/results?model_name=qwen2.5:7b&suite=demo&status=running&project_id=7&query=QWEN&owner=alice&limit=5",
     )
     (asked,) = gateway.world.asked
     assert asked == results_service_pb2.ResultsServiceListJobsRequest(
         page_size=5,
-        page_token="0",
         model="qwen2.5:7b",
         suite="demo",
         states=[job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING],

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from services.gateway import api
-from services.gateway.api.endpoint import Endpoint
+from services.gateway.api import routes as api
+from services.gateway.api.declare.endpoint import Endpoint
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_rest_results import BASE, get
@@ -57,7 +57,9 @@ async def test_unknown_and_repeated_parameters_are_refused_by_name(gateway: Runn
         answer = await gateway.client.request(endpoint.method, f"{path}?nope=1")
         assert answer.status_code == 400
         words = (
-            f"Known here: {', '.join(one.name for one in endpoint.query)}." if endpoint.query else "None is known here."
+            f"Known parameters: {', '.join(one.name for one in endpoint.query)}."
+            if endpoint.query
+            else "This path takes none."
         )
         assert answer.json()["detail"] == f"Unknown query parameter 'nope'. {words}"
         if endpoint.query:
@@ -65,7 +67,7 @@ async def test_unknown_and_repeated_parameters_are_refused_by_name(gateway: Runn
             twice = await gateway.client.request(endpoint.method, f"{path}?{name}=1&{name}=2")
             assert (twice.status_code, twice.json()["detail"]) == (
                 400,
-                f"{name} is given more than once; give it once.",
+                f"{name} is given more than once. Give it once.",
             )
 
 
@@ -108,7 +110,7 @@ async def test_no_body_breaks_an_endpoint(gateway: Running) -> None:
 async def test_numbers_beyond_all_bounds_are_refused_where_any_json_may_stand(gateway: Running) -> None:
     raw = b'{"project_id":1,"config":{"provider":"ollama","model":"m","custom_config":{"x":1e999}}}'
     answer = await gateway.client.post(f"{BASE}/run", content=raw)
-    assert (answer.status_code, answer.json()["detail"][:25]) == (400, "1e999 is more than a numb")
+    assert (answer.status_code, answer.json()["detail"][:25]) == (400, "1e999 is too large. Send ")
     assert gateway.world.jobs == {}
 
 
@@ -129,7 +131,7 @@ async def test_a_slash_too_many_and_unknown_paths_are_404_and_redirect_nowhere(g
         for method in ("GET", "POST"):
             answer = await gateway.client.request(method, path)
             assert answer.status_code == 404, path
-            assert "openapi.json lists what is." in answer.json()["detail"]
+            assert "openapi.json lists all paths." in answer.json()["detail"]
 
 
 async def test_other_methods_are_405_with_those_there_are(gateway: Running) -> None:
@@ -155,4 +157,5 @@ async def test_head_is_get_without_a_body(gateway: Running) -> None:
 
 
 async def test_a_wrong_page_token_is_400(gateway: Running) -> None:
-    assert "page_token" in (await get(gateway, "/results?page_token=nonsense", 400))["detail"]
+    for path in ("/results", "/schedules", "/webhooks", "/configurations"):
+        assert (await get(gateway, f"{path}?page_token=nonsense", 400))["detail"]

@@ -61,11 +61,11 @@ async def test_a_completed_job_has_the_documents_fields(gateway: Running) -> Non
 async def test_a_running_job_shows_progress_rounded_down_and_no_metrics(gateway: Running) -> None:
     world = gateway.world
     job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-    world.advance(job.job_id, 1399)
+    world.advance(job.job_id, 1599)
     got = await get(gateway, f"/results/{job.job_id}")
     assert got["status"] == "running"
     assert got["progress"]["percent"] == 99
-    assert (got["progress"]["items_done"], got["progress"]["items_total"]) == (1399, 1400)
+    assert (got["progress"]["items_done"], got["progress"]["items_total"]) == (1599, 1600)
     assert "unit" in got["progress"]["current_step"]
     assert got["progress"]["eta_seconds"] > 0
     assert (got["performance_data"], got["completed_at"]) == ({}, None)
@@ -85,16 +85,16 @@ async def test_a_failed_job_gives_its_reason_and_only_its_finished_tasks(gateway
     world.finish(job.job_id, job_pb2.Job.STATE_FAILED, "AI provider error: API key not configured for Gemini")
     got = await get(gateway, f"/results/{job.job_id}")
     assert (got["status"], got["error"]) == ("failed", "AI provider error: API key not configured for Gemini")
-    assert list(got["performance_data"]["demo"]) == ["sst2"]
+    assert list(got["performance_data"]["demo"]) == ["sentiment"]
     assert got["partial"] is True
     assert "score" not in got
 
 
 async def test_an_undefined_metric_is_null_with_its_reason(gateway: Running) -> None:
     job = finished(gateway, "demo")
-    undefined = metric_pb2.Metric(metric="pearson", n=100, undefined_reason="all predictions are equal")
-    gateway.world.results[job.job_id].tasks[3].metrics[0].CopyFrom(undefined)
-    got = (await get(gateway, f"/results/{job.job_id}"))["performance_data"]["demo"]["stsb"]["pearson"]
+    undefined = metric_pb2.Metric(metric="f1", n=100, undefined_reason="all predictions are equal")
+    gateway.world.results[job.job_id].tasks[3].metrics[1].CopyFrom(undefined)
+    got = (await get(gateway, f"/results/{job.job_id}"))["performance_data"]["demo"]["paraphrase"]["f1"]
     assert (got["mean"], got["std"], got["ci95"]) == (None, None, None)
     assert got["undefined_reason"] == "all predictions are equal"
 
@@ -109,8 +109,8 @@ async def test_a_run_that_is_not_ranked_says_why_and_gives_its_bounds(gateway: R
     assert got["not_ranked_reason"] == got["score"]["not_ranked_reason"] == "18 items have no answer"
     assert (got["score"]["mean"], got["score"]["bounds"]) == (0.144, [0.019, 0.894])
     demo = got["performance_data"]["demo"]
-    assert demo["sst2"]["accuracy"]["bounds"] == [0.25, 0.75]
-    assert "bounds" not in demo["cola"]["accuracy"]
+    assert demo["sentiment"]["accuracy"]["bounds"] == [0.25, 0.75]
+    assert "bounds" not in demo["acceptability"]["accuracy"]
     page = (await gateway.client.get(f"/jobs/{job.job_id}")).text
     strip = page[page.index('id="job-strip"') : page.index('id="job-tabs"')]
     assert '<span class="value">1.9–89.4</span>' in strip

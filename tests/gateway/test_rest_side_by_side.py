@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.gateway import jobs
+from services.gateway.reads import jobs
 from tests.gateway import fake_owned
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_rest_results import BASE, TIME, finished, get
@@ -17,7 +17,7 @@ _LISTING = results_service_pb2.ListSideBySideRequest
 _VERDICT = results_service_pb2.Annotation
 
 
-async def annotate(gateway: Running, job_id: str, body: Any, status: int = 200, item: str = "sst2/3") -> Any:
+async def annotate(gateway: Running, job_id: str, body: Any, status: int = 200, item: str = "sentiment/3") -> Any:
     answer = await gateway.client.put(f"{BASE}/results/{job_id}/items/{item}/annotation", json=body)
     assert answer.status_code == status, answer.text
     return answer.json()
@@ -26,16 +26,18 @@ async def annotate(gateway: Running, job_id: str, body: Any, status: int = 200, 
 async def test_rows_stand_beside_each_other_with_figures_of_each_run(gateway: Running) -> None:
     first, second = finished(gateway, "demo"), finished(gateway, "demo", limit=2)
     ids = f"{first.job_id},{jobs.benchmark_id(second.job_id)}"
-    got = await get(gateway, f"/side-by-side?job_ids={ids}&limit=3&diffs=true&task=sst2&query=dog")
+    got = await get(gateway, f"/side-by-side?job_ids={ids}&limit=3&diffs=true&task=sentiment&query=breeze")
     assert [run["job"]["job_id"] for run in got["runs"]] == [first.job_id, second.job_id]
     run = got["runs"][0]
     assert (run["mean_score"], run["ci95"], run["cost_usd"]) == (0.5, [0.25, 0.75], None)
     assert [len(row["items"]) for row in got["rows"]] == [2, 2, 2]
     assert got["rows"][0]["diffs"][1] == [{"kind": "added", "text": "more "}]
     asked = gateway.world.asked[-1]
-    assert (asked.task, asked.query, asked.with_diffs, asked.page_size) == ("sst2", "dog", True, 3)
-    rest = await get(gateway, f"/side-by-side?job_ids={ids}&page_token={got['next_page_token']}")
-    assert rest["rows"][0]["item"] == 3
+    assert (asked.task, asked.query, asked.with_diffs, asked.page_size) == ("sentiment", "breeze", True, 3)
+    token = got["next_page_token"]
+    query = f"job_ids={ids}&limit=3&diffs=true&task=sentiment&query=breeze"
+    assert (await get(gateway, f"/side-by-side?{query}&page_token={token}"))["rows"][0]["item"] == 3
+    await get(gateway, f"/side-by-side?job_ids={ids}")
     assert gateway.world.asked[-1].with_diffs is False
 
 
@@ -69,9 +71,9 @@ async def test_wrong_jobs_to_stand_beside_are_refused(gateway: Running) -> None:
         (f"job_ids={one.job_id},{jobs.benchmark_id(one.job_id)}", 422, "job_ids must name 2 to 4 different jobs"),
         (f"job_ids={','.join([one.job_id] * 5)}", 422, "job_ids must name 2 to 4 different jobs"),
         (f"job_ids={one.job_id},x", 404, "Benchmark job x not found"),
-        (f"job_ids={one.job_id},{uuid.uuid4()}", 404, "Job "),
-        (f"job_ids={one.job_id},{two.job_id}&filter=only_right", 422, "only_job_id is one of job_ids, for filter="),
-        (f"job_ids={one.job_id},{two.job_id}&only_job_id={one.job_id}", 422, "only_job_id is one of job_ids, for"),
+        (f"job_ids={one.job_id},{uuid.uuid4()}", 404, "Benchmark job "),
+        (f"job_ids={one.job_id},{two.job_id}&filter=only_right", 422, "only_job_id is required for filter="),
+        (f"job_ids={one.job_id},{two.job_id}&only_job_id={one.job_id}", 422, "only_job_id is required for filter="),
         (
             f"job_ids={one.job_id},{two.job_id}&filter=only_right&only_job_id={uuid.uuid4()}",
             422,
@@ -88,7 +90,7 @@ async def test_an_answer_is_annotated_and_the_annotation_is_taken_back(gateway: 
     assert got["annotation"]["annotated_at"] is not None
     assert TIME.fullmatch(got["annotation"].pop("annotated_at"))
     assert got["annotation"] == body | {"author": "local"}
-    listed = await get(gateway, f"/results/{job.job_id}/items?limit=4&task=sst2")
+    listed = await get(gateway, f"/results/{job.job_id}/items?limit=4&task=sentiment")
     assert [item["annotation"] and item["annotation"]["verdict"] for item in listed["items"]] == [None] * 3 + ["fix"]
     assert (await annotate(gateway, job.job_id, {"verdict": "none"}))["annotation"] is None
     judged = await annotate(gateway, job.job_id, {"verdict": "golden", "note": ""})
@@ -99,14 +101,17 @@ async def test_wrong_annotations_are_refused(gateway: Running) -> None:
     job = finished(gateway, "demo")
     for body, words in [
         ({}, "verdict is required."),
-        ({"verdict": "good"}, "verdict must be one of golden, fix, wrong, none."),
-        ({"verdict": "fix"}, "corrected_answer is needed for fix"),
-        ({"verdict": "golden", "corrected_answer": "x"}, "corrected_answer is needed for fix"),
+        ({"verdict": "good"}, "good is not a valid verdict. Use one of: golden, fix, wrong, none."),
+        ({"verdict": "fix"}, "corrected_answer is required for fix"),
+        ({"verdict": "golden", "corrected_answer": "x"}, "corrected_answer is required for fix"),
         ({"verdict": "wrong", "note": "x" * 2001}, "note has 2,001 characters; at most 2000 are allowed."),
     ]:
         assert (await annotate(gateway, job.job_id, body, 422))["detail"].startswith(words)
-    assert "is no item" in (await annotate(gateway, job.job_id, {"verdict": "wrong"}, 400, "sst2/x"))["detail"]
-    assert (await annotate(gateway, job.job_id, {"verdict": "wrong"}, 404, "sst2/999"))["detail"]
+    assert (
+        "is not an item number"
+        in (await annotate(gateway, job.job_id, {"verdict": "wrong"}, 400, "sentiment/x"))["detail"]
+    )
+    assert (await annotate(gateway, job.job_id, {"verdict": "wrong"}, 404, "sentiment/999"))["detail"]
     assert gateway.world.annotations == {}
 
 

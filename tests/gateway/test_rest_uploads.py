@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from services.gateway import tokens
+from services.gateway.access import tokens
 from services.gateway.settings import Settings
 from tests.gateway.gateway_server import Running, running
 from tests.gateway.test_access import with_tokens
@@ -75,7 +75,7 @@ async def test_a_sender_who_falls_silent_is_408() -> None:
         answer = await gateway.client.post(PATH, content=silent(), headers=JSONL)
         assert (answer.status_code, answer.json()["detail"]) == (
             408,
-            "Nothing came for 0.2 seconds. Send the upload again.",
+            "No data arrived for 0.2 seconds. Send the upload again.",
         )
         await until(gateway, "uploads_cut")
 
@@ -86,7 +86,7 @@ async def test_an_upload_may_be_larger_than_other_bodies_and_not_larger_than_its
         for content in (LINE * 4000, stream(80, [])):
             refused = await gateway.client.post(PATH, content=content, headers=JSONL)
             assert refused.status_code == 413
-            assert refused.json()["detail"].startswith("The upload is larger than 3,000,000 bytes, the most accepted")
+            assert refused.json()["detail"].startswith("The upload has more than 3,000,000 bytes.")
         assert len(gateway.world.datasets) == 1
         other = await gateway.client.post("/admin/datasets/hub", content=b"x" * 2_000_000)
         assert other.status_code == 413

@@ -11,7 +11,7 @@ import httpx
 
 from deploy.local.ports import free_port
 from services import bus, rpc
-from services.gateway import tokens
+from services.gateway.access import tokens
 from tests.gateway import fake_services
 from tests.gateway.fake_world import World, spec
 from tests.gateway.test_access import with_tokens
@@ -97,7 +97,7 @@ async def test_a_watch_over_grpc_ends_with_its_token(nats: NatsServer) -> None:
 
 
 def test_what_is_checked_and_remembered_leaves_five_seconds() -> None:
-    from services.gateway.auth import TokenCache
+    from services.gateway.access.auth import TokenCache
     from services.rpc.revocation import CHECK_S
 
     cache = TokenCache(lambda digest: None)  # type: ignore[arg-type, return-value]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway import tokens
+from services.gateway.access import tokens
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_access import with_tokens
 from tests.gateway.test_pages import page

@@ -10,9 +10,9 @@ import sys
 from services.bus import connect
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers.base import Listing, Request, no_loglikelihood
+from services.evaluator.items.task import Response
+from services.evaluator.providers.protocol.provider import Listing, Request, no_loglikelihood
 from services.evaluator.settings import Settings
-from services.evaluator.tasks.base import Response
 from services.evaluator.worker import Worker
 from touchstone.v1 import endpoint_pb2
 

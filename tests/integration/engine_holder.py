@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.engine.options import EngineOptions
+from services.evaluator.endpoints.engine_options import EngineOptions
 from services.evaluator.engine.ownership import Ownership
-from services.evaluator.providers.engine import EngineProvider
-from services.evaluator.providers.registry import provider
+from services.evaluator.engine.provider import EngineProvider
+from services.evaluator.make_provider import provider
 
 
 async def main(state_dir: Path, command: list[str]) -> None:

@@ -35,10 +35,10 @@ from services.bus import (
 )
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers.base import Provider
-from services.evaluator.providers.registry import provider
-from services.evaluator.responses import ResponseStore
+from services.evaluator.make_provider import provider
+from services.evaluator.providers.protocol.provider import Provider
 from services.evaluator.settings import Settings
+from services.evaluator.stored.responses import ResponseStore
 from services.evaluator.worker import Worker
 from tests.nats_server import NatsServer
 from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, suite_pb2, unit_pb2

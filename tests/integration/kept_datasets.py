@@ -12,13 +12,13 @@ from pathlib import Path
 from services import bus
 from services.bus import contract
 from services.results import visibility
-from services.results.database import Database
 from services.results.datasets import index
-from services.results.datasets.keeping import KeptDatasets
 from services.results.datasets.limits import UploadLimits
 from services.results.datasets.requests import Request
-from services.results.questions import Questions
-from services.results.schema import open_file
+from services.results.datasets.wiring import DatasetParts
+from services.results.read_queue.questions import Questions
+from services.results.storage.database import Database
+from services.results.storage.migrations import open_file
 from touchstone.v1 import dataset_pb2
 
 STREAM = contract.object_stream(contract.DATASETS)
@@ -31,7 +31,7 @@ class Keeper:
     connection: bus.Bus
     store: bus.Datasets
     database: Database
-    datasets: KeptDatasets
+    datasets: DatasetParts
 
     async def upload(self, content: bytes, request_id: str = "", **options: object) -> dataset_pb2.Dataset:
         asked = dataset_pb2.DatasetOptions(**({"name": "rows.jsonl", "owner": "ann"} | options))  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ async def keeping(
     await connection.ensure(64 * 1024 * 1024)
     opened = Database(open_file(database))
     kept = store(connection, most_bytes)
-    datasets = KeptDatasets(connection, kept, opened, limits or UploadLimits(), Questions(opened), reads)
+    datasets = DatasetParts(connection, kept, opened, limits or UploadLimits(), Questions(opened), reads)
     await datasets.reconcile()
     running = asyncio.create_task(datasets.run())
     try:

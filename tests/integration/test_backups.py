@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pytest
 from nats.aio.msg import Msg
 
-from deploy.local.keeping.check import check
-from deploy.local.keeping.exchange import NOTE, require_whole
-from deploy.local.keeping.repair import repair
-from deploy.local.keeping.restore import restore
+from deploy.local.recovery.check import check
+from deploy.local.recovery.exchange import NOTE, require_whole
+from deploy.local.recovery.repair import repair
+from deploy.local.recovery.restore import restore
 from deploy.local.settings import ROOT, LaunchError
 from deploy.local.state import StateDir
 from services import bus, rpc
@@ -35,6 +35,8 @@ from touchstone.v1 import results_service_pb2_grpc
 
 if TYPE_CHECKING:
     Stub = results_service_pb2_grpc.ResultsServiceAsyncStub
+
+pytestmark = pytest.mark.stack
 
 
 class Installation:
@@ -161,7 +163,7 @@ async def test_a_backup_that_is_not_whole_is_refused_and_changes_nothing(made: I
     folder = await made.backup(connection)
     await connection.close()
     running = StateDir(made.state)
-    with pytest.raises(LaunchError, match="Another Touchstone runs"):
+    with pytest.raises(LaunchError, match="Another Touchstone is running"):
         await made.restore(folder)
     running.close()
     await made.stop()
@@ -302,7 +304,7 @@ async def test_a_check_names_streams_and_rows_of_datasets_that_cannot_be_read(ma
 CUT = """
 import os, signal, sys
 from pathlib import Path
-from deploy.local.keeping import restore
+from deploy.local.recovery import restore
 left = int(sys.argv[3])
 def audit(event, arguments):
     global left
@@ -377,7 +379,7 @@ async def test_who_asks_for_a_backup_hears_that_its_maker_is_gone(
     maker[0] = after
     if not after:
         await here.unsubscribe()
-    with pytest.raises(UnavailableError, match="ended before it had made the backup"):
+    with pytest.raises(UnavailableError, match="ended before the backup was complete"):
         await asyncio.wait_for(asked, 20)
     await connection.close()
 

@@ -26,11 +26,10 @@ from services.bus import (
     results_subject,
     stream_configs,
 )
-from services.evaluator.units.begun import Begun
-from services.evaluator.units.hand import Held, Stop
-from services.evaluator.units.packer import Packer
-from services.scheduler.lease import Lease
-from services.scheduler.nats_work import WorkStream
+from services.evaluator.units.packer import Begun, Packer
+from services.evaluator.units.units_in_hand import Held, Stop
+from services.scheduler.nats.lease import Lease
+from services.scheduler.nats.streams import WorkStream
 from tests.nats_server import NatsServer
 from touchstone.v1 import item_result_pb2, unit_pb2
 

@@ -45,7 +45,7 @@ async def test_uploads_of_one_request_at_once_make_one_dataset(nats: NatsServer,
 async def test_a_request_id_is_one_uploads_and_one_users(nats: NatsServer, tmp_path: Path) -> None:
     async with keeping(nats.url, tmp_path / "results.duckdb") as keeper:
         first = await keeper.upload(ROWS, "r1")
-        with pytest.raises(ConflictError, match=f"request_id r1 has made dataset {first.dataset_id}"):
+        with pytest.raises(ConflictError, match=f"request_id r1 was already used for dataset {first.dataset_id}"):
             await keeper.upload(lines(range(51)), "r1")
         with pytest.raises(ConflictError):
             await keeper.upload(ROWS, "r1", name="other.jsonl")

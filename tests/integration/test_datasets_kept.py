@@ -222,7 +222,7 @@ async def test_a_full_store_refuses_an_upload_whole_and_takes_it_after_a_deletio
     first = await keeper.upload(large(1))
     await keeper.upload(large(2))
     before = await keeper.messages()
-    with pytest.raises(LimitReachedError, match="store of datasets is full"):
+    with pytest.raises(LimitReachedError, match="dataset store is full"):
         await keeper.upload(large(3))
     await keeper.cleared()
     assert await keeper.messages() == before
@@ -303,7 +303,7 @@ async def test_an_upload_that_drips_is_given_up(nats: NatsServer, tmp_path: Path
 
     limits = UploadLimits(whole_s=0.5)
     async with keeping(nats.url, tmp_path / "results.duckdb", limits=limits) as keeper:
-        with pytest.raises(DeadlineError, match="more than 0 s"):
+        with pytest.raises(DeadlineError, match="longer than 0 s"):
             await keeper.datasets.uploads.keep(options(), dripping())
         assert await is_empty(keeper)
 

@@ -18,7 +18,8 @@ from deploy.local.ports import free_port
 from services import bus, rpc
 from services.bus import contract
 from services.errors import BadLinesError, NoRoomError
-from services.results import duckdb_store, visibility
+from services.results import visibility
+from services.results.intake import writes
 from tests.integration.evaluator_rig import until
 from tests.integration.kept_datasets import Keeper, keeping, lines
 from tests.integration.test_results_service import Service
@@ -133,7 +134,7 @@ async def test_finished_jobs_are_counted_before_a_deletion_and_by_it(nats: NatsS
             made = job(f"job-{number}", state=job_pb2.Job.State.Value(f"STATE_{state}"))
             made.spec.dataset.dataset_id = dataset_id
             events.append(event(f"{number:04d}", made))
-        await keeper.database.write(lambda connection: duckdb_store.store_events(connection, events))
+        await keeper.database.write(lambda connection: writes.store_events(connection, events))
         got = await ann.get(dataset_id)
         assert (got.live_jobs, got.finished_jobs) == (1, 3)
         assert list((await ann.list()).finished_jobs) == [3]

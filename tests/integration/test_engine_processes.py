@@ -19,10 +19,10 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.engine.ownership import Ownership
 from services.evaluator.engine.process_table import process
-from services.evaluator.providers.base import ProviderError, Request
-from services.evaluator.providers.engine import EngineProvider
-from services.evaluator.providers.registry import provider
-from services.evaluator.tasks.base import Item, Message, Response
+from services.evaluator.engine.provider import EngineProvider
+from services.evaluator.items.task import Item, Message, Response
+from services.evaluator.make_provider import provider
+from services.evaluator.providers.protocol.provider import ProviderError, Request
 from tests.engines import FAKE, Sampler, fake_command, fake_options, none_left, running
 from tests.stack import until
 from touchstone.v1 import job_pb2
@@ -149,7 +149,7 @@ async def test_an_item_that_crashes_the_engine_each_time_is_given_up_alone(engin
         errors.append(await failure(it, prompt="crash"))
         await answer(it, index=i)
     assert [(error.retryable, error.fatal) for error in errors] == [(True, False), (True, False), (False, False)]
-    assert errors[-1].message == "gpu0: the engine ended each time that it was asked this item."
+    assert errors[-1].message == "gpu0: the engine crashed each time it was sent this item."
 
 
 async def test_an_engine_that_ends_while_loading_is_fatal_at_its_third_start(engine: Make) -> None:
@@ -158,7 +158,7 @@ async def test_an_engine_that_ends_while_loading_is_fatal_at_its_third_start(eng
     assert [error.fatal for error in errors] == [False, False, True]
     assert errors[-1].message == (
         "gpu0: The engine for a ended with exit code 1 before it was ready. Its log ends with: "
-        "ValueError: no such architecture. It was started 3 times. Mend that, then retry the job."
+        "ValueError: no such architecture. It was started 3 times. Fix the cause, then retry the job."
     )
 
 

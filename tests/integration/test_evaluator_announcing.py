@@ -12,8 +12,8 @@ import pytest
 from deploy.local.ports import free_port
 from services.bus import EVALUATORS
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.endpoints import listing
-from services.evaluator.planning import configuration
+from services.evaluator.listing import listing
+from services.evaluator.planning.planner import configuration
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, stub_endpoint, until
 from tests.nats_server import NatsServer
 from tests.servers.ollama_server import OllamaServer
@@ -187,8 +187,8 @@ async def test_what_the_model_cannot_do_is_refused_when_planned(nats: NatsServer
         refused = [(await rig.plan(spec)).error for spec in (scoring, taking)]
         warm.model = "o3"
         refused.append((await rig.plan(warm)).error)
-    assert refused[0].startswith("local does not give log-likelihoods of given texts. Choose mode generate")
-    assert refused[1].startswith("stub does not tell which weights are behind stub")
+    assert refused[0].startswith("local does not return log-likelihoods of given texts. Set mode to generate")
+    assert refused[1].startswith("stub does not report which weights serve stub")
     assert refused[2] == "o3 does not take temperature. Leave it out of the job's parameters."
     assert stub.records == ollama.records == []
 

@@ -13,9 +13,9 @@ import pytest
 
 from services.bus import KIND_ITEMS, KIND_RETURNED, Datasets
 from services.evaluator.endpoints.endpoint import BASELINE, Endpoint
-from services.evaluator.providers import list_prices
-from services.evaluator.providers.base import Provider
-from services.evaluator.providers.registry import provider
+from services.evaluator.make_provider import provider
+from services.evaluator.providers.pricing import list_prices
+from services.evaluator.providers.protocol.provider import Provider
 from tests.dataset_store import DATASET_ID, MemoryStore, row
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, stub_endpoint, until
 from tests.nats_server import NatsServer
@@ -132,9 +132,9 @@ async def test_a_job_that_cannot_run_is_told_when_it_is_planned(nats: NatsServer
     async with open_rig(nats) as rig, OpenAIServer() as stub, running(nats, [stub_endpoint(stub.url), BASELINE]):
         for asked, sentence in (
             (spec(), "Dataset questions.jsonl was deleted, so its rows cannot be run."),
-            (spec(scoring=Scoring(scorer="bleu")), "There is no scorer 'bleu'. Choose one of"),
-            (spec(scoring=Scoring(answer_pattern="(")), "The answer pattern is none that RE2 takes"),
-            (spec(mode=suite_pb2.MODE_LOGLIKELIHOOD), "The rows of a dataset are answered in writing."),
+            (spec(scoring=Scoring(scorer="bleu")), "bleu is not a valid scorer. Use one of:"),
+            (spec(scoring=Scoring(answer_pattern="(")), "answer_pattern is not a valid RE2 pattern"),
+            (spec(mode=suite_pb2.MODE_LOGLIKELIHOOD), "Datasets run in generate mode only."),
             (spec(endpoint="baseline", model="random"), "The random baseline needs labels or a train split"),
         ):
             assert (await rig.plan(asked)).error.startswith(sentence)
@@ -221,7 +221,7 @@ async def test_a_job_with_a_budget_tells_what_it_reserves_and_what_it_spent(nats
             headers = [each.headers for each in await rig.stored(KIND_ITEMS)]
         async with running(nats, [stub_endpoint(stub.url, name="free")]):
             unknown = await rig.plan(spec("free", sampling=job_pb2.Sampling(max_tokens=10), budget_usd=1.0))
-    assert unknown.error.startswith("The prices of stub at free are not known")
+    assert unknown.error.startswith("The prices of stub at free are unknown")
     assert task.unit_size <= 4
     assert all(0 < item.cost_usd <= task.most_cost_usd for item in found.values())
     assert sum(each.cost or 0 for each in headers) == pytest.approx(sum(i.cost_usd for i in found.values()) * 1e6)
@@ -255,7 +255,7 @@ async def test_a_public_service_is_charged_at_list_prices_that_its_job_keeps(nat
         assert item.cost_usd == pytest.approx(cost)
         assert 0 < item.cost_usd <= plan.tasks[0].most_cost_usd
         assert again[place].cost_usd == pytest.approx((item.input_tokens + item.output_tokens) * 100e-6)
-    assert unknown.error.startswith("The prices of of-ours at stub are not known")
+    assert unknown.error.startswith("The prices of of-ours at stub are unknown")
 
 
 async def test_a_call_that_may_be_charged_is_not_made_twice_within_a_budget(nats: NatsServer) -> None:
@@ -270,7 +270,7 @@ async def test_a_call_that_may_be_charged_is_not_made_twice_within_a_budget(nats
     assert len(stub.records) == 4
     failed = [item for item in found.values() if item.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR]
     assert len(failed) == 1
-    assert failed[0].error.endswith("It was not tried again: the call may be charged, and the job has a budget.")
+    assert failed[0].error.endswith("The call was not retried: it may already be charged, and the job has a budget.")
 
 
 async def test_a_unit_with_a_budget_that_comes_again_goes_back_to_the_scheduler(nats: NatsServer) -> None:

@@ -144,7 +144,7 @@ async def test_a_provider_that_only_fails_fails_the_job(nats: NatsServer) -> Non
     ):
         await rig.release_items(await rig.job(), 32)
         assert (await rig.fault()).reason == (
-            "stub failed with status 500: out of memory. Look at its log or status page, then retry."
+            "stub failed with status 500: out of memory. Check its log or status page, then retry."
         )
         assert await rig.items() == []
 
@@ -212,8 +212,7 @@ async def test_an_item_that_never_works_becomes_an_error_and_is_not_scored(nats:
         wrong = [item for item in await rig.items() if item.outcome == INFRASTRUCTURE]
         assert [item.position for item in wrong] == [5]
         assert wrong[0].error == (
-            "stub refused a call with status 400: the prompt holds a strange character. "
-            "Change what it names, then retry."
+            "stub refused a call with status 400: the prompt holds a strange character. Correct the cause, then retry."
         )
         assert not wrong[0].statistics
         assert prompt in wrong[0].prompt
@@ -225,7 +224,7 @@ async def test_calls_that_are_all_refused_fail_the_job(nats: NatsServer) -> None
     async with open_rig(nats) as rig, OpenAIServer(behaviour) as stub, running(nats, [stub_endpoint(stub.url)]):
         await rig.release_items(await rig.job(), 64)
         assert (await rig.fault()).reason == (
-            "stub refused a call with status 400: temperature is not supported. Change what it names, then retry."
+            "stub refused a call with status 400: temperature is not supported. Correct the cause, then retry."
         )
         assert len(stub.records) <= 24
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from services.bus import DLQ, KIND_FAULT, KIND_ITEMS, connect
-from services.evaluator.units.hand import ALONE_FROM_DELIVERY, DEAD_FROM_CRASHES
 from services.evaluator.units.suspects import Suspects
+from services.evaluator.units.units_in_hand import ALONE_FROM_DELIVERY, DEAD_FROM_CRASHES
 from services.rpc import WRONG_SETTINGS
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, start_process, stub_endpoint, until
 from tests.nats_server import NatsServer
@@ -207,7 +207,7 @@ async def test_a_busy_port_ends_the_process_with_a_sentence(nats: NatsServer, tm
     )
     _, errors = await asyncio.wait_for(process.communicate(), 90)
     assert process.returncode == 1
-    assert f"127.0.0.1:{nats.port} is in use. Stop what listens there" in errors.decode()
+    assert f"127.0.0.1:{nats.port} is in use. Stop the process that listens there" in errors.decode()
 
 
 async def test_a_wrong_endpoints_file_ends_the_process_with_a_sentence(nats: NatsServer, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ async def test_a_model_that_fails_for_ever_fails_alone(nats: NatsServer) -> None
             await release(rig, GOOD, 64)
             fault = await rig.fault()
         stored = await rig.stored()
-    assert fault.reason == "stub failed with status 503: the model is busy. Look at its log or status page, then retry."
+    assert fault.reason == "stub failed with status 503: the model is busy. Check its log or status page, then retry."
     end = next(place for place, one in enumerate(stored) if one.headers.kind == KIND_FAULT)
     assert stored[end].subject.split(".")[1] == bad
     answered = [item for one in stored[:end] if one.headers.kind == KIND_ITEMS for item in one.batch.items]

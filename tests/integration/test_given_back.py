@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.bus import KIND_BEGUN, KIND_ITEMS
-from services.scheduler.ledger import Ledger
+from services.scheduler.jobs.ledger import Ledger
 from tests.integration.evaluator_rig import TASK, Rig, open_rig, running, settings, stub_endpoint, until
 from tests.nats_server import NatsServer
 from tests.servers.openai_server import OpenAIServer

@@ -13,7 +13,7 @@ import pytest
 from services import bus
 from services.bus import contract
 from services.errors import BadLinesError, InvalidRequestError, NotFoundError
-from services.evaluator.hub_datasets.splits import SplitReader
+from services.evaluator.hub_import.splits import SplitReader
 from services.results.datasets import child
 from services.results.datasets.frames import Limits, Shard
 from tests.integration.evaluator_rig import until

@@ -161,7 +161,7 @@ async def test_a_killed_service_comes_back_and_the_others_live_on(stack: Launche
     before = stack.pids()
     os.kill(before[name], signal.SIGKILL)
 
-    stack.wait_for(f"{name} was ended by SIGKILL; starting it again in 0.2 s")
+    stack.wait_for(f"{name} was terminated by SIGKILL; starting it again in 0.2 s")
     deadline = time.monotonic() + 60
     while stack.pids().get(name) in (None, before[name]):
         assert time.monotonic() < deadline
@@ -183,7 +183,7 @@ def test_a_second_launcher_on_the_same_state_is_refused_with_a_sentence(stack: L
     )
 
     assert second.returncode == 1
-    assert f"Another Touchstone runs on {stack.state_dir} (pid {stack.process.pid})" in second.stderr
+    assert f"Another Touchstone is running on {stack.state_dir} (pid {stack.process.pid})" in second.stderr
     assert set(stack.pids()) == SERVICES
 
 

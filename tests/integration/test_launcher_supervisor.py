@@ -102,7 +102,7 @@ async def test_a_killed_process_is_restarted_and_named(supervisor: Supervisor, l
 
     await eventually(lambda: supervisor.pid("a") not in (None, first))
 
-    assert lines == ["a was ended by SIGKILL; starting it again in 0.2 s"]
+    assert lines == ["a was terminated by SIGKILL; starting it again in 0.2 s"]
 
 
 async def test_backoff_doubles_while_a_process_keeps_dying(supervisor: Supervisor, lines: Lines) -> None:
@@ -209,7 +209,7 @@ async def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(
 
     assert not alive(pid)
     assert time.monotonic() - began >= 0.5
-    assert lines == ["a did not end in 0.5 s; killing it"]
+    assert lines == ["a did not stop within 0.5 s; killing it"]
 
 
 async def test_what_a_dead_process_started_is_gone_before_its_successor(
@@ -284,7 +284,7 @@ def test_reaping_spares_a_stranger_who_got_a_recorded_pid(tmp_path: Path) -> Non
 def test_a_second_launcher_on_the_same_state_is_refused_and_told_the_pid(tmp_path: Path) -> None:
     holder, _, grandchild = hold(tmp_path)
     try:
-        with pytest.raises(LaunchError, match=f"Another Touchstone runs on .* \\(pid {holder.pid}\\)"):
+        with pytest.raises(LaunchError, match=f"Another Touchstone is running on .* \\(pid {holder.pid}\\)"):
             StateDir(tmp_path)
     finally:
         holder.kill()
@@ -399,7 +399,7 @@ async def test_a_stopped_process_is_replaced(tmp_path: Path, lines: Lines) -> No
         await supervisor.kill()
         state.close()
     assert lines.holds(r"^a has not answered for \d+ s; ending it$")
-    assert lines.holds("^a was ended by SIGKILL; starting it again")
+    assert lines.holds("^a was terminated by SIGKILL; starting it again")
 
 
 async def test_a_write_error_is_left_alone_until_the_disk_has_room(tmp_path: Path, lines: Lines) -> None:
@@ -418,7 +418,7 @@ async def test_a_write_error_is_left_alone_until_the_disk_has_room(tmp_path: Pat
         await supervisor.kill()
         state.close()
     assert lines[0] == "a could not write to the disk, which has room again; ending it"
-    assert lines[1].startswith("a was ended by SIGTERM; starting it again")
+    assert lines[1].startswith("a was terminated by SIGTERM; starting it again")
 
 
 async def test_a_full_disk_at_start_is_waited_out(tmp_path: Path, lines: Lines) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.local import health
-from deploy.local.keeping import losses
-from deploy.local.keeping.check import check
-from deploy.local.keeping.exchange import NOTE
-from deploy.local.keeping.offline_nats import offline_nats
-from deploy.local.keeping.repair import repair
+from deploy.local.recovery import losses
+from deploy.local.recovery.check import check
+from deploy.local.recovery.exchange import NOTE
+from deploy.local.recovery.offline_nats import offline_nats
+from deploy.local.recovery.repair import repair
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services import bus
@@ -26,6 +26,8 @@ from touchstone.v1 import results_service_pb2_grpc
 
 if TYPE_CHECKING:
     Stub = results_service_pb2_grpc.ResultsServiceAsyncStub
+
+pytestmark = pytest.mark.stack
 
 __all__ = ["made", "stub"]
 
@@ -51,7 +53,7 @@ async def test_a_restore_of_damaged_streams_leaves_a_database_that_can_be_read(m
         flip(block_of(made, stream), 2)
     assert await asyncio.to_thread(check, made.state, made.said.append) == 2
     await made.restore(folder)
-    assert "The database can be read, and stays: it has what came after the backup." in made.said
+    assert "The database can be read and is kept: it has what came after the backup." in made.said
     # A crash came before the very last step.
     (made.state / NOTE).write_text("touchstone restore\n")
     await made.restore(folder)

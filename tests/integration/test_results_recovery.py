@@ -29,6 +29,8 @@ from touchstone.v1 import results_service_pb2 as pb
 if TYPE_CHECKING:
     Stub = results_service_pb2_grpc.ResultsServiceAsyncStub
 
+pytestmark = pytest.mark.stack
+
 __all__ = ["connection", "service", "stub"]
 
 GOLDEN = pb.Annotation.VERDICT_GOLDEN

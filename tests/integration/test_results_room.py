@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from services import bus
-from services.results import ingest
+from services.results.intake import feeds
 from tests.nats_server import NatsServer
 
 MESSAGES, STORED = 10, 6
@@ -28,8 +28,8 @@ async def test_a_low_disk_purges_what_is_stored(nats: NatsServer, level: bus.Lev
     for number in range(MESSAGES):
         await connection.js.publish(f"results.job.{number}", b"x")
     await connection.kv_put(bus.JOBS, bus.FLOOR_KEY, str(MESSAGES).encode())
-    feed = cast(ingest.Feed, Feed(STORED))
-    keeping = asyncio.create_task(ingest.keep_room(connection, feed, room, asyncio.Lock()))
+    feed = cast(feeds.Feed, Feed(STORED))
+    keeping = asyncio.create_task(feeds.keep_room(connection, feed, room, asyncio.Lock()))
     try:
         await asyncio.sleep(1.5)
         for _ in range(100):

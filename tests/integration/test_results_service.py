@@ -360,7 +360,7 @@ async def test_a_full_disk_ends_the_service_with_a_sentence_and_nothing_is_lost(
         position = await connection.publish_items(batch("j", "t", results, unit=unit), delivery=1, done=True)
     assert service.process is not None
     assert await asyncio.to_thread(service.process.wait, 90) == 1
-    assert "Make room on its disk" in service.log.read_text()
+    assert "Free some disk space" in service.log.read_text()
     service.start()
     assert (await seal(stub, job("j", plan("t", 160)), position)).missing == 0
 

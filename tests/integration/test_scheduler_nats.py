@@ -11,8 +11,8 @@ import pytest
 
 from deploy.local.ports import free_port
 from services import bus
-from services.scheduler.lease import Lease
-from services.scheduler.nats_work import WorkStream
+from services.scheduler.nats.lease import Lease
+from services.scheduler.nats.streams import WorkStream
 from services.scheduler.ports import LeadershipLostError
 from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer

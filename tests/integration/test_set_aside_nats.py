@@ -142,7 +142,7 @@ async def test_a_leader_logs_how_many_messages_are_set_aside(
     async with harness.scheduler():
         await harness.create()
     told = [record.getMessage() for record in caplog.records if "ListSetAsideMessages" in record.getMessage()]
-    assert told == ["2 messages are set aside; ListSetAsideMessages lists them"]
+    assert told == ["2 messages were set aside; ListSetAsideMessages lists them"]
 
 
 async def test_a_plan_that_cannot_be_read_fails_its_job_with_the_reason(harness: Harness) -> None:

@@ -34,7 +34,7 @@ def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
 def touchstone(stack: Stack, *words: str, code: int = 0) -> str:
     """What an operator types, and what it prints."""
     told = subprocess.run(
-        [sys.executable, "-m", "touchstone_client", *words, "--state-dir", str(stack.state_dir)],
+        [sys.executable, "-m", "deploy.command", *words, "--state-dir", str(stack.state_dir)],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")},
         capture_output=True,
@@ -67,9 +67,9 @@ def test_after_a_backup_during_a_run_and_a_flipped_byte_every_acknowledged_fact_
     assert stack.wait(during).state == DONE
     annotate(stack, during, "after")
     stored = {job_id: len(stack.items(job_id)) for job_id in (before, during)}
-    assert touchstone(stack, "check").endswith("Everything can be read, and nothing contradicts.")
+    assert touchstone(stack, "check").endswith("Everything can be read and is consistent.")
     stack.stop()
-    assert touchstone(stack, "check") == "Everything can be read, and nothing contradicts."
+    assert touchstone(stack, "check") == "Everything can be read and is consistent."
     database = stack.state_dir / "results" / "touchstone.duckdb"
     content = bytearray(database.read_bytes())
     content[random.Random(3).randrange(4096)] ^= 4

@@ -23,6 +23,8 @@ from tests.stack import Endpoint, Stack, running, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
 
+pytestmark = pytest.mark.stack
+
 ITEMS = {"sst2": 2000, "rte": 960}
 CALLS = 16
 """At once, of each evaluator."""

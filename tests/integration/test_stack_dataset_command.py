@@ -237,7 +237,7 @@ def test_a_budget_that_is_too_small_ends_the_job_and_a_rerun_goes_on(world: Worl
     assert 0 < world.json("status", job)["progress"]["items_done"] < ROWS
     again = world.command("rerun", job, "--outcome", "error", "--budget-usd", "5")
     assert again.returncode == 0, again.stderr
-    assert "answers were taken from the store" in again.stderr
+    assert "answers came from the store" in again.stderr
 
 
 def test_jobs_are_named_by_their_ends_and_by_other_apis_ids(world: World) -> None:

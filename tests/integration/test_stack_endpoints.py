@@ -53,6 +53,7 @@ OLLAMA_PARAMS: Mapping[str, float] = {
     "num_ctx": 8192,
     "seed": 4711,
     "repeat_penalty": 1.15,
+    "min_p": 0.05,
 }
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -237,7 +238,7 @@ def test_answers_on_a_kept_connection_come_at_once(world: World) -> None:
 def test_given_sampling_parameters_reach_ollama_and_absent_ones_do_not(world: World, names: list[str]) -> None:
     """But for the temperature, which is 0 where nothing samples."""
     params = {name: OLLAMA_PARAMS[name] for name in names}
-    expected = params if params.keys() & {"temperature", "top_p", "top_k"} else params | {"temperature": 0}
+    expected = params if params.keys() & {"temperature", "top_p", "top_k", "min_p"} else params | {"temperature": 0}
     for record in world.sampled(world.ollama, "ollama", params):
         assert record.path == "/api/chat"
         assert record.body["model"] == MODEL

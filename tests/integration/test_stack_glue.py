@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from services.gateway.pages import formatting
-from tests import doors
+from services.gateway.pages.display import formatting
+from tests import doors, real_rows
 from tests.glue_runs import ANSWERS, BASELINE, GlueRuns, outcomes
 from tests.recompute import suite_score
 from tests.rows import write_mirror
@@ -18,7 +16,8 @@ from tests.stack import running
 from tests.stub_thread import stub_thread
 from touchstone.v1 import item_result_pb2
 
-REAL_ROWS = Path(os.environ.get("TOUCHSTONE_DATA_DIR") or Path(__file__).parents[3] / "shared/data").resolve()
+pytestmark = pytest.mark.stack
+
 MODELS = [*ANSWERS, BASELINE]
 EXACT = 1e-9
 
@@ -28,10 +27,10 @@ def glue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("glue")
     if request.param == "own rows":
         data_dir = write_mirror(folder / "data")
-    elif (REAL_ROWS / "nyu-mll/glue").is_dir():
-        data_dir = REAL_ROWS
+    elif (mirror := real_rows.folder()) and real_rows.folder("nyu-mll/glue"):
+        data_dir = mirror
     else:
-        pytest.skip(f"{REAL_ROWS} holds no nyu-mll/glue; our own rows cover the same code.")
+        pytest.skip(real_rows.absent("nyu-mll/glue"))
     with stub_thread() as stubs:
         runs = GlueRuns(folder, data_dir, stubs)
         with running(runs.stack, request):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.tasks.base import Item
+from services.evaluator.items.task import Item
 from tests.record import published
 from tests.record.runner import compared, upload
 from tests.record.runner import imported as imported_record
@@ -93,7 +93,7 @@ def test_a_log_of_other_rows_is_never_scored(stack: Stack, tmp_path: Path) -> No
     until(lambda: stack.settled(job_id.strip()))
     found = [item.result for item in stack.items(job_id.strip())]
     assert {item.outcome for item in found} == {item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR}
-    assert all("row is another one" in item.error for item in found)
+    assert all("The log's row differs" in item.error for item in found)
     assert stack.job(job_id.strip()).state == job_pb2.Job.STATE_FAILED
 
 
@@ -164,8 +164,8 @@ def test_a_file_of_answers_to_every_item_is_a_run_that_ranks(stack: Stack, tmp_p
     made = taken(stack, file, "--suite", "demo", "--task", TASK)
     right = sum(bool(number % 3) for number in range(len(chosen)))
     assert made["result"]["tasks"][0]["metrics"][0]["mean"] == pytest.approx(right / len(chosen), abs=1e-12)
-    assert "1 line matches no item; the first one says id “of-nobody”." in made["said"]
-    assert "1 line answers an item that has an answer already" in made["said"]
+    assert "1 line matches no item; the first one has id “of-nobody”." in made["said"]
+    assert "1 line answers an item that already has an answer" in made["said"]
     assert not made["job"].get("subset") or made["job"]["plan"][0]["items"] == len(chosen)
     result = stack.get(f"/results/{made['job_id']}")
     assert result["receipt"]["import_counts"] == {
@@ -208,5 +208,5 @@ def test_a_file_with_a_bad_line_leaves_nothing_behind(stack: Stack, tmp_path: Pa
     before = len(stack.get("/history")["history"])
     file = answer_file(tmp_path, items(suite_pb2.MODE_GENERATE)[:5], {"id": 7, "text": "x"})
     made = taken(stack, file, "--suite", "demo", "--task", TASK, code=2)
-    assert "answers.jsonl, line 6: it has no response. Name it one of: response," in made["said"]
+    assert "answers.jsonl, line 6: it has no response. Add one of: response," in made["said"]
     assert len(stack.get("/history")["history"]) == before

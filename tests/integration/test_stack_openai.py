@@ -109,7 +109,7 @@ def test_models_are_listed_by_the_names_that_lines_take(client: openai.OpenAI, s
     ]
     for one in listed:
         assert client.models.retrieve(one.id) == one
-    with pytest.raises(openai.NotFoundError, match="at no endpoint here"):
+    with pytest.raises(openai.NotFoundError, match="not found at any endpoint"):
         client.models.retrieve("other")
     file_id = uploaded(client, [line("a", "hello", model="other@second")])
     batch = client.batches.create(input_file_id=file_id, endpoint="/v1/chat/completions", completion_window="24h")

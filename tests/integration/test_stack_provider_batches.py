@@ -117,7 +117,7 @@ def test_an_expired_batch_keeps_its_answers_and_a_retry_asks_the_rest(world: Wor
     job_id = world.begin()
     job = world.stack.wait(job_id)
     assert job.state == job_pb2.Job.STATE_FAILED
-    assert "a retry runs what is missing" in job.reason
+    assert "a retry runs the missing ones" in job.reason
     assert job.progress.items_failed == ROWS - 300
     world.stub.ends = "completed"
     world.stack.scheduler.RetryJob(scheduler_service_pb2.RetryJobRequest(job_id=job_id), timeout=10)

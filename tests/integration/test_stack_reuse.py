@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from services.evaluator.catalogue import Catalogue
+from tests import real_rows
 from tests.oracle import NONSENSE, answers, careless
 from tests.rows import write_mirror
 from tests.servers.ollama_server import OllamaServer
@@ -24,7 +23,6 @@ from touchstone.v1 import item_result_pb2, job_pb2
 
 pytestmark = pytest.mark.stack
 
-REAL_ROWS = Path(os.environ.get("TOUCHSTONE_DATA_DIR") or Path(__file__).parents[3] / "shared/data").resolve()
 ROWS = {"sst2": 96, "rte": 40}
 CALLS = 4
 """At once, on the endpoint whose evaluator is killed."""
@@ -110,8 +108,8 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("reuse")
     data_dir = write_mirror(folder / "data", ROWS)
     for owner in ("cais", "aps", "GBaker", "qiaojin"):
-        if (REAL_ROWS / owner).is_dir():
-            (data_dir / owner).symlink_to(REAL_ROWS / owner)
+        if real := real_rows.folder(owner):
+            (data_dir / owner).symlink_to(real)
     known = answers(Catalogue(data_dir), "glue", list(ROWS), careless)
     with stub_thread() as stubs:
         stub = stubs.start(Cutting(known))
@@ -194,7 +192,7 @@ def test_unread_answers_are_read_by_a_more_lenient_layer_without_a_call(world: W
         usual["receipt"]["configuration"],
     )
     compared = world.post("/compare", {"model_ids": [strict["job_id"], usual["job_id"]]})
-    why = f"score the stricter ones again with `touchstone rescore {strict['job_id']} --reading lenient`"
+    why = f"re-score the stricter ones with `touchstone rescore {strict['job_id']} --reading lenient`"
     assert why in str(compared)
     with world.stack.client() as client:
         config = {"provider": "stub", "model": "stub"}
@@ -235,7 +233,7 @@ def test_an_answer_that_was_cut_for_storage_is_not_scored_again(world: World) ->
     assert (body["incomplete"], body["reused"]["items"]) == (True, sum(ROWS.values()) - 1)
     (failed,) = (item.result for item in world.stack.items(job_id) if item.result.calls or not item.result.reused)
     assert failed.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
-    assert failed.error.startswith("Its stored answer was cut for its length, so it cannot be scored.")
+    assert failed.error.startswith("Its stored answer was truncated, so it cannot be scored.")
     assert world.calls(world.stub) == []
     again = world.post(f"/rerun/{job_id}", {"outcomes": ["infrastructure_error"]})
     assert not world.stack.completed(again["job_id"])["incomplete"]
@@ -258,7 +256,7 @@ def test_answers_of_any_job_are_taken_where_the_digest_is_known(world: World) ->
     with world.stack.client() as client:
         config = {"provider": "stub", "model": "stub"}
         refused = client.post("/run", json={"project_id": 1, "config": config, "reuse": {"any_job": True}})
-    assert (refused.status_code, "does not tell which weights" in refused.json()["detail"]) == (400, True)
+    assert (refused.status_code, "does not report which weights" in refused.json()["detail"]) == (400, True)
     source = first["job_id"]
     for mark, reason in (
         (
@@ -319,7 +317,7 @@ def test_the_command_line_runs_and_waits(world: World) -> None:
     assert world.stack.wait(left.stdout.strip()).state == job_pb2.Job.STATE_COMPLETED
     refused = touchstone(world.stack, "run", *model, "--mode", "loglikelihood")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "does not give log-likelihoods" in refused.stderr
+    assert "does not return log-likelihoods" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -333,8 +331,8 @@ def test_the_command_line_runs_and_waits(world: World) -> None:
 def test_the_documents_suites_run_on_real_rows(
     world: World, suite: str, owner: str, tasks: list[str] | None, least: int
 ) -> None:
-    if not (REAL_ROWS / owner).is_dir():
-        pytest.skip(f"{REAL_ROWS} holds no {owner}; unit tests cover the tasks on rows of our own.")
+    if not real_rows.folder(owner):
+        pytest.skip(real_rows.absent(owner))
     job_id = world.stack.run("baseline", "random", suite, limit=2, tasks=tasks)
     done = world.stack.completed(job_id)
     measured = done["performance_data"][suite]

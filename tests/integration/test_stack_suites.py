@@ -17,7 +17,7 @@ from scipy import stats
 
 from services.evaluator.answers import scoring
 from services.evaluator.suites import shipped
-from services.gateway.api.figures import WEIGHTINGS
+from services.words.enums import WEIGHTINGS
 from tests.recompute import Answers, score_over_items
 from tests.stack import running, touchstone
 from tests.stub_thread import stub_thread

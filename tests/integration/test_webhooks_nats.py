@@ -170,7 +170,7 @@ async def test_private_addresses_are_refused_however_they_are_named(harness: Har
     port = receiver.url.rpartition(":")[2]
     harness.webhooks = replace(harness.webhooks, loopback=False)
     async with harness.scheduler():
-        with pytest.raises(grpc.aio.AioRpcError, match="no public address"):
+        with pytest.raises(grpc.aio.AioRpcError, match="not a public address"):
             await register(harness, receiver.url)
         await register(harness, f"http://localhost:{port}/ok")
         await register(harness, f"http://{socket.gethostname()}:{port}/ok")

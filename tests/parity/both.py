@@ -19,16 +19,17 @@ import httpx
 
 from deploy.local.ports import free_port
 from deploy.local.settings import ROOT
+from services.evaluator import item_result
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers.base import Request
-from services.evaluator.providers.registry import provider
-from services.evaluator.tasks.base import Item
-from services.evaluator.tasks.metrics import ACC_BYTES, ACC_NORM, ACCURACY
-from services.evaluator.tasks.split_task import SplitTask
-from services.evaluator.units import result
-from services.results import duckdb_store, job_result
-from services.results.schema import open_file
+from services.evaluator.items.metrics import ACC_BYTES, ACC_NORM, ACCURACY
+from services.evaluator.items.task import Item
+from services.evaluator.make_provider import provider
+from services.evaluator.providers.protocol.provider import Request
+from services.evaluator.tasks.kinds.split_task import SplitTask
+from services.results.intake import writes
+from services.results.scores import job_result
+from services.results.storage.migrations import open_file
 from tests.parity.compared import COMPARED, all_definitions
 from tests.parity.mirror import read_rows, write_mirror, write_rows
 from tests.tiny_model.server import ENVIRONMENT
@@ -120,7 +121,7 @@ async def _answer(url: str, runs: Mapping[tuple[str, int], Run]) -> None:
         for run in runs.values():
             for item in run.items:
                 response = await asked.loglikelihoods(Request(MODEL, job_pb2.Sampling(), run.task, item))
-                run.answered.append(result.answered(run.task, item, item.index, 0, response, 1))
+                run.answered.append(item_result.answered(run.task, item, item.index, 0, response, 1))
     finally:
         await asked.close()
 
@@ -136,7 +137,7 @@ def _measure(file: Path, runs: Mapping[tuple[str, int], Run]) -> None:
             shown = {spec.metric: spec for spec in (ACCURACY, ACC_NORM, ACC_BYTES, *run.task.metrics)}
             job.plan.add(task=name, items=len(run.items), metrics=shown.values(), unit_size=len(run.items), repeats=1)
             batch = item_result_pb2.ItemResultBatch(job_id=job.job_id, attempt=1, task=name, items=run.answered)
-            duckdb_store.store_items(connection, [batch])
+            writes.store_items(connection, [batch])
         for task in job_result.compute(connection, job, seal=False).result.tasks:
             runs[task.task, shots].metrics = {metric.metric: metric.mean for metric in task.metrics}
     connection.close()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from services.evaluator.suites import shipped
-from services.evaluator.tasks.definition import Definition
+from services.evaluator.tasks.kinds.definition import Definition
 from tests.suite_rows import Row
 from touchstone.v1 import suite_pb2
 

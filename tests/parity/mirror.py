@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from services.evaluator.tasks.definition import Definition
-from tests import rows, suite_rows
+from services.evaluator.tasks.kinds.definition import Definition
+from tests import real_rows, rows, suite_rows
 from tests.suite_rows import Row
-
-REAL = Path(os.environ.get("TOUCHSTONE_DATA_DIR") or Path(__file__).parents[3] / "shared" / "data").resolve()
-"""A mirror of real rows; without one, the written rows stand alone."""
 
 _TRAIN_ROWS = 12
 # Real and written rows of a split: MMLU has many, and MMLU-Pro's fourteen subjects share one. The real ones are among
@@ -52,7 +48,8 @@ def _write(root: Path, dataset: str, config: str, split: str, trains: bool) -> N
     real, written = _COUNTS.get(dataset, _USUAL)
     if trains:
         real, written = min(real, _TRAIN_ROWS), max(written, _TRAIN_ROWS)
-    found = _shortest(read_rows(REAL / place, _AMONG), real) if (REAL / place).exists() else []
+    mirror = real_rows.folder()
+    found = _shortest(read_rows(mirror / place, _AMONG), real) if mirror and (mirror / place).exists() else []
     if dataset == rows.DATASET:
         rows.write_split(root, config, split, written)
         found += read_rows(root / place)

@@ -15,10 +15,10 @@ from typing import Any
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.items.task import Response
 from services.evaluator.lm_eval.suite import LmEvalSuite
-from services.evaluator.providers.base import Request
-from services.evaluator.providers.openai import OpenAIProvider
-from services.evaluator.tasks.base import Response
+from services.evaluator.providers.openai.chat import OpenAIProvider
+from services.evaluator.providers.protocol.provider import Request
 from touchstone.v1 import job_pb2, suite_pb2
 
 LOGLIKELIHOOD = ("hellaswag", "arc_easy", "mmlu_anatomy", "cola")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from services.evaluator import item_result
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.tasks.base import Response
-from services.evaluator.units import result
+from services.evaluator.items.task import Response
 from tests.record import authors, differences, published
 from tests.record.differences import Judged, reason
 from tests.record.runner import Figures, judge
@@ -91,7 +91,7 @@ def test_a_published_accuracy_is_reproduced_and_every_difference_to_ours_has_a_r
     figures = Figures(record)
     for item, row in zip(task.items(range(task.size())), record.rows(), strict=True):
         output = row["output"][0]
-        stored = result.answered(task, item, item.index, 0, Response(output), 0)
+        stored = item_result.answered(task, item, item.index, 0, Response(output), 0)
         figures.add(judge(record, output, row["answer"], stored), numeric=True)
     assert (figures.items, figures.unexplained) == (1319, 0)
     assert figures.reproduced == (("gsm8k", model) != published.NOT_REPRODUCED)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from services import bus
-from services.scheduler import lease
+from services.scheduler.nats import lease
 from tests.simulator.jetstream import FakeServer
 from tests.simulator.loop import SimLoop
 from tests.simulator.processes import SCHEDULERS, Installation

@@ -18,7 +18,8 @@ from services.results.datasets import child, frames, index, requests
 from services.results.datasets.frames import HEADER, Kind, Shard
 from services.results.datasets.reading import reader, shards
 from services.results.visibility import EVERYTHING, Visibility
-from services.scheduler.job import LIVE
+from services.words import sentences
+from services.words.jobs import LIVE
 from touchstone.v1 import dataset_pb2
 
 ROWS_A_SHARD = 2
@@ -102,7 +103,7 @@ def find(connection: Any, request: requests.Request, now: datetime) -> dataset_p
     if dataset_id not in tables.listed or made_at <= now - requests.KEPT:
         return None
     if asked != request.asked:
-        raise ConflictError(f"request_id {request.request_id} has made dataset {dataset_id}, which is another one.")
+        raise ConflictError(sentences.id_used(request.request_id, f"dataset {dataset_id}"))
     return tables.datasets[dataset_id][0]
 
 
@@ -116,7 +117,7 @@ async def read(
             async with asyncio.timeout(idle_s):
                 piece = await anext(pieces, None)
         except TimeoutError as error:
-            raise DeadlineError(f"Nothing came for {idle_s:.0f} s.") from error
+            raise DeadlineError(f"No data arrived for {idle_s:.0f} s.") from error
         if piece is None:
             break
         taken.append(piece)
@@ -131,7 +132,7 @@ async def read(
         elif kind == Kind.DATASET:
             yield dataset_pb2.Dataset.FromString(payload)
         else:
-            raise child._refused(kind, payload, asked.name)
+            raise child.refusal(kind, payload, asked.name)
 
 
 @contextmanager

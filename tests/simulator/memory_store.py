@@ -21,20 +21,15 @@ from nats.aio.msg import Msg
 
 from services import bus
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.results import (
-    duckdb_store,
-    item_reads,
-    job_lists,
-    job_reads,
-    server,
-    servicer,
-    statements,
-    stored_responses,
-)
-from services.results.duckdb_store import Mark
-from services.results.export import serving
-from services.results.imports import keeping
-from services.results.job_result import Computed
+from services.results import server, servicer
+from services.results.export import exports
+from services.results.imports import retention
+from services.results.intake import kept_stream, writes
+from services.results.intake.writes import Mark
+from services.results.items import reads
+from services.results.runs import job_lists, job_reads
+from services.results.scores.job_result import Computed
+from services.results.storage import stored_responses
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
 from tests.simulator import memory_datasets
@@ -351,25 +346,25 @@ def installed(stored: Stored, *, with_datasets: bool = False) -> Iterator[None]:
     """Inside, the results service keeps everything in `stored`."""
     here = globals()
     of_modules: dict[Any, tuple[str, ...]] = {
-        duckdb_store: ("read_mark", "write_mark", "insert_items", "store_items", "store_events", "store_seal"),
+        writes: ("read_mark", "write_mark", "insert_items", "store_items", "store_events", "store_seal"),
         job_reads: ("get_job", "sealed_result", "is_stored", "get_job_result"),
         job_lists: ("list_jobs",),
-        item_reads: ("list_stored_items", "get_item"),
+        reads: ("list_stored_items", "get_item"),
         stored_responses: ("find_responses",),
-        serving: ("export",),
+        exports: ("export",),
         servicer: ("compute", "mark_run", "annotate"),
     }
     with ExitStack() as stack:
         for module, names in of_modules.items():
             for name in names:
                 stack.enter_context(patch.object(module, name, here[name]))
-        stack.enter_context(patch.object(statements, "_numbered", numbered))
-        stack.enter_context(patch.object(statements, "_highest", highest))
-        stack.enter_context(patch.object(statements, "store", store_statements))
+        stack.enter_context(patch.object(kept_stream, "_numbered", numbered))
+        stack.enter_context(patch.object(kept_stream, "_highest", highest))
+        stack.enter_context(patch.object(kept_stream, "store", store_statements))
         stack.enter_context(patch.object(server, "open_file", lambda *_: MemoryConnection(stored)))
         if with_datasets:
             stack.enter_context(memory_datasets.installed())
         else:
-            stack.enter_context(patch.object(server, "KeptDatasets", _NoDatasets))
-        stack.enter_context(patch.object(keeping, "keep_tidy", _nothing_to_tidy))
+            stack.enter_context(patch.object(server, "DatasetParts", _NoDatasets))
+        stack.enter_context(patch.object(retention, "keep_tidy", _nothing_to_tidy))
         yield

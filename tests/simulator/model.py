@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-from services.evaluator.providers.base import Listing, ProviderError, Request
-from services.evaluator.tasks.base import Response
+from services.evaluator.items.task import Response
+from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request
 from touchstone.v1 import endpoint_pb2
 
 MODEL = "simulated"

@@ -13,19 +13,19 @@ from unittest.mock import patch
 from services import bus
 from services.bus.key_values import KeyValues
 from services.evaluator.endpoint_worker import EndpointWorker
-from services.evaluator.units import hand
-from services.results import duckdb_store
-from services.results.export.serving import Exports
-from services.results.ingest import Feed
+from services.evaluator.units import units_in_hand
+from services.results.export.exports import Exports
+from services.results.intake import writes
+from services.results.intake.feeds import Feed
 from services.results.servicer import ResultsServicer
-from services.scheduler.board import Board
-from services.scheduler.job import Job
-from services.scheduler.ledger import Ledger
-from services.scheduler.nats_fence import FencedBucket
-from services.scheduler.nats_store import JobStore
-from services.scheduler.scheduler import Scheduler
-from services.scheduler.timetable import Timetable
-from services.scheduler.upkeep import Upkeep
+from services.scheduler.jobs.job import Job
+from services.scheduler.jobs.ledger import Ledger
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.lifecycle.maintenance import Upkeep
+from services.scheduler.lifecycle.scheduler import Scheduler
+from services.scheduler.nats.fenced_bucket import FencedBucket
+from services.scheduler.nats.job_store import JobStore
+from services.scheduler.schedules.schedules import Timetable
 from services.scheduler.webhooks import outcome
 from services.scheduler.webhooks.courier import Courier
 from tests.simulator.history import FINALIZING, PENDING
@@ -40,7 +40,7 @@ def _store_the_mark_first() -> AbstractContextManager[Any]:
     right = Feed._commit
 
     async def commit(self: Feed, mark: Any, messages: Any) -> None:
-        await self._database.write(lambda connection: duckdb_store.write_mark(connection, mark))
+        await self._database.write(lambda connection: writes.write_mark(connection, mark))
         await right(self, mark, messages)
 
     return patch.object(Feed, "_commit", commit)
@@ -158,19 +158,19 @@ def _admit_too_many() -> AbstractContextManager[Any]:
     right = Scheduler._admit
 
     async def admit(self: Scheduler) -> None:
-        limits = self._board.limits
-        self._board.limits = replace(limits, running_jobs=limits.running_jobs + 1)
+        limits = self._registry.limits
+        self._registry.limits = replace(limits, running_jobs=limits.running_jobs + 1)
         await right(self)
-        self._board.limits = limits
+        self._registry.limits = limits
 
     return patch.object(Scheduler, "_admit", admit)
 
 
 def _answer_before_storing() -> AbstractContextManager[Any]:
     """The end of a job is acknowledged first and stored later."""
-    right = Board.finish
+    right = JobRegistry.finish
 
-    async def finish(self: Board, job: Job, actor: str, action: str) -> None:
+    async def finish(self: JobRegistry, job: Job, actor: str, action: str) -> None:
         async def later() -> None:
             await asyncio.sleep(0.2)
             async with self.lock:
@@ -181,7 +181,7 @@ def _answer_before_storing() -> AbstractContextManager[Any]:
             return
         self._changes.add(asyncio.create_task(later()))
 
-    return patch.object(Board, "finish", finish)
+    return patch.object(JobRegistry, "finish", finish)
 
 
 def _call_twice() -> AbstractContextManager[Any]:
@@ -251,7 +251,7 @@ BUGS: dict[str, Plant] = {
     "call-twice": _call_twice,
     "mark-later": _mark_later,
     "retry-the-same-attempt": _retry_the_same_attempt,
-    "condemn-the-healthy": partial(patch.object, hand, "DEAD_FROM_CRASHES", 0),
+    "condemn-the-healthy": partial(patch.object, units_in_hand, "DEAD_FROM_CRASHES", 0),
     **DATASET_BUGS,
 }
 

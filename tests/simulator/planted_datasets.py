@@ -9,9 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from services.bus import Datasets
-from services.results.datasets.collecting import Collector
 from services.results.datasets.deleting import Deletions
-from services.results.datasets.holding import Holding
+from services.results.datasets.garbage_collection import Collector, ShardHolds
 from services.results.datasets.uploading import Uploads
 
 
@@ -65,10 +64,10 @@ def _forget_deletions() -> AbstractContextManager[Any]:
 def _collect_what_is_held() -> AbstractContextManager[Any]:
     """The collector takes shards of uploads that are under way."""
 
-    def not_held(self: Holding, digests: Collection[str]) -> list[str]:
+    def not_held(self: ShardHolds, digests: Collection[str]) -> list[str]:
         return list(digests)
 
-    return patch.object(Holding, "not_held", not_held)
+    return patch.object(ShardHolds, "not_held", not_held)
 
 
 def _leave_shards() -> AbstractContextManager[Any]:

@@ -28,14 +28,16 @@ from services.evaluator import worker
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.imports.store import ImportsOfResults
-from services.evaluator.responses import ResultsStore
 from services.evaluator.settings import Settings as EvaluatorSettings
+from services.evaluator.stored.responses import ResultsStore
 from services.evaluator.units import puller
-from services.results import ingest, stream
 from services.results import server as results_server
+from services.results.intake import feeds, ordered_stream
 from services.results.settings import Settings as ResultsSettings
-from services.scheduler import nats_work, settling, timetable, upkeep
 from services.scheduler import server as scheduler_server
+from services.scheduler.lifecycle import late_counts, maintenance
+from services.scheduler.nats import streams
+from services.scheduler.schedules import schedules
 from services.scheduler.settings import Limits, WebhookSettings
 from services.scheduler.settings import Settings as SchedulerSettings
 from tests.simulator.calls import Wires
@@ -68,14 +70,14 @@ _LOOKS: list[tuple[Any, str, float]] = [
     (puller, "_LOOK_S", 2.0),
     (puller, "_PULL_S", 4.0),
     (worker, "_LOOK_S", 2.0),
-    (stream, "_IDLE_S", 2.5),
-    (ingest, "_ROOM_CHECK_S", 5.0),
+    (ordered_stream, "_IDLE_S", 2.5),
+    (feeds, "_ROOM_CHECK_S", 5.0),
     (room, "_LOOK_EVERY_S", 5.0),
-    (settling, "_LOOK_S", 1.0),
-    (timetable, "_TICK_S", 1.5),
-    (upkeep, "_TICK_S", 1.5),
-    (nats_work, "_LOOK_S", 0.5),
-    (upkeep, "_LOST_AFTER_S", 6.0),
+    (late_counts, "_LOOK_S", 1.0),
+    (schedules, "_TICK_S", 1.5),
+    (maintenance, "_TICK_S", 1.5),
+    (streams, "_LOOK_S", 0.5),
+    (maintenance, "_LOST_AFTER_S", 6.0),
     (key_values, "_MARKER_S", 3),
 ]
 """Seconds that services wait between two looks at something, in place of their own."""

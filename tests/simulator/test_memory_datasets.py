@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from services.errors import TouchstoneError
-from services.results import duckdb_store
 from services.results.datasets import index, requests
 from services.results.datasets.requests import Request
-from services.results.schema import open_file
+from services.results.intake import writes
+from services.results.storage.migrations import open_file
 from services.results.visibility import Visibility
 from tests.simulator import memory_datasets, memory_store
 from touchstone.v1 import dataset_pb2, job_pb2
@@ -28,7 +28,7 @@ class _Real:
     """The functions that need DuckDB under one name."""
 
     def __getattr__(self, name: str) -> Any:
-        module: Any = duckdb_store if name == "store_events" else requests if name == "find" else index
+        module: Any = writes if name == "store_events" else requests if name == "find" else index
         return getattr(module, name)
 
 

@@ -11,11 +11,14 @@ from typing import Any
 import duckdb
 
 from services.errors import TouchstoneError
-from services.results import duckdb_store, item_reads, job_lists, job_reads, stored_responses
-from services.results.duckdb_store import Mark
-from services.results.job_result import compute
-from services.results.schema import open_file
-from services.scheduler.job import LIVE
+from services.results.intake import writes
+from services.results.intake.writes import Mark
+from services.results.items import reads
+from services.results.runs import job_lists, job_reads
+from services.results.scores.job_result import compute
+from services.results.storage import stored_responses
+from services.results.storage.migrations import open_file
+from services.words.jobs import LIVE
 from tests.simulator import memory_store
 from touchstone.v1 import item_result_pb2, job_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -93,7 +96,7 @@ class _Real:
     """DuckDB's functions under one name."""
 
     def __getattr__(self, name: str) -> Any:
-        for module in (duckdb_store, job_reads, job_lists, item_reads, stored_responses):
+        for module in (writes, job_reads, job_lists, reads, stored_responses):
             if hasattr(module, name):
                 return getattr(module, name)
         return {"compute": compute}[name]

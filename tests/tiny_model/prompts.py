@@ -10,7 +10,7 @@ from pathlib import Path
 from services.evaluator import demo
 from services.evaluator.data.reader import Reader, Source
 from services.evaluator.tasks.demo import TASKS
-from services.evaluator.tasks.text import Classification
+from services.evaluator.tasks.kinds.text import Classification
 from touchstone.v1 import suite_pb2
 
 TRAIN_ROWS = 16_000

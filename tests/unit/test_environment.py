@@ -46,6 +46,16 @@ FROM_ENVIRONMENT: dict[str, Callable[[], object]] = {
     "nats": bus.Settings.from_env,
     "room": lambda: bus.Room.from_env(None, ""),
 }
+SHARED: tuple[Callable[[], object], ...] = (rpc.Settings.from_env, rpc.Tls.from_env, bus.Settings.from_env)
+SECTIONS: dict[str, tuple[Callable[[], object], ...]] = {
+    "Launcher": (Launcher.from_env,),
+    "All services": SHARED,
+    "Gateway": (Gateway.from_env, FROM_ENVIRONMENT["room"]),
+    "Scheduler": (Scheduler.from_env, FROM_ENVIRONMENT["room"]),
+    "Evaluator": (Evaluator.from_env,),
+    "Results service": (Results.from_env, FROM_ENVIRONMENT["room"]),
+}
+"""The sections of the operators' document, and what the process of each reads."""
 IMPOSSIBLE = {
     "whole": ("abc", "nan", "-1", "1e999", "1.5", "0x10", "1_000", "²", "9" * 40),
     "number": ("abc", "nan", "-1", "1e999", "inf", "1e12"),
@@ -83,7 +93,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Read]]:
     return _reads(monkeypatch)
 
 
-def _reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Read]]:
+def _reads(
+    monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, Callable[[], object]] = FROM_ENVIRONMENT
+) -> dict[str, list[Read]]:
     found: dict[str, list[Read]] = {}
     for name in [name for name in os.environ if name.startswith("TOUCHSTONE_")]:
         monkeypatch.delenv(name, raising=False)
@@ -112,7 +124,7 @@ def _reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Read]]:
     with pytest.MonkeyPatch.context() as patched:
         for kind in READERS:
             patched.setattr(environment, kind, recorded(kind, getattr(environment, kind)))
-        for service, read in FROM_ENVIRONMENT.items():
+        for service, read in settings.items():
             by.append(service)
             read()
     return found
@@ -150,6 +162,43 @@ def test_every_variable_is_documented_with_its_default_and_range(reads: Mapping[
         if len(defaults) == 1 and re.sub(r"[`]", "", default) not in defaults and not default.startswith("free"):
             wrong.append(f"{name} is {defaults} by default, not {default!r}")
     assert wrong == []
+
+
+def test_every_variable_stands_in_the_section_of_the_process_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_by(section: str) -> set[str]:
+        return {name for each in SECTIONS[section] for name in _reads(monkeypatch, {section: each})}
+
+    everywhere = read_by("All services")
+    readers: dict[str, set[str]] = {name: {"All services"} for name in everywhere}
+    for service in ("Gateway", "Scheduler", "Evaluator", "Results service"):
+        for name in read_by(service) - everywhere | {"TOUCHSTONE_STATE_DIR"} & read_by(service):
+            readers.setdefault(name, set()).add(service)
+    # The launcher passes on what services read.
+    for name in read_by("Launcher"):
+        readers.setdefault(name, {"Launcher"})
+
+    text = (ROOT / "docs/operations.md").read_text()
+    parts = re.split(r"(?m)^##+ (.+)$", text)
+    documented = {
+        name: heading
+        for heading, part in zip(parts[1::2], parts[2::2], strict=True)
+        for name in re.findall(r"(?m)^\| `(TOUCHSTONE_\w+)`", part)
+    }
+    assert documented == {
+        name: next(iter(who)) if len(who) == 1 else "Several services" for name, who in readers.items()
+    }
+
+
+def test_every_variable_in_the_code_is_documented_and_the_other_way_round() -> None:
+    def names(files: list[Path]) -> set[str]:
+        return {name for path in files for name in re.findall(r"TOUCHSTONE_[A-Z_]*[A-Z]", path.read_text())}
+
+    code = [p for folder in ("services", "deploy", "client", "web") for p in (ROOT / folder).rglob("*.py")]
+    tests = [p for folder in ("tests", "benchmarks") for p in (ROOT / folder).rglob("*.py")]
+    documents = [ROOT / "README.md", ROOT / "tests/README.md", *(ROOT / "docs").glob("*.md")]
+    inside = {"TOUCHSTONE_ENGINE"}  # Between the evaluator and the keeper of an engine.
+    assert names(code) - names(documents) - inside == set()
+    assert names(documents) - names(code) - names(tests) == set()
 
 
 def test_nothing_reads_a_variable_but_through_a_reader() -> None:

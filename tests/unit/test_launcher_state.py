@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.keeping import losses
-from deploy.local.keeping.exchange import NOTE, require_whole
-from deploy.local.keeping.losses import RECORD, Reach
+from deploy.local.recovery import losses
+from deploy.local.recovery.exchange import NOTE, require_whole
+from deploy.local.recovery.losses import RECORD, Reach
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services import bus
@@ -60,7 +60,7 @@ def test_a_note_of_a_restore_that_cannot_be_read_still_stops_the_start(
     tmp_path: Path, put: Callable[[Path], object]
 ) -> None:
     put(tmp_path / NOTE)
-    with pytest.raises(LaunchError, match="Run it again, then start: "):
+    with pytest.raises(LaunchError, match="Run this again, then start: "):
         require_whole(tmp_path)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.keeping.losses import Reach, losses
-from deploy.local.keeping.repair import repair
+from deploy.local.recovery.losses import Reach, losses
+from deploy.local.recovery.repair import repair
 from deploy.local.settings import LaunchError
 from services import bus
 
@@ -74,6 +74,6 @@ def test_a_record_of_an_earlier_version_says_nothing_of_missing_messages() -> No
 
 
 def test_a_repair_of_a_folder_that_holds_no_installation_makes_none(tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match=r"nothing to repair in .* Name the state directory with --state-dir\."):
+    with pytest.raises(LaunchError, match=r"nothing to repair in .* Set --state-dir to the state directory\."):
         repair(tmp_path / "vra", print)
     assert list(tmp_path.iterdir()) == []

@@ -7,45 +7,51 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor import Descriptor, EnumDescriptor
+
+from services.words.job_options import ALL
+from services.words.sampling import BY_REST_NAME, PARAMETERS
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("scheduler", "evaluator", "results", "gateway")
-SHARED = ("environment", "errors", "further", "numbers", "patterns", "rpc", "bus")
+SHARED = ("environment", "errors", "further_fields", "numbers", "patterns", "rpc", "bus", "words")
 PURE = (
-    "services.further",
+    "services.further_fields",
     "services.numbers",
     "services.patterns",
-    "services.scheduler.job",
-    "services.scheduler.queue",
-    "services.scheduler.plan",
-    "services.scheduler.reuse",
-    "services.scheduler.budget",
-    "services.scheduler.dataset_jobs",
-    "services.scheduler.eta",
-    "services.scheduler.flight",
-    "services.scheduler.rates",
-    "services.scheduler.cron",
-    "services.scheduler.due",
+    "services.scheduler.jobs.job",
+    "services.scheduler.jobs.queue",
+    "services.scheduler.jobs.unit_layout",
+    "services.scheduler.jobs.reuse",
+    "services.scheduler.jobs.budget",
+    "services.scheduler.admission.dataset_rules",
+    "services.scheduler.jobs.eta",
+    "services.scheduler.jobs.unit_flight",
+    "services.scheduler.jobs.eta",
+    "services.scheduler.schedules.cron",
+    "services.scheduler.schedules.cron",
     "services.scheduler.webhooks.message",
-    "services.evaluator.units.notices",
+    "services.evaluator.pacing.notices",
     "services.evaluator.answers.reading.reader",
     "services.evaluator.answers.loglikelihood",
     "services.evaluator.answers.scoring",
-    "services.evaluator.answers.rouge",
+    "services.evaluator.answers.scorers.texts",
     "services.evaluator.answers.words",
     "services.evaluator.answers.scorers.choosing",
     "services.evaluator.datasets.rows",
     "services.evaluator.datasets.selection",
     "services.evaluator.pacing.shares",
     "services.evaluator.provider_batches.planning",
-    "services.evaluator.pacing.turns",
-    "services.results.aggregation",
-    "services.results.averages",
-    "services.results.statistics",
+    "services.evaluator.pacing.fair_queue",
+    "services.results.scores.aggregation",
+    "services.results.scores.averages",
+    "services.results.statistics.metric_values",
     *(f"services.results.paired.{path.stem}" for path in (ROOT / "services/results/paired").glob("[a-z]*.py")),
+    *(f"services.words.{path.stem}" for path in (ROOT / "services/words").glob("[a-z]*.py")),
 )
 INPUT_OUTPUT = {
     "aiohttp", "asyncio", "datasets", "duckdb", "grpc", "http", "httpx", "io", "jinja2", "nats", "os", "pathlib",
@@ -94,8 +100,12 @@ def imports(path: Path, *, for_types: bool = True) -> Iterator[str]:
 
 def module_file(name: str) -> Path | None:
     """The file of a module of ours."""
-    plain = ROOT / Path(*name.split("."))
-    return next((path for path in (plain.with_suffix(".py"), plain / "__init__.py") if path.is_file()), None)
+    for root in (ROOT, ROOT / "client"):
+        plain = root / Path(*name.split("."))
+        for path in (plain.with_suffix(".py"), plain / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -110,6 +120,21 @@ def test_a_service_imports_no_other_service(service: str) -> None:
         for name in imports(path)
         if name.startswith(others)
     ] == []  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("folder", "other"), [("api", "pages"), ("pages", "api"), ("reads", "api"), ("reads", "pages")]
+)
+def test_rest_and_pages_share_what_lies_below_both(folder: str, other: str) -> None:
+    files = sources(f"services/gateway/{folder}")
+
+    assert files
+    assert [
+        f"{relative(path)} imports {name}"
+        for path in files
+        for name in imports(path)
+        if f"{name}.".startswith(f"services.gateway.{other}.")
+    ] == []
 
 
 @pytest.mark.parametrize("module", SHARED)
@@ -128,6 +153,19 @@ def test_services_share_these_modules_only() -> None:
     }
 
     assert found == {"__init__", *SHARED, *SERVICES}
+
+
+def test_the_client_takes_only_words_from_the_services() -> None:
+    found = {
+        name
+        for path in sources("client")
+        for node in tree(path).body
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("services")
+        for name in [f"{node.module}.{alias.name}" for alias in node.names]
+    }
+
+    assert found
+    assert sorted(name for name in found - {"services.__version__"} if not name.startswith("services.words")) == []
 
 
 def reached(module: str) -> Iterator[tuple[str, Path]]:
@@ -153,7 +191,7 @@ def test_pure_modules_reach_no_input_or_output(module: str) -> None:
         assert not imported.endswith("_pb2_grpc"), f"{module} reaches {imported} through {relative(path)}"
 
 
-@pytest.mark.parametrize("module", ["catalogue", "lm_eval.suite", "providers.openai"])
+@pytest.mark.parametrize("module", ["catalogue", "lm_eval.suite", "providers.openai.chat"])
 def test_what_the_parity_check_runs_needs_neither_bus_nor_scorers(module: str) -> None:
     """Its environment has lm_eval, and of ours only what is asked there."""
     for imported, path in reached(f"services.evaluator.{module}"):
@@ -222,3 +260,185 @@ def test_the_front_end_lock_has_hashes_and_no_address() -> None:
 
     assert fetched
     assert [name for name, package in fetched.items() if "integrity" not in package or "resolved" in package] == []
+
+
+OTHER_WORDS = {
+    # The words are another product's, and are read or written there alone.
+    "services/gateway/openai/objects.py",
+    "services/evaluator/lm_eval/configuration.py",
+}
+
+
+@cache
+def protos() -> tuple[frozenset[str], frozenset[str]]:
+    """(names of enums, names of their values) of touchstone.v1."""
+    enums: list[EnumDescriptor] = []
+
+    def of_message(message: Descriptor) -> None:
+        enums.extend(message.enum_types)
+        for inner in message.nested_types:
+            of_message(inner)
+
+    for path in sorted((ROOT / "protos/touchstone/v1").glob("*.proto")):
+        file = import_module(f"touchstone.v1.{path.stem}_pb2").DESCRIPTOR
+        enums += file.enum_types_by_name.values()
+        for message in file.message_types_by_name.values():
+            of_message(message)
+    return frozenset(enum.name for enum in enums), frozenset(value.name for enum in enums for value in enum.values)
+
+
+def is_value(node: ast.AST | None) -> bool:
+    """Whether an expression is a value of an enum, alone or first in a tuple."""
+    if isinstance(node, ast.Tuple):
+        return any(map(is_value, node.elts))
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name in protos()[1]
+
+
+def is_word(node: ast.AST | None) -> bool:
+    if isinstance(node, ast.Tuple):
+        return any(map(is_word, node.elts))
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(node.value)
+
+
+def maps_an_enum(node: ast.AST) -> bool:
+    """Whether an expression has words for values of an enum, or asks protobuf for their names."""
+    if isinstance(node, ast.Dict):
+        pairs = list(zip(node.keys, node.values, strict=True))
+        # One value with a name of its own is a parameter of a query.
+        return sum((is_value(a) and is_word(b)) or (is_word(a) and is_value(b)) for a, b in pairs) > 1
+    if isinstance(node, ast.IfExp):
+        return is_word(node.body) and is_word(node.orelse) and any(map(is_value, ast.walk(node.test)))
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("Name", "Value", "items")
+    ):
+        enum = node.func.value
+        return (enum.attr if isinstance(enum, ast.Attribute) else getattr(enum, "id", "")) in protos()[0]
+    return False
+
+
+def test_only_one_folder_has_words_for_enums() -> None:
+    found = {
+        relative(path): [ast.unparse(node)[:80] for node in ast.walk(tree(path)) if maps_an_enum(node)]
+        for folder in ("services", "client", "web")
+        for path in sources(folder)
+    }
+    homes = {path: maps for path, maps in found.items() if path.startswith("services/words/")}
+
+    assert any(homes.values())
+    assert {path for path in OTHER_WORDS if not found[path]} == set()
+    assert {path: maps for path, maps in found.items() if maps and path not in OTHER_WORDS | set(homes)} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"low": job_pb2.PRIORITY_LOW, "high": job_pb2.PRIORITY_HIGH}',
+        '{PRIORITY_LOW: "low", PRIORITY_HIGH: "high"}',
+        '{Job.STATE_FAILED: ("failed", 1), Job.STATE_CANCELLED: ("cancelled", 2)}',
+        '"failed" if job.state == job_pb2.Job.STATE_FAILED else "cancelled"',
+        "suite_pb2.Mode.Name(mode).lower()",
+        "{name: number for name, number in Verdict.items()}",
+    ],
+)
+def test_words_for_enums_are_seen(text: str) -> None:
+    assert any(maps_an_enum(node) for node in ast.walk(ast.parse(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"done": job_pb2.Job.STATE_COMPLETED, "job_id": job.job_id}',
+        "job.state == job_pb2.Job.STATE_FAILED",
+        '{"low": 1, "high": 2}',
+        "counts.items()",
+    ],
+)
+def test_what_has_no_words_for_enums_passes(text: str) -> None:
+    assert not any(maps_an_enum(node) for node in ast.walk(ast.parse(text)))
+
+
+JOB_FIELDS = {**PARAMETERS, **ALL}
+MAKE_JOBS = (
+    "services/gateway/api/jobs",
+    "services/gateway/api/dataset_runs",
+    "services/gateway/api/operations/schedules",
+)
+MAKE_ARGUMENTS = (
+    *(f"client/touchstone_client/command/arguments/{name}" for name in ("sampling", "work")),
+    *(f"client/touchstone_client/command/running/{name}" for name in ("rerun", "rescore", "run")),
+)
+
+
+def constants(node: ast.AST | None) -> list[object]:
+    listed = [*node.keys, *node.values] if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+    return [one.value for one in listed if isinstance(one, ast.Constant)]
+
+
+def declares_again(node: ast.AST) -> list[str]:
+    """Fields of a job that an expression declares: members of a request with a check, arguments of the command line."""
+    if isinstance(node, ast.Dict):
+        checks = ("integer", "number", "one_of", "boolean", "list_of", "texts")
+        return [
+            key.value
+            for key, value in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant) and key.value in JOB_FIELDS and isinstance(value, ast.Call) and value.args
+            if ast.unparse(value.args[0]).startswith(tuple(f"{check}(" for check in checks))
+        ]
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("add_argument", "add")):
+        flags = {flag for field in JOB_FIELDS.values() for flag in field.flags}
+        return [flag.value for flag in node.args if isinstance(flag, ast.Constant) and flag.value in flags]
+    return []
+
+
+def test_a_field_of_a_job_is_declared_once() -> None:
+    found = {
+        relative(path): [again for node in ast.walk(tree(path)) for again in declares_again(node)]
+        for path in sources("services") + sources("client")
+        if relative(path).startswith(MAKE_JOBS + MAKE_ARGUMENTS)
+    }
+
+    assert len(found) > 20
+    assert {path: again for path, again in found.items() if again} == {}
+
+
+def test_a_field_of_a_job_is_described_once() -> None:
+    words = {text for field in JOB_FIELDS.values() for text in (field.about, field.help)}
+    found = {
+        relative(path): [
+            node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and node.value in words
+        ]
+        for path in sources("services") + sources("client")
+    }
+
+    assert {path for path, said in found.items() if said} == {
+        "services/words/job_options.py",
+        "services/words/sampling.py",
+    }
+
+
+def test_sampling_parameters_are_listed_once() -> None:
+    """Providers have the names of protocols. Elsewhere, what is about one or two parameters names those."""
+    names = {*PARAMETERS, *BY_REST_NAME}
+    found = {
+        relative(path): max(len(names & {*map(str, constants(node))}) for node in ast.walk(tree(path)))
+        for path in sources("services") + sources("client")
+        if not relative(path).startswith("services/evaluator/providers/")
+    }
+
+    assert {path: count for path, count in found.items() if count > 3} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ('{"limit": Field(integer(1, 9), about="Most items.")}', ["limit"]),
+        ('{"mode": option("mode"), "name": Field(text(9))}', []),
+        ('parser.add_argument("--shots", type=int)', ["--shots"]),
+        ('parser.add_argument("--format")', []),
+    ],
+)
+def test_a_second_declaration_is_seen(text: str, again: list[str]) -> None:
+    assert [one for node in ast.walk(ast.parse(text)) for one in declares_again(node)] == again

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.evaluator.tasks.base import Continuation
+from services.evaluator.items.task import Continuation
 
 DELIMITER = " "
 """Between a context and each continuation. Lengths are counted without it."""
@@ -29,7 +29,7 @@ def choose(choices: Sequence[str], continuations: Sequence[Continuation]) -> Cho
     Raises ValueError when the counts differ or a log-likelihood is not a number.
     """
     if len(choices) != len(continuations) or not choices:
-        raise ValueError(f"{len(continuations)} continuations were scored, {len(choices)} were asked for")
+        raise ValueError(f"{len(continuations)} continuations were scored instead of {len(choices)}")
     sums = [continuation.loglikelihood for continuation in continuations]
     if any(math.isnan(value) for value in sums):
         raise ValueError("a log-likelihood is not a number")

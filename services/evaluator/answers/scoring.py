@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from services.evaluator.answers.reading.layers import Extraction, Layer
-from services.evaluator.tasks.base import Response, Scored
+from services.evaluator.items.task import Response, Scored
 from touchstone.v1 import item_result_pb2
 
-VERSION = "4"
-"""Of suites. Since 4, answers are read in layers; before, 2 for labels and letters and 3 for numbers."""
+VERSION = "5"
+"""Of suites. Since 5, sentences are taken apart to find what they assert. Since 4, answers are read in layers; before,
+2 for labels and letters and 3 for numbers."""
 
 LAYER = "layer"
 """Statistic of an answer that no strict rule reads: the `Layer` that does."""

@@ -29,7 +29,7 @@ def load(dataset: str, config: str, split: str, revision: str, probe_s: float = 
     try:
         found = datasets.load_dataset(dataset, config or None, split=split, revision=wanted or None)
     except Exception as error:  # `datasets` raises what its file systems and parsers raise
-        raise HubError(f"the Hugging Face Hub does not give it ({_first_line(error)})") from error
+        raise HubError(f"the Hugging Face Hub did not provide it ({_first_line(error)})") from error
     # `datasets` names its cache folder by commit; offline it takes the newest one, whatever was asked for.
     commit = Path(found.cache_files[0]["filename"]).parent.name
     if wanted and commit != wanted:
@@ -55,9 +55,9 @@ def _probe(dataset: str, revision: str, probe_s: float) -> str:
     thread.start()
     thread.join(probe_s)
     if not outcome:
-        raise HubError(f"the Hugging Face Hub does not answer within {probe_s:g} s")
+        raise HubError(f"the Hugging Face Hub did not answer within {probe_s:g} s")
     if isinstance(found := outcome[0], Exception):
-        raise HubError(f"the Hugging Face Hub does not give it ({_first_line(found)})") from found
+        raise HubError(f"the Hugging Face Hub did not provide it ({_first_line(found)})") from found
     return found
 
 

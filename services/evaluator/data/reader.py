@@ -8,20 +8,52 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
 from services.errors import TouchstoneError
 from services.evaluator import demo
-from services.evaluator.data import arrow_values, hub, tables
-from services.evaluator.data.shelf import Shelf
+from services.evaluator.data import hub, tables
+
+SHELF_BYTES = 32 * 1024 * 1024
+
+
+class Holder(Protocol):
+    """Has a table and can read it again."""
+
+    def unload(self) -> None: ...
+
+
+class Shelf:
+    """Keeps at most `most_bytes` loaded, and always the one used last. Safe to use from several threads."""
+
+    def __init__(self, most_bytes: int = SHELF_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._sizes: OrderedDict[int, tuple[Holder, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def used(self, holder: Holder, size: int) -> None:
+        """Notes that `holder` has its table of `size` bytes loaded and uses it now; unloads what is too much."""
+        with self._lock:
+            self._sizes[id(holder)] = (holder, size)
+            self._sizes.move_to_end(id(holder))
+            total = sum(each for _, each in self._sizes.values())
+            dropped: list[Holder] = []
+            while total > self._most_bytes and len(self._sizes) > 1:
+                _, (oldest, freed) = self._sizes.popitem(last=False)
+                dropped.append(oldest)
+                total -= freed
+        for each in dropped:
+            each.unload()
 
 
 class DataError(TouchstoneError):
@@ -75,7 +107,7 @@ class Rows:
             return self.table.slice(indexes.start, len(indexes))
         found: list[pa.RecordBatch] = []
         for place, run in groupby(indexes, lambda index: bisect_right(self._starts, index) - 1):
-            within = arrow_values.integers(index - self._starts[place] for index in run)
+            within = tables.integer_array(index - self._starts[place] for index in run)
             found.append(self._batches[place].take(within))
         return pa.Table.from_batches(found, self.table.schema)
 
@@ -127,9 +159,9 @@ def as_dicts(table: pa.Table) -> list[dict[str, Any]]:
 def unreachable(source: Source, split: str, why: str) -> DataMissingError:
     """The error for a split that the Hub does not give; `why` is half a sentence."""
     return DataMissingError(
-        f"The data set {source.name(split)} is missing: {why}. Give the evaluator a network, or a mirror "
-        f"(TOUCHSTONE_DATA_DIR) that holds {source.dataset}/{source.config}/{split}.jsonl, filled elsewhere with "
-        "`touchstone data pull`; or leave the task out."
+        f"The data set {source.name(split)} is missing: {why}. Connect the evaluator to the internet, or set "
+        f"TOUCHSTONE_DATA_DIR to a mirror with {source.dataset}/{source.config}/{split}.jsonl, which `touchstone "
+        "data pull` writes. Otherwise leave the task out."
     )
 
 
@@ -181,14 +213,16 @@ def _from_mirror(root: Path, source: Source, split: str, columns: pa.Schema, mos
         except tables.TableError as error:
             raise _broken(str(path), str(error)) from error
         except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}. Let the evaluator read it.") from error
+            raise DataError(
+                f"{path} cannot be read: {error.strerror}. Give the evaluator permission to read it."
+            ) from error
         origin = Origin.beside(path)
         pulled = origin is not None and origin.sha256 == digest
         return Rows(table, f"{origin.revision}, sha256:{digest}" if origin and pulled else digest)
     raise DataMissingError(
         f"The data set {source.name(split)} is not in TOUCHSTONE_DATA_DIR: {root} has no {stem}.jsonl or .parquet. "
-        "Add it with `touchstone data pull`, leave the task out, or ask without examples where this is the split they "
-        "come from."
+        "Add it with `touchstone data pull`, or leave the task out. If only the examples come from this split, set "
+        "shots to 0."
     )
 
 

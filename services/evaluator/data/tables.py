@@ -1,6 +1,7 @@
 """Tables of given columns from JSON Lines, Parquet and Arrow.
 
-A missing text reads as empty, a missing number as null.
+A missing text reads as empty, a missing number as null. `integer_array` and `text_scalar` stand in for `pa.array` and
+`pa.scalar`, which import pandas where it is installed: 41 MB and half a second in every evaluator.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+import struct
+from array import array
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -144,3 +147,16 @@ def _filled(value: Any, type_: pa.DataType) -> Any:
     if pa.types.is_struct(type_):
         return {field.name: _filled((value or {}).get(field.name), field.type) for field in type_}
     return value
+
+
+def integer_array(values: Iterable[int]) -> pa.Array:
+    """64-bit integers."""
+    content = array("q", values)
+    return pa.Array.from_buffers(pa.int64(), len(content), [None, pa.py_buffer(content.tobytes())])
+
+
+def text_scalar(value: str) -> pa.Scalar:
+    """A string."""
+    content = value.encode()
+    offsets = struct.pack("=ii", 0, len(content))
+    return pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(content)])[0]

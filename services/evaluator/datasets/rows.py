@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from services import further
+from services import further_fields
 from services.evaluator.answers.scorers import json_fields
 from services.evaluator.answers.scorers.scorer import Scorer
-from services.evaluator.tasks.base import Item, Message
+from services.evaluator.items.task import Item, Message
 from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.job_pb2 import Sampling
 from touchstone.v1.scoring_pb2 import Scoring
@@ -21,7 +21,7 @@ _HASH_DIGITS = 16
 _ROLES = {"developer": "system"}
 """OpenAI's newer name for it, which OpenAI takes for the same and others do not know."""
 _MOST_ANSWERS = 100
-_MERGED = tuple(field.name for field in Sampling.DESCRIPTOR.fields if field.name not in further.FIELDS)
+_MERGED = tuple(field.name for field in Sampling.DESCRIPTOR.fields if field.name not in further_fields.FIELDS)
 
 
 def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...
     values = value if isinstance(value, list) else [value]
     answers = tuple(dict.fromkeys(_right(scorer, each) for each in values if not _is_absent(each)))
     if len(answers) > _MOST_ANSWERS:
-        raise ValueError(f"has {len(answers)} right answers; {_MOST_ANSWERS} are possible")
+        raise ValueError(f"has {len(answers)} right answers; at most {_MOST_ANSWERS} are allowed")
     return answers
 
 
@@ -52,7 +52,7 @@ def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
         if row.sampling.HasField(name):
             setattr(merged, name, getattr(row.sampling, name))
     if row.sampling.extra_json or sampling.extra_json:
-        further.write(merged, {**further.fields(sampling), **further.fields(row.sampling)})
+        further_fields.write(merged, {**further_fields.fields(sampling), **further_fields.fields(row.sampling)})
     else:
         # Of an earlier version both, whose answers are found by what they were asked with.
         for name, value in row.sampling.extra.fields.items():
@@ -63,9 +63,9 @@ def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
 def asked_names(row: DatasetRow) -> Iterator[str]:
     """Parameters that the row asks for itself."""
     for field, _ in row.sampling.ListFields():
-        if field.name not in further.FIELDS:
+        if field.name not in further_fields.FIELDS:
             yield field.name
-    yield from further.fields(row.sampling)
+    yield from further_fields.fields(row.sampling)
     if row.stop:
         yield "stop"
 

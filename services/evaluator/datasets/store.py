@@ -85,7 +85,7 @@ class Shelf:
             rows = await self._patiently(lambda store: store.get_shard(shard.digest))
         except NotFoundError as error:
             raise DatasetGoneError(
-                "Rows of the dataset are gone: it was deleted. Upload the file again and start a new job."
+                "The dataset was deleted, so its rows cannot be run. Upload the file again and start a new job."
             ) from error
         self._kept[shard.digest] = (rows, shard.bytes)
         self._bytes += shard.bytes
@@ -96,7 +96,7 @@ class Shelf:
 
     async def _patiently(self, ask: Callable[[DatasetStore], Awaitable[T]]) -> T:
         if self._store is None:
-            raise DataError("This evaluator was started without a store of datasets, so it runs suites only.")
+            raise DataError("This evaluator has no dataset store, so it runs only suites.")
         looks = 0
         while True:
             heed_cancel()
@@ -107,5 +107,5 @@ class Shelf:
                 looks += isinstance(error, DamagedError)
                 if looks >= _MOST_LOOKS:
                     raise DataError(error.message) from error
-                log.warning("a dataset is waited for: %s", error.message)
+                log.warning("waiting for a dataset: %s", error.message)
                 await asyncio.sleep(self._pause_s)

@@ -16,8 +16,8 @@ from services.evaluator.data.reader import DataError
 from services.evaluator.datasets import rows
 from services.evaluator.datasets.selection import Places, item_set, sample
 from services.evaluator.datasets.store import Shelf
-from services.evaluator.tasks.base import Item, Response, Scored, Task
-from services.evaluator.tasks.hashing import text_hash
+from services.evaluator.items.hashing import text_hash
+from services.evaluator.items.task import Item, Response, Scored, Task
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring

@@ -37,15 +37,15 @@ class BatchOptions:
     def read(cls, values: Mapping[str, Any], kind: str) -> BatchOptions:
         """The table `batch` of an endpoint. Raises InvalidRequestError."""
         if kind not in KINDS:
-            raise InvalidRequestError(f"batch is for kinds {' and '.join(KINDS)}. Remove it.", field="batch")
+            raise InvalidRequestError(f"batch is only for the kinds {' and '.join(KINDS)}. Remove it.", field="batch")
         usual = cls.usual(kind)
         limits = {"rows": (1, _MOST_ROWS), "megabytes": (_LEAST_MEGABYTES, _MOST_MEGABYTES[kind]), "at_once": (1, 64)}
         for key, value in values.items():
             if key not in limits:
-                raise InvalidRequestError(f"batch has no key {key!r}. Known keys: {', '.join(limits)}.", field="batch")
+                raise InvalidRequestError(f"batch.{key} is not known. Known keys: {', '.join(limits)}.", field="batch")
             least, most = limits[key]
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise InvalidRequestError(
-                    f"batch.{key} is {value!r}; it may be a whole number from {least} to {most:,}.", field="batch"
+                    f"batch.{key} must be a whole number between {least} and {most:,}; it is {value!r}.", field="batch"
                 )
         return cls(**({"rows": usual.rows, "megabytes": usual.megabytes, "at_once": usual.at_once} | dict(values)))

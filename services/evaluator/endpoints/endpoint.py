@@ -33,8 +33,8 @@ The file is TOML, one `[[endpoint]]` table per endpoint:
     digest = "sha256:0f3a"               # of the weights, where no one else tells it
     prices = {input = 0.1, output = 0.4}
 
-    [endpoint.http]                      # kind http only: services/evaluator/providers/http_options.py
-    [endpoint.engine]                    # kind engine only: services/evaluator/engine/options.py
+    [endpoint.http]                      # kind http only: services/evaluator/endpoints/http_options.py
+    [endpoint.engine]                    # kind engine only: services/evaluator/endpoints/engine_options.py
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from urllib.parse import urlsplit
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints import table
 from services.evaluator.endpoints.batch_options import BatchOptions
+from services.evaluator.endpoints.engine_options import EngineOptions
+from services.evaluator.endpoints.http_options import HttpOptions
 from services.evaluator.endpoints.kinds import KINDS
-from services.evaluator.engine.options import EngineOptions
-from services.evaluator.providers.http_options import HttpOptions
 from touchstone.v1 import endpoint_pb2
 
 _MOST_ENDPOINTS = 400
@@ -145,14 +145,14 @@ def load(file: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[En
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequestError(f"{file} is not valid TOML: {error}.") from error
     except RecursionError as error:
-        raise InvalidRequestError(f"{file} is not valid TOML: it has too many brackets within brackets.") from error
+        raise InvalidRequestError(f"{file} is not valid TOML: it is nested too deeply.") from error
     for key in document.keys() - {"endpoint"}:
         raise InvalidRequestError(f"{file}: {key!r} is not known. Write each endpoint as [[endpoint]].")
     tables = document.get("endpoint", [])
     if not isinstance(tables, list) or not all(isinstance(values, dict) for values in tables):
         raise InvalidRequestError(f"{file}: write each endpoint as [[endpoint]], with two brackets.")
     if len(tables) > _MOST_ENDPOINTS:
-        raise InvalidRequestError(f"{file} has {len(tables):,} endpoints. The most are {_MOST_ENDPOINTS}.")
+        raise InvalidRequestError(f"{file} has {len(tables):,} endpoints; at most {_MOST_ENDPOINTS} are allowed.")
     endpoints = [
         _endpoint(table.read(values, f"{file}, endpoint {number}", environ)) for number, values in enumerate(tables, 1)
     ]

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.batch_options import BatchOptions
+from services.evaluator.endpoints.engine_options import EngineOptions
+from services.evaluator.endpoints.http_options import HttpOptions
 from services.evaluator.endpoints.kinds import KINDS, ollama_url
-from services.evaluator.engine.options import EngineOptions
-from services.evaluator.providers.http_options import HttpOptions
 from touchstone.v1 import endpoint_pb2
 
 Options = TypeVar("Options")
@@ -25,8 +25,8 @@ _MOST_OF_AN_ADDRESS = 2_000
 _MOST_SHOWN = 200
 """Characters of a wrong value in a message."""
 _PRICES = (
-    "a table with input and output in US dollars per million tokens, each between 0 and 1,000,000, and maybe "
-    "batch_share, between 0 and 1"
+    "a table with input and output in US dollars per million tokens, each between 0 and 1,000,000, and optionally "
+    "batch_share between 0 and 1"
 )
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "name": (str, "a text"),
@@ -36,7 +36,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "concurrency": (int, "a whole number"),
     "requests_per_minute": (int, "a whole number"),
     "max_model_b": ((int, float), "a number"),
-    "models": (list, "a list of texts"),
+    "models": (list, "a list of strings"),
     "exclusive": (bool, "true or false"),
     "timeout_s": ((int, float), "a number"),
     "first_byte_s": ((int, float), "a number"),
@@ -78,7 +78,7 @@ class _Table:
 
     def wrong(self, key: str, rule: str) -> InvalidRequestError:
         shown = _shown(self.values[key]) if key in self.values else "missing"
-        return InvalidRequestError(f"{self.where}: {key} is {shown}; it must be {rule}.", field=key)
+        return InvalidRequestError(f"{self.where}: {key} must be {rule}; it is {shown}.", field=key)
 
     def between(self, least: float, most: float, *keys: str) -> None:
         for key in keys:
@@ -104,16 +104,16 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
         where = f"{where} ({name[:_MOST_SHOWN]})"
     table = _Table(values, where, _TYPES)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9-]{1,40}", name):
-        raise table.wrong("name", "1 to 40 of a-z, 0-9 and -")
+        raise table.wrong("name", "1 to 40 characters from a-z, 0-9 and -")
     if name in RESERVED:
-        raise table.wrong("name", f"another word: {name} is reserved")
+        raise table.wrong("name", "a name that is not reserved")
     kind = values.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise table.wrong("kind", "one of " + ", ".join(KINDS))
     usual = KINDS[kind]
     for key, owner in _OWN_KEYS.items():
         if key in values and kind != owner:
-            raise InvalidRequestError(f"{where}: {key} is for kind {owner}. Remove it.", field=key)
+            raise InvalidRequestError(f"{where}: {key} is only for kind {owner}. Remove it.", field=key)
     url = values.get("base_url", ollama_url(environ) if kind == "ollama" else usual.base_url)
     if usual.addressed and not _is_http(url):
         raise table.wrong("base_url", "an address such as http://127.0.0.1:8000/v1")
@@ -125,14 +125,14 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
     table.between(0, _WEEK_S, "first_byte_s")
     table.between(0.001, _WEEK_S, "timeout_s")
     if not all(isinstance(model, str) and model for model in values.get("models", [])):
-        raise table.wrong("models", "a list of texts")
+        raise table.wrong("models", "a list of strings")
     if values.get("api", "responses") not in ("chat", "responses"):
         raise table.wrong("api", '"chat" or "responses"')
     key_env = values.get("api_key_env", usual.usual_key_env(url, environ))
     http = _own(table, "http", HttpOptions.read) if kind == "http" else None
     if http is not None and http.needs_key and not key_env:
         raise InvalidRequestError(
-            f"{where}: a header has {{key}} in it. Name the variable that holds the key as api_key_env.",
+            f"{where}: a header contains {{key}}. Set api_key_env to the variable that holds the key.",
             field="api_key_env",
         )
     return {

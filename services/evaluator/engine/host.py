@@ -1,28 +1,72 @@
-"""An endpoint's engine as its provider uses it: the model asked for is resident while a call runs."""
+"""An endpoint's engine as its provider uses it: the model asked for is resident while a call runs.
+
+After a crash the engine is started again, until a model or an item is given up.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from services.errors import OVER_LIMIT
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.endpoints.engine_options import HOST, EngineModel, EngineOptions
 from services.evaluator.engine import memory
-from services.evaluator.engine.crashes import MOST_IN_A_ROW, Crashes
-from services.evaluator.engine.options import HOST, EngineModel, EngineOptions
+from services.evaluator.engine.model_residency import Residency
 from services.evaluator.engine.process import EngineError, EngineProcess
-from services.evaluator.engine.residency import Residency
-from services.evaluator.providers.base import Provider, ProviderError
-from services.evaluator.providers.transport import Transport
+from services.evaluator.providers.protocol.provider import Provider, ProviderError
+from services.evaluator.providers.protocol.transport import Transport
+from services.words.sentences import OVER_LIMIT
+
+MOST_IN_A_ROW = 3
+"""So many ends without an answer in between, and the job fails."""
+MOST_PER_ITEM = 3
+"""An item whose calls were cut off so often is not asked again: it may be what ends the engine."""
+_FIRST_WAIT_S = 0.2
+_ITEMS_REMEMBERED = 4096
 
 log = logging.getLogger(__name__)
 
 _HEALTH_TIMEOUT_S = 5.0
 _SAID = 200
 """Characters of the log's last line that stand in the sentence; the detail has more of it."""
+
+
+class Crashes:
+    """Counts over one endpoint. A crash is an end that nobody asked for, before or after the engine was healthy."""
+
+    def __init__(self) -> None:
+        self._in_a_row: dict[str, int] = {}
+        self._items: OrderedDict[Hashable, int] = OrderedDict()
+
+    def crashed(self, model: str) -> bool:
+        """Counts a crash; True when the model is given up, which the next job for it may try again."""
+        count = self._in_a_row.get(model, 0) + 1
+        if count >= MOST_IN_A_ROW:
+            self._in_a_row.pop(model, None)
+            return True
+        self._in_a_row[model] = count
+        return False
+
+    def wait_s(self, model: str) -> float:
+        """Seconds to wait before the model's next start."""
+        count = self._in_a_row.get(model, 0)
+        return _FIRST_WAIT_S * 4 ** (count - 1) if count else 0.0
+
+    def cut_off(self, item: Hashable) -> bool:
+        """Counts a call that a crash cut off; True when the item is given up."""
+        count = self._items.pop(item, 0) + 1
+        self._items[item] = count
+        while len(self._items) > _ITEMS_REMEMBERED:
+            self._items.popitem(last=False)
+        return count >= MOST_PER_ITEM
+
+    def answered(self, model: str, item: Hashable) -> None:
+        self._in_a_row.pop(model, None)
+        self._items.pop(item, None)
 
 
 @dataclass(eq=False)
@@ -145,7 +189,7 @@ class EngineHost:
         if said:
             message = f"{message} Its log ends with: {said[:_SAID]}"
         if given_up:
-            message = f"{message.rstrip('.')}. It was started {MOST_IN_A_ROW} times. Mend that, then retry the job."
+            message = f"{message.rstrip('.')}. It was started {MOST_IN_A_ROW} times. Fix the cause, then retry the job."
         fatal = final or given_up
         limit = f"{OVER_LIMIT} " if over_limit else ""
         return ProviderError(

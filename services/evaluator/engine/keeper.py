@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from services.evaluator.engine import record
+from services.evaluator.engine import process_table
 from services.evaluator.engine.process_table import descendants, send
 
 _PR_SET_PDEATHSIG = 1
@@ -143,7 +143,7 @@ class _Keeper:
 
         start = self._start
         # Before the engine is there: its first child is then known by the mark, however soon the keeper dies.
-        record.write(Path(start.record), start.mark, [])
+        process_table.write_record(Path(start.record), start.mark, [])
         try:
             engine = subprocess.Popen(
                 start.command,
@@ -201,7 +201,7 @@ class _Keeper:
         known = frozenset((one.pid, one.started) for one in left)
         if known != self._known:
             self._known = known
-            record.write(Path(self._start.record), self._start.mark, left)
+            process_table.write_record(Path(self._start.record), self._start.mark, left)
         return not left
 
 

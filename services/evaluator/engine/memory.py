@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from services.evaluator.engine.options import EngineModel, EngineOptions
+from services.evaluator.endpoints.engine_options import EngineModel, EngineOptions
 from services.evaluator.engine.process import EngineError
 
 _ASK_S = 10.0
@@ -42,8 +42,8 @@ async def require(options: EngineOptions, model: EngineModel, free: FreeGb = fre
         if time.monotonic() >= until:
             where = "GPU memory" if options.device == "gpu" else "memory"
             raise NoRoomError(
-                f"{model.name} needs {model.memory_gb:g} GB of {where} and {now:.1f} GB are free. "
-                "End what uses it, or choose a smaller model.",
+                f"{model.name} needs {model.memory_gb:g} GB of {where}; {now:.1f} GB are free. Free some memory, or "
+                "choose a smaller model.",
                 final=True,
             )
         await asyncio.sleep(_AGAIN_S)
@@ -63,15 +63,15 @@ async def _free_gpu(options: EngineOptions) -> float:
         )
     except OSError as error:
         raise EngineError(
-            "nvidia-smi is not found, so free GPU memory is not known. "
-            'Set device = "cpu", or memory_gb = 0 to start without the check.',
+            'nvidia-smi was not found, so the free GPU memory is unknown. Set device = "cpu", or memory_gb = 0 to '
+            "start without the check.",
             final=True,
         ) from error
     try:
         async with asyncio.timeout(_ASK_S):
             said, _ = await asking.communicate()
     except TimeoutError as error:
-        raise EngineError(f"nvidia-smi did not answer within {_ASK_S:g} s. Look at the GPU's driver.") from error
+        raise EngineError(f"nvidia-smi did not answer within {_ASK_S:g} s. Check the GPU driver.") from error
     finally:
         with contextlib.suppress(ProcessLookupError):
             asking.kill()
@@ -83,7 +83,7 @@ def free_of_listing(said: str) -> float:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if not lines or not all(line.isdigit() for line in lines):
         shown = " ".join(said.split())[:200]
-        raise EngineError(f"nvidia-smi did not tell the free GPU memory: {shown or 'no output'}.", final=True)
+        raise EngineError(f"nvidia-smi did not report the free GPU memory: {shown or 'no output'}.", final=True)
     return sum(map(int, lines)) * 2**20 / 1e9
 
 
@@ -91,5 +91,5 @@ def _free_host() -> float:
     """What Linux expects to be there for new programs without swapping."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     if found is None:
-        raise EngineError("/proc/meminfo does not tell the available memory. Set memory_gb = 0.", final=True)
+        raise EngineError("/proc/meminfo does not report the available memory. Set memory_gb = 0.", final=True)
     return int(found[1]) * 1024 / 1e9

@@ -11,8 +11,8 @@ from typing import TextIO
 
 from services.errors import UnavailableError, UnsupportedError
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.engine import record
-from services.evaluator.engine.options import EngineOptions
+from services.evaluator.endpoints.engine_options import EngineOptions
+from services.evaluator.engine import process_table
 from services.evaluator.engine.process import folder
 
 log = logging.getLogger(__name__)
@@ -39,26 +39,29 @@ class Ownership:
 
     def _claimed(self, endpoint: Endpoint, options: EngineOptions) -> bool:
         if not hasattr(os, "pidfd_open"):
-            raise UnsupportedError(f"{endpoint.name} is of kind engine, which needs Linux. Remove it here.")
+            raise UnsupportedError(
+                f"{endpoint.name} is of kind engine, which runs only on Linux. Remove it on this machine."
+            )
         records = folder(options, endpoint.name)
         try:
             records.mkdir(parents=True, exist_ok=True)
             lock = self._locks.enter_context((records / "lock").open("a+"))
         except OSError as error:
             raise UnavailableError(
-                f"Cannot write to {records}: {error.strerror}. Set TOUCHSTONE_STATE_DIR to a folder of the evaluator's."
+                f"Cannot write to {records}: {error.strerror}. Set TOUCHSTONE_STATE_DIR to a folder that the "
+                "evaluator can write to."
             ) from error
         if not _locked(lock):
             log.warning(
-                "%s is left out: another evaluator with this state directory runs its engine. "
-                "Give each evaluator of a machine its own TOUCHSTONE_STATE_DIR and its own GPU.",
+                "%s is left out: another evaluator with this state directory runs its engine. Give each evaluator "
+                "on a machine its own TOUCHSTONE_STATE_DIR and its own GPU.",
                 endpoint.name,
             )
             return False
-        if not record.end_left(records):
+        if not process_table.end_left(records):
             raise UnavailableError(
-                f"An engine that an earlier evaluator of {endpoint.name} left does not end. "
-                f"End the processes in {records}, then start again."
+                f"An engine that an earlier evaluator of {endpoint.name} started does not stop. Kill the processes "
+                f"listed in {records}, then start again."
             )
         return True
 

@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import services
-from services.evaluator.engine import record
+from services.evaluator.endpoints.engine_options import HOST, EngineModel, EngineOptions
+from services.evaluator.engine import process_table
 from services.evaluator.engine.keeper import Start
-from services.evaluator.engine.options import HOST, EngineModel, EngineOptions
 from services.evaluator.engine.process_table import MARK
 
 log = logging.getLogger(__name__)
@@ -105,8 +105,8 @@ class EngineProcess:
             raise EngineError(f"The engine for {self.model} {self.ended.result()} before it was ready.")
         await self.stop()
         raise EngineError(
-            f"The engine for {self.model} was not ready after {timeout_s:g} s. "
-            "Raise start_timeout_s if it only loads slowly.",
+            f"The engine for {self.model} was not ready after {timeout_s:g} s. If it loads slowly, raise "
+            "start_timeout_s.",
             final=True,
         )
 
@@ -119,7 +119,7 @@ class EngineProcess:
         while not self.ended.done():
             done, _ = await asyncio.wait({self.ended}, timeout=_SLOW_STOP_S)
             if not done:
-                log.warning("the engine for %s does not end; waiting, as another must not start beside it", self.model)
+                log.warning("the engine for %s does not stop; waiting before another one starts", self.model)
 
     def tail(self) -> str:
         """The end of its log."""
@@ -138,8 +138,8 @@ class EngineProcess:
         if not how:
             # The keeper was killed. The kernel then kills the engine, but not what the engine has started.
             how = "lost the process that watches it"
-            while not await asyncio.to_thread(record.end_left, self._records):
-                log.error("processes of the engine for %s do not end", self.model)
+            while not await asyncio.to_thread(process_table.end_left, self._records):
+                log.error("processes of the engine for %s do not stop", self.model)
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
         log.info("the engine for %s %s", self.model, how)
@@ -181,6 +181,6 @@ def _ending(status: int | None) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
     try:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was terminated by {signal.Signals(-code).name}"
     except ValueError:
-        return f"was ended by signal {-code}"
+        return f"was terminated by signal {-code}"

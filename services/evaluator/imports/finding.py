@@ -14,7 +14,7 @@ from services.evaluator.datasets.task import AnyTask, DatasetTask
 from services.evaluator.imports import item_texts
 from services.evaluator.imports.matching import plain, prompts_number, short
 from services.evaluator.imports.store import ImportedRows, ImportStore
-from services.evaluator.tasks.base import Item, Task
+from services.evaluator.items.task import Item, Task
 from touchstone.v1 import job_pb2
 
 _NUMBER = re.compile(r"(?:^|[^0-9A-Za-z.])(\d{1,9})$")
@@ -155,7 +155,7 @@ def _hash_of(prompts: Mapping[int, int]) -> str:
 
 def _named(row: Mapping[str, str]) -> str:
     names = ("id", *item_texts.TEXTS)
-    named = next((f"{name} “{short(row[name])}”" for name in names if row.get(name)), "nothing of its item")
+    named = next((f"{name} “{short(row[name])}”" for name in names if row.get(name)), "nothing that names its item")
     return named[:_EXAMPLE_CHARACTERS]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from services.evaluator.datasets.task import AnyTask
 from services.evaluator.imports.matching import plain, short
-from services.evaluator.tasks.base import Item, Response
-from services.evaluator.units.result import prompt_text
+from services.evaluator.item_result import prompt_text
+from services.evaluator.items.task import Item, Response
 from touchstone.v1 import item_result_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer
 
@@ -29,7 +29,9 @@ def contradiction(task: AnyTask, item: Item, answer: ImportedAnswer) -> str:
         longest = max(map(plain, item.fields.values()), key=len, default=plain(_question(item)))
         if any(longest in text or any(text in part for part in ours) for text in said):
             return ""
-        return f"The line is about another item: it says “{short(said[0])}”, and the item “{short(_question(item))}”."
+        return (
+            f"The line is about another item: it says “{short(said[0])}”, but the item says “{short(_question(item))}”."
+        )
     if (reference := line.get("reference")) and not item.custom_id:
         read = task.score(item, Response(reference))
         if read.outcome == item_result_pb2.OUTCOME_ANSWERED and read.statistics.get("correct") == 0.0:

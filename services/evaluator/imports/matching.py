@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from services import numbers
-from services.evaluator.tasks.base import Continuation, Item, Response
-from services.evaluator.units.result import prompt_text
+from services.evaluator.item_result import prompt_text
+from services.evaluator.items.task import Continuation, Item, Response
 from touchstone.v1.results_service_pb2 import ImportedAnswer
 
 _BETWEEN = "\x1e"
@@ -59,12 +59,12 @@ def disagreement(item: Item, answer: ImportedAnswer) -> str:
         theirs = row.get(name)
         if isinstance(theirs, str | int | float):
             if plain(str(theirs)) != ours:
-                return f"The log's row is another one: its {name} is “{short(str(theirs))}”, not “{short(text)}”."
+                return f"The log's row differs: its {name} is “{short(str(theirs))}”, not “{short(text)}”."
         elif ours not in said:
-            return f"The log's row is another one: “{short(text)}” ({name}) is not in it."
+            return f"The log's row differs: “{short(text)}” ({name}) is missing."
     if not any(map(plain, item.fields.values())):
-        return "Its row cannot be told from others, and its prompt differs."
-    return "" if _in_order(item, plain(answer.prompt)) else "The log's options stand in another order than ours."
+        return "The row has no texts to compare, and its prompt differs."
+    return "" if _in_order(item, plain(answer.prompt)) else "The log lists the options in a different order."
 
 
 def response(item: Item, answer: ImportedAnswer) -> Response:
@@ -84,9 +84,9 @@ def _ordered(choices: Sequence[str], answer: ImportedAnswer) -> tuple[Continuati
     """By their texts where these tell them apart, else one after the other."""
     given = [Continuation(c.text, c.loglikelihood, c.tokens, c.greedy) for c in answer.continuations]
     if not all(one.loglikelihood <= numbers.MOST_LOG_PROBABILITY for one in given):
-        raise ValueError("The log has a log-likelihood that cannot be.")
+        raise ValueError("The log has an impossible log-likelihood.")
     if len(given) != len(choices):
-        raise ValueError(f"The log has {len(given)} continuations, the item {len(choices)} choices.")
+        raise ValueError(f"The log has {len(given)} continuations, but the item has {len(choices)} choices.")
     by_text = {plain(continuation.text): continuation for continuation in given}
     wanted = [plain(choice) for choice in choices]
     if len(set(wanted)) == len(by_text) == len(given) and set(wanted) == set(by_text):

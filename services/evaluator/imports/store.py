@@ -29,8 +29,8 @@ _ASK_S = 5.0
 _PAUSE_S = 1.0
 _MOST_ASKED = 1000
 _UNKNOWN = (
-    "The job takes imported answers, and its evaluator does not know where the results service is. "
-    "Set TOUCHSTONE_RESULTS where the evaluator runs."
+    "The job uses imported answers, but its evaluator does not know the address of the results service. Set "
+    "TOUCHSTONE_RESULTS where the evaluator runs."
 )
 
 
@@ -135,5 +135,5 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
             error = rpc.from_rpc_error(failure)
             if not isinstance(error, UnavailableError | DeadlineError):
                 raise error from failure
-            log.warning("imported answers are waited for: %s", error.message)
+            log.warning("waiting for imported answers: %s", error.message)
             await asyncio.sleep(_PAUSE_S)

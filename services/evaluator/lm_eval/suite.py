@@ -106,7 +106,7 @@ def _member_name(group: str, member: str | Mapping[str, Any]) -> str:
     if set(member) <= {"task", "task_alias"} and isinstance(member.get("task"), str):
         return str(member["task"])
     raise InvalidRequestError(
-        f"The group {group} of lm_eval changes its members' settings, which cannot be run by name. Name a task.",
+        f"The lm_eval group {group} changes the settings of its tasks, so it cannot be run. Name a task.",
         "suite",
     )
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers import scoring
-from services.evaluator.answers.reading.cleaning import strip_reasoning
 from services.evaluator.answers.reading.layers import Extraction, Layer
+from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
 from services.evaluator.data.reader import Source
+from services.evaluator.items.hashing import text_hash
+from services.evaluator.items.task import Item, Message, Response, Scored
 from services.evaluator.lm_eval import data, library
 from services.evaluator.lm_eval.configuration import Configuration
-from services.evaluator.tasks.base import Item, Message, Response, Scored
-from services.evaluator.tasks.hashing import text_hash
 from touchstone.v1 import item_result_pb2, suite_pb2
 
 _SEED = 1234
@@ -101,8 +101,7 @@ class LmEvalTask:
         task = library.build(stated)
         if task.multiple_input:
             raise InvalidRequestError(
-                f"lm_eval's task {self.info.task} cannot be run here: its choices stand before the text that is "
-                "scored.",
+                f"lm_eval's task {self.info.task} cannot be run here: its choices come before the text that is scored.",
                 "suite",
             )
         return task, revision
@@ -177,7 +176,7 @@ class LmEvalTask:
         if self.mode == suite_pb2.MODE_GENERATE:
             return self._score_text(item, response)
         if len(response.continuations) != len(item.choices):
-            how = f"none: {len(response.continuations)} continuations were scored, {len(item.choices)} asked for"
+            how = f"none: {len(response.continuations)} continuations were scored instead of {len(item.choices)}"
             return Scored(item_result_pb2.OUTCOME_UNPARSED, "", wrong, how)
         answers = [(each.loglikelihood, each.greedy) for each in response.continuations]
         verdicts, _ = self._verdicts(item, "loglikelihood", answers)

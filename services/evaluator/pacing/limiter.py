@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from services.bus import LIMITS, Bus
 from services.evaluator.pacing.shares import AHEAD_S, Flow, Permit, Shares
-from services.evaluator.units.storing import TRANSIENT
+from services.evaluator.storing import TRANSIENT
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Limiter:
             try:
                 pause = await self._take(most)
             except TRANSIENT as error:
-                log.warning("no calls of %s are permitted: NATS failed (%s)", self._endpoint, error or type(error))
+                log.warning("calls to %s are on hold: NATS failed (%s)", self._endpoint, error or type(error))
                 pause = _RETRY_S
             self._rouse()
             await asyncio.sleep(pause * random.uniform(0.6, 1.0))
@@ -130,5 +130,5 @@ def _decoded(data: bytes) -> Shares:
     try:
         return Shares.decode(data)
     except (ValueError, KeyError, TypeError):
-        log.exception("a record of shares cannot be read; starting anew")
+        log.exception("a record of shared limits cannot be read; starting a new one")
         return Shares()

@@ -1,8 +1,16 @@
-"""How hard one endpoint may be called from this process, as its own answers tell. Pure: callers bring the clock."""
+"""How hard one endpoint and each of its models may be called from this process, as their own answers tell.
+
+Pure: callers bring the clock. Most limits of providers are of one model. So a refusal slows the calls of its model
+only, and those of other models go on. A limit of the whole account is met by each model in turn.
+"""
 
 from __future__ import annotations
 
 import math
+
+_REMEMBERED_S = 60.0
+
+_WINDOW_S = 0.5
 
 
 class Pace:
@@ -54,3 +62,74 @@ class Pace:
         if self.slots < self._concurrency:
             parts.append(f"{self.slots} of {self._concurrency} calls at once")
         return f"rate limit, {', then '.join(parts)}" if parts else ""
+
+
+class Paces:
+    """`whole` is the endpoint's own pace; models that are not slowed down have none. Times are monotonic seconds."""
+
+    def __init__(self, concurrency: int) -> None:
+        self.whole = Pace(concurrency)
+        self._concurrency = concurrency
+        self._models: dict[str, Pace] = {}
+
+    @property
+    def slowed(self) -> bool:
+        """Whether any model is."""
+        return bool(self._models)
+
+    def of(self, model: str) -> Pace | None:
+        """The pace of a model that is slowed down."""
+        return self._models.get(model)
+
+    def refused(self, model: str, sent: float, now: float, *, whole: bool) -> None:
+        """A call sent at `sent` was refused; `whole`: for a reason that has nothing to do with its model."""
+        pace = self.whole if whole else self._models.setdefault(model, Pace(self._concurrency))
+        pace.refused(sent, now)
+
+    def succeeded(self, model: str, now: float) -> None:
+        self.whole.succeeded()
+        pace = self._models.get(model)
+        if pace is not None:
+            pace.succeeded()
+            if pace.slots == self._concurrency and not pace.limited_s(now):
+                del self._models[model]
+
+    def pause(self, model: str, delay_s: float, now: float, *, whole: bool) -> None:
+        """The endpoint asked for a pause: no slot calls the model before, or any."""
+        pace = self.whole if whole else self._models.setdefault(model, Pace(self._concurrency))
+        pace.pause(delay_s, now)
+
+    def room(self, model: str, busy: int, now: float) -> int:
+        """Calls of the model that may go out beside `busy` others, under way or before another try."""
+        pace = self._models.get(model)
+        if pace is not None and pace.limited_s(now) > 0:
+            return 0
+        return max(0, (self._concurrency if pace is None else pace.slots) - busy)
+
+    def detail(self, now: float) -> str:
+        """What the endpoint's announcement says; empty when nothing is held back. Models that were not refused lately
+        are forgotten: nobody may call them any more."""
+        for model, pace in list(self._models.items()):
+            if not pace.limited_s(now) and now - pace.refused_at > _REMEMBERED_S:
+                del self._models[model]
+        told = [self.whole.detail(now)]
+        told += [f"{model}: {pace.detail(now)}" for model, pace in sorted(self._models.items()) if pace.detail(now)]
+        return "; ".join(filter(None, told))
+
+
+class Rate:
+    """Events per second, of the last window of half a second that is over."""
+
+    def __init__(self) -> None:
+        self.per_second = 0.0
+        self._count = 0
+        self._since = float("-inf")
+
+    def count(self, now: float) -> None:
+        """Notes one event at `now`, in seconds."""
+        self._count += 1
+        span = now - self._since
+        if span >= _WINDOW_S:
+            # After a pause nothing is known of the rate.
+            self.per_second = self._count / span if span < 4 * _WINDOW_S else 0.0
+            self._count, self._since = 0, now

@@ -12,10 +12,12 @@ Three kinds of failure, three answers:
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from services.evaluator.providers.base import ProviderError
+from services.evaluator.pacing.notices import Seldom
+from services.evaluator.providers.protocol.provider import ProviderError
 
 FIRST_DELAY_S = 0.5
 MOST_DELAY_S = 60.0
@@ -34,6 +36,8 @@ MOST_REFUSALS = 8
 
 Uniform = Callable[[float, float], float]
 """Draws a number between two."""
+
+_JOBS_REMEMBERED = 256
 
 
 def backoff_s(tries: int, uniform: Uniform) -> float:
@@ -140,6 +144,35 @@ class Tries:
             return True
         # While nothing works the outage rule decides on the whole job, so waiting for the end costs no retries.
         if own and outage.down_since is None and not budget.spend():
-            self.note = f"It was not tried again: the job has used up its {budget.allowed:,} retries in this evaluator."
+            self.note = (
+                f"The call was not retried: the job has used up its {budget.allowed:,} retries in this evaluator."
+            )
             return True
         return False
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Of one job, at one attempt."""
+
+    outage: Outage
+    budget: Budget = field(default_factory=Budget)
+    failing: Seldom = field(default_factory=Seldom)
+    loading: Seldom = field(default_factory=Seldom)
+
+
+class Troubles:
+    """Of the latest jobs. `first_outage_s` and `outage_s` as in Outage."""
+
+    def __init__(self, first_outage_s: float, outage_s: float) -> None:
+        self._patience_s = first_outage_s, outage_s
+        self._jobs: OrderedDict[tuple[str, int], Trouble] = OrderedDict()
+
+    def of(self, job: tuple[str, int]) -> Trouble:
+        """Of a job id and attempt."""
+        if job not in self._jobs:
+            self._jobs[job] = Trouble(Outage(*self._patience_s))
+            while len(self._jobs) > _JOBS_REMEMBERED:
+                self._jobs.popitem(last=False)
+        self._jobs.move_to_end(job)
+        return self._jobs[job]

@@ -1,18 +1,22 @@
-"""What a provider's batch API is, whatever its wire."""
+"""What a provider's batch API is, whatever its wire, and what all units of one endpoint's batch API share."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from services.bus import Bus
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import KINDS
-from services.evaluator.providers import usage
-from services.evaluator.providers.base import ProviderError, Request
-from services.evaluator.providers.transport import Reply
-from services.evaluator.tasks.base import Item, Response
-from services.evaluator.units.load import Loaded
+from services.evaluator.items.task import Item, Response
+from services.evaluator.providers.protocol import usage
+from services.evaluator.providers.protocol.provider import ProviderError, Request
+from services.evaluator.providers.protocol.transport import Reply
+from services.evaluator.settings import Settings
+from services.evaluator.stored.responses import KnownAnswers
+from services.evaluator.units.doubts import Doubts
+from services.evaluator.units.unit_loader import Loaded, Loader
 from touchstone.v1 import endpoint_pb2, unit_pb2
 
 SEND_S = 60.0
@@ -134,7 +138,7 @@ def missing(name: str, state: str) -> str:
         "expired": f"The batch of {name} expired before this row was answered.",
         "cancelled": f"The batch was cancelled at {name} before this row was answered.",
     }
-    return how.get(state, f"{name} ended the batch without an answer to this row.") + " A retry asks it again."
+    return how.get(state, f"{name} ended the batch without an answer to this row.") + " A retry asks for it again."
 
 
 def parsed(line: bytes) -> dict[str, Any]:
@@ -146,3 +150,15 @@ def parsed(line: bytes) -> dict[str, Any]:
 def position(value: object) -> int:
     """Of an id on the wire; -1 for one that is not ours."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The API, and where units, rows and answers come from and go to."""
+
+    api: BatchApi
+    bus: Bus
+    loader: Loader
+    answers: KnownAnswers
+    settings: Settings
+    doubts: Doubts = field(default_factory=Doubts)

@@ -15,15 +15,16 @@ from typing import Any
 from urllib.parse import quote
 
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.items.task import Response
 from services.evaluator.provider_batches import base
 from services.evaluator.provider_batches.base import Answer, Batch, GoneError, Line, Take
-from services.evaluator.providers import failures, prices
-from services.evaluator.providers.base import ProviderError, Request
 from services.evaluator.providers.gemini import GeminiProvider, model_path
-from services.evaluator.providers.openai_wire import text
-from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import count, entries, inner, string
-from services.evaluator.tasks.base import Response
+from services.evaluator.providers.openai.wire import text
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol import failures
+from services.evaluator.providers.protocol.provider import ProviderError, Request
+from services.evaluator.providers.protocol.transport import Reply, Transport
+from services.evaluator.providers.protocol.usage import count, entries, inner, string
 from touchstone.v1 import endpoint_pb2
 
 _MOST_BYTES = 256 * 1024 * 1024
@@ -84,7 +85,7 @@ class GeminiBatches:
     async def state(self, batch_id: str) -> Batch:
         reply = await self._http.get(f"/{batch_id}", timeout_s=base.DOWNLOAD_S)
         if reply.status == 404:
-            raise GoneError(f"{self.label} does not know {batch_id} any more.", fatal=True)
+            raise GoneError(f"{self.label} no longer knows batch {batch_id}.", fatal=True)
         body = reply.body
         failed = isinstance(body, dict) and bool(body.get("error"))
         if reply.status != 200 or not isinstance(body, dict):

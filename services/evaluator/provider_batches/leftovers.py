@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from services.bus import BatchRecord, BatchStage, Bus, ProviderBatches, heed_cancel
 from services.evaluator.provider_batches.base import BatchApi
-from services.evaluator.providers.base import ProviderError
-from services.evaluator.units.hand import outlived
-from services.evaluator.units.storing import TRANSIENT
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.storing import TRANSIENT
+from services.evaluator.units.units_in_hand import outlived
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +61,9 @@ class Leftovers:
                 if await self._is_over(record):
                     await self._close(record, position)
         except ProviderError as error:
-            log.warning("a batch of a job that is over cannot be cancelled now: %s", error.message)
+            log.warning("cannot yet cancel a batch of a job that has ended: %s", error.message)
         except TRANSIENT as error:
-            log.warning("batches of jobs that are over are not looked for (%s)", str(error) or type(error).__name__)
+            log.warning("cannot look for batches of jobs that have ended (%s)", str(error) or type(error).__name__)
 
     async def _is_over(self, record: BatchRecord) -> bool:
         headers = await self._bus.job_headers(record.job_id)
@@ -85,7 +85,7 @@ class Leftovers:
                 return
         for batch_id in begun:
             await api.cancel(batch_id)
-            log.info("%s's batch %s of job %s is cancelled: the job is over", api.label, batch_id, record.job_id)
+            log.info("cancelled %s's batch %s of job %s: the job has ended", api.label, batch_id, record.job_id)
         self._sought.pop(record.key, None)
         closed = replace(record, stage=BatchStage.CLOSED, written_at=time.time())
         if await self._batches.write(closed, position) is None:

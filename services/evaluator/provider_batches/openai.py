@@ -15,15 +15,17 @@ from functools import partial
 from typing import Any
 
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.items.task import Response
 from services.evaluator.provider_batches import base
 from services.evaluator.provider_batches.base import Answer, Batch, GoneError, Line, Take
-from services.evaluator.providers import failures, openai_errors, prices
-from services.evaluator.providers.base import ProviderError, Request
-from services.evaluator.providers.openai import OpenAIProvider
-from services.evaluator.providers.openai_wire import text
-from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import count, entries, inner, string
-from services.evaluator.tasks.base import Response
+from services.evaluator.providers.openai import errors as openai_errors
+from services.evaluator.providers.openai.chat import OpenAIProvider
+from services.evaluator.providers.openai.wire import text
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol import failures
+from services.evaluator.providers.protocol.provider import ProviderError, Request
+from services.evaluator.providers.protocol.transport import Reply, Transport
+from services.evaluator.providers.protocol.usage import count, entries, inner, string
 from touchstone.v1 import endpoint_pb2
 
 _MARK = "touchstone"
@@ -90,7 +92,7 @@ class OpenAIBatches:
     async def state(self, batch_id: str) -> Batch:
         reply = await self._http.get(f"/batches/{batch_id}", timeout_s=base.ASK_S)
         if reply.status == 404:
-            raise GoneError(f"{self.label} does not know batch {batch_id} any more.", fatal=True)
+            raise GoneError(f"{self.label} no longer knows batch {batch_id}.", fatal=True)
         body = reply.body
         if reply.status != 200 or not isinstance(body, dict):
             raise self._failure(reply, "/batches")

@@ -8,11 +8,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from services.evaluator.pacing.notices import Seldom
 from services.evaluator.pacing.retry import delay_s
 from services.evaluator.provider_batches.base import GoneError
-from services.evaluator.providers.base import ProviderError
-from services.evaluator.units.hand import FaultError, Held
-from services.evaluator.units.notices import Seldom
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.units.units_in_hand import FaultError, Held
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.batch_options import KINDS, BatchOptions
-from services.evaluator.tasks.base import Message
+from services.evaluator.items.task import Message
+from services.words import sentences
 from touchstone.v1 import job_pb2
 
 _ROW_BYTES = 1024
@@ -20,11 +21,7 @@ _BUDGET_SHARE = 0.1
 def check(spec: job_pb2.JobSpec, kind: str) -> None:
     """Raises InvalidRequestError for a job that cannot go through its endpoint's batch API."""
     if kind not in KINDS:
-        raise InvalidRequestError(
-            f"{spec.endpoint} is of kind {kind}, whose batch API Touchstone does not speak. Choose an endpoint of kind "
-            f"{' or '.join(KINDS)}, or leave provider_batch out.",
-            "provider_batch",
-        )
+        raise InvalidRequestError(sentences.no_batch_api(spec.endpoint, kind, KINDS), "provider_batch")
 
 
 def line_bytes(messages: Sequence[Message], sampling: job_pb2.Sampling) -> int:

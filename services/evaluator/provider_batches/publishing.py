@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from services.evaluator.provider_batches.base import Answer, Batch, request
+from services.evaluator import item_result
+from services.evaluator.items.task import Item
+from services.evaluator.provider_batches.base import Answer, Batch, Tools, request
 from services.evaluator.provider_batches.patience import Patience
-from services.evaluator.provider_batches.tools import Tools
-from services.evaluator.providers import prices
-from services.evaluator.providers.base import ProviderError
-from services.evaluator.responses import Identify
-from services.evaluator.tasks.base import Item
-from services.evaluator.units import result
-from services.evaluator.units.hand import Held
-from services.evaluator.units.load import Loaded
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.stored.responses import Identify
 from services.evaluator.units.packer import MOST_ITEMS, Packer
+from services.evaluator.units.unit_loader import Loaded
+from services.evaluator.units.units_in_hand import Held
 
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 8 * MOST_ITEMS
-_LOST = "Its answer was not among those that stood for it before, and it was not sent. A retry asks it."
+_LOST = "Its stored answer was not found again, and the batch did not include it. A retry asks for it."
 
 
 class _Reader:
@@ -54,7 +53,7 @@ class _Reader:
         del self.left[answer.position]
         self.errors.pop(answer.position, None)
         identity = self._identify(item, repeat)
-        self._packer.add(result.answered(self._loaded.task, item, answer.position, repeat, response, 1, identity))
+        self._packer.add(item_result.answered(self._loaded.task, item, answer.position, repeat, response, 1, identity))
         await self._packer.room(_MOST_WAITING)
 
 
@@ -103,7 +102,7 @@ async def _read(
     why = batch.missing if batch is not None else _LOST
     for position, (repeat, item) in reader.left.items():
         message, calls = reader.errors.get(position, (why, 0))
-        packer.add(result.failed(loaded.task, item, position, repeat, message, calls))
+        packer.add(item_result.failed(loaded.task, item, position, repeat, message, calls))
         await packer.room(_MOST_WAITING)
 
 

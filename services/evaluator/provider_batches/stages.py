@@ -8,16 +8,15 @@ import time
 from functools import partial
 
 from services.bus import BatchStage
-from services.evaluator.provider_batches.base import Batch, GoneError, Line, is_unclear, request
-from services.evaluator.provider_batches.keeper import Keeper, mark_of
+from services.evaluator.items.task import Item
+from services.evaluator.provider_batches.base import Batch, GoneError, Line, Tools, is_unclear, request
 from services.evaluator.provider_batches.patience import Patience
 from services.evaluator.provider_batches.publishing import publish
-from services.evaluator.provider_batches.tools import Tools
-from services.evaluator.providers.base import ProviderError
-from services.evaluator.responses import Identify
-from services.evaluator.tasks.base import Item
-from services.evaluator.units.hand import FaultError, Held
-from services.evaluator.units.load import Loaded
+from services.evaluator.provider_batches.unit_record import UnitRecord, mark_of
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.stored.responses import Identify
+from services.evaluator.units.unit_loader import Loaded
+from services.evaluator.units.units_in_hand import FaultError, Held
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ _MOST_FULL_S = 3600.0
 class UnitBatch:
     """One unit in hand."""
 
-    def __init__(self, tools: Tools, held: Held, keeper: Keeper) -> None:
+    def __init__(self, tools: Tools, held: Held, keeper: UnitRecord) -> None:
         self._tools = tools
         self._held = held
         self._keeper = keeper
@@ -54,7 +53,9 @@ class UnitBatch:
                 case BatchStage.STORED:
                     return
                 case BatchStage.CLOSED:
-                    raise FaultError(f"The batch of {self._held.label} was closed: its job seemed to be over. Retry.")
+                    raise FaultError(
+                        f"The batch of {self._held.label} was closed: its job seemed to have ended. Retry the job."
+                    )
 
     # -- sending -----------------------------------------------------------------------------------------------
 
@@ -64,7 +65,7 @@ class UnitBatch:
         if tries > _MOST_TRIES:
             raise FaultError(
                 f"The rows of {self._held.label} were prepared {_MOST_TRIES} times for {api.label}'s batch API, and "
-                "each time the evaluator ended. Look at its log, then retry."
+                "the evaluator crashed each time. Check its log, then retry."
             )
         if not await keeper.write(BatchStage.WRITING, tries=tries):
             return await self._leave_to_others()
@@ -81,7 +82,7 @@ class UnitBatch:
             batch_id = await api.create(unit.spec.model, mark, prepared)
         except ProviderError as error:
             if is_unclear(error):
-                log.warning("%s: whether its batch has begun is looked up: %s", self._held.label, error.message)
+                log.warning("%s: checking whether its batch has started: %s", self._held.label, error.message)
                 return None
             # Refused: nothing has begun, and nobody has crashed.
             await keeper.write(BatchStage.WRITING, tries=0, words=error.message)
@@ -103,7 +104,7 @@ class UnitBatch:
 
     async def _leave_to_others(self) -> None:
         """Another evaluator has the unit as well, and was faster. It goes on; should it end, this one does."""
-        log.warning("%s is in another evaluator as well", self._held.label)
+        log.warning("another evaluator also has %s", self._held.label)
         seen, since = self._keeper.position, time.monotonic()
         while self._keeper.record.stage is BatchStage.WRITING and time.monotonic() - since < _TAKEN_OVER_S:
             await asyncio.sleep(_LOOK_AGAIN_S)
@@ -176,11 +177,11 @@ class UnitBatch:
     async def _refused(self, batch: Batch) -> None:
         keeper, label = self._keeper, self._tools.api.label
         if not batch.full:
-            raise FaultError(f"{label} did not begin the batch: {batch.refused}. Change what it names, then retry.")
+            raise FaultError(f"{label} did not start the batch: {batch.refused}. Correct the cause, then retry.")
         rounds = keeper.record.rounds + 1
         log.warning("%s waits: %s: %s", self._held.label, label, batch.refused, extra=self._held.logged)
         wait = min(self._tools.settings.batch_most_poll_s * 2 ** min(rounds - 1, 10), _MOST_FULL_S)
-        words = f"{label} has no room for the batch yet: {batch.refused}"
+        words = f"{label} does not have room for the batch yet: {batch.refused}"
         mark = mark_of(*self._held.key, rounds)
         if await keeper.write(
             BatchStage.WRITING, rounds=rounds, mark=mark, batch="", tries=0, done=0, failed=0, words=words
@@ -194,8 +195,8 @@ class UnitBatch:
         passes = keeper.record.passes + 1
         if passes > _MOST_TRIES:
             raise FaultError(
-                f"{api.label}'s answers to {self._held.label} were read {_MOST_TRIES} times, and each time the "
-                "evaluator ended. Look at its log, then retry."
+                f"{api.label}'s answers to {self._held.label} were read {_MOST_TRIES} times, and the evaluator "
+                "crashed each time. Check its log, then retry."
             )
         if not await keeper.write(BatchStage.READING, passes=passes):
             return

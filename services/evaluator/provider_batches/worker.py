@@ -10,11 +10,16 @@ from nats.aio.msg import Msg
 
 from services.bus import ProviderBatches, batches_endpoint
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.provider_batches.keeper import Keeper
+from services.evaluator.provider_batches.base import BatchApi, Tools
+from services.evaluator.provider_batches.gemini import GeminiBatches
+from services.evaluator.provider_batches.openai import OpenAIBatches
 from services.evaluator.provider_batches.stages import UnitBatch
-from services.evaluator.provider_batches.tools import Tools
-from services.evaluator.units.hand import Hand, Held
+from services.evaluator.provider_batches.unit_record import UnitRecord
+from services.evaluator.providers.gemini import GeminiProvider
+from services.evaluator.providers.openai.chat import OpenAIProvider
+from services.evaluator.providers.protocol.provider import Provider
 from services.evaluator.units.puller import Puller
+from services.evaluator.units.units_in_hand import Hand, Held
 
 
 class BatchWorker:
@@ -70,5 +75,14 @@ class BatchWorker:
 
     async def _run(self, held: Held) -> None:
         tools = self._tools
-        keeper = await Keeper.of(self._batches, held, self.endpoint.name, tools.api.label, tools.settings.name)
+        keeper = await UnitRecord.of(self._batches, held, self.endpoint.name, tools.api.label, tools.settings.name)
         await UnitBatch(tools, held, keeper).run()
+
+
+def batch_api(endpoint: Endpoint, provider: Provider) -> BatchApi | None:
+    """None for kinds without one. Connects to nothing yet."""
+    if endpoint.kind == "openai" and isinstance(provider, OpenAIProvider):
+        return OpenAIBatches(endpoint, provider)
+    if endpoint.kind == "gemini" and isinstance(provider, GeminiProvider):
+        return GeminiBatches(endpoint, provider)
+    return None

@@ -1,0 +1,1 @@
+"""One module for each wire protocol that models speak."""

@@ -8,12 +8,14 @@ from typing import Any
 from urllib.parse import quote
 
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers import anthropic_wire, capabilities, failures, model_size, prices
-from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
-from services.evaluator.providers.sampling import Beside, Preparations, extra
-from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import MalformedError, entries, string
-from services.evaluator.tasks.base import Response
+from services.evaluator.items.task import Response
+from services.evaluator.providers import anthropic_wire
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
+from services.evaluator.providers.protocol.sampling import Beside, Preparations, extra
+from services.evaluator.providers.protocol.transport import Reply, Transport
+from services.evaluator.providers.protocol.usage import MalformedError, entries, string
 from touchstone.v1 import endpoint_pb2
 
 _PAGE = 1000

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.providers.events import Texts, kept, members
-from services.evaluator.providers.usage import Told, count, inner, part, parts, string
-from services.evaluator.tasks.base import Message, Response
+from services.evaluator.items.task import Message, Response
+from services.evaluator.providers.protocol.events import Texts, kept, members
+from services.evaluator.providers.protocol.usage import Told, count, inner, part, parts, string
 from touchstone.v1 import endpoint_pb2
 
 VERSION = "2023-06-01"

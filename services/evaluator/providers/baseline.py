@@ -17,37 +17,38 @@ from itertools import pairwise
 
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets.task import DatasetTask
-from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
-from services.evaluator.tasks.base import Item, Response, Task
+from services.evaluator.items.task import Item, Response, Task
+from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
+from services.words import sentences
+from services.words.suites import ECHO
 from touchstone.v1 import endpoint_pb2
 
 MAJORITY = "majority"
 RANDOM = "random"
 BAG_OF_WORDS = "bag-of-words"
-ECHO = "echo"
 MOST_ROWS = 20_000
 """Train rows that the bag of words is fitted on; a longer split is thinned evenly, to stay within seconds."""
 
 _DESCRIPTIONS = {
     MAJORITY: (
-        "Baseline, not a language model: always the most frequent label of the task's train split; of an uploaded "
-        "dataset the most frequent reference."
+        "Baseline, not a language model: always gives the most frequent label of the task's train split, or the "
+        "most frequent reference of an uploaded dataset."
     ),
-    RANDOM: "Baseline, not a language model: a seeded guess, every label equally likely.",
+    RANDOM: "Baseline, not a language model: a seeded guess in which every label is equally likely.",
     BAG_OF_WORDS: (
         "Baseline, not a language model: logistic regression on word and bigram counts (ridge regression for "
-        f"ratings), fitted on the task's train split of up to {MOST_ROWS:,} rows. Where answers are letters of options "
-        "or texts of their own, the most frequent answer."
+        f"ratings), fitted on up to {MOST_ROWS:,} rows of the task's train split. Where answers are option letters "
+        "or free text, it gives the most frequent answer."
     ),
     ECHO: (
-        "Baseline, not a language model: repeats the last message. For uploaded datasets, to try them without a model."
+        "Baseline, not a language model: repeats the last message. Use it to try uploaded datasets without a model."
     ),
 }
 NO_ANSWER = "not known"
 """Where a task has neither labels to guess among nor a train split: no right answer, and a floor of 0."""
 NO_REFERENCE = (
-    "The majority baseline gives the most frequent reference, and no row of the dataset has one. Name the field that "
-    "holds references, or choose echo."
+    "The majority baseline gives the most frequent reference, but no row of the dataset has one. Name the field "
+    "that holds references, or choose echo."
 )
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
@@ -123,7 +124,7 @@ def check(model: str, *, of_rows: bool) -> None:
     """Raises a fatal ProviderError for an unknown baseline, and for one that has nothing to go by: an uploaded row has
     no labels and no train split, a suite's prompt is no answer."""
     if model not in _DESCRIPTIONS:
-        raise ProviderError(f"There is no baseline {model!r}. Choose one of {', '.join(_DESCRIPTIONS)}.", fatal=True)
+        raise ProviderError(sentences.not_valid(model, "baseline", _DESCRIPTIONS), fatal=True)
     if of_rows and model not in (ECHO, MAJORITY):
         raise ProviderError(
             f"The {model} baseline needs labels or a train split, which an uploaded dataset does not have. Choose "
@@ -132,7 +133,7 @@ def check(model: str, *, of_rows: bool) -> None:
         )
     if not of_rows and model == ECHO:
         raise ProviderError(
-            f"The {ECHO} baseline repeats the prompt, which answers no item of a suite. Choose one of "
+            f"The {ECHO} baseline repeats the prompt, which never answers the items of a suite. Choose one of "
             f"{', '.join(_FITS)}, {RANDOM}.",
             fatal=True,
         )

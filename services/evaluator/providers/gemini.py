@@ -10,12 +10,14 @@ from typing import Any
 from urllib.parse import quote
 
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers import capabilities, failures, gemini_wire, model_size, prices
-from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
-from services.evaluator.providers.sampling import Preparations, extra
-from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import MalformedError, count, entries, string
-from services.evaluator.tasks.base import Response
+from services.evaluator.items.task import Response
+from services.evaluator.providers import gemini_wire
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
+from services.evaluator.providers.protocol.sampling import Preparations, extra
+from services.evaluator.providers.protocol.transport import Reply, Transport
+from services.evaluator.providers.protocol.usage import MalformedError, count, entries, string
 from touchstone.v1 import endpoint_pb2
 
 _PAGE = 1000
@@ -155,7 +157,7 @@ class GeminiProvider:
                 endpoint, "Gemini API", "Correct base_url in the endpoints file; it ends in /v1beta or /v1."
             )
         if status == 400 and "location is not supported" in said:
-            return ProviderError(f"{endpoint.name} refuses calls from this place: {said}.", fatal=True)
+            return ProviderError(f"{endpoint.name} refuses calls from this location: {said}.", fatal=True)
         if status == 503:
             return failures.overloaded(endpoint, wait)
         return failures.by_status(endpoint, replace(reply, status=status))

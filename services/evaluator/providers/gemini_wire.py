@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from services import numbers
-from services.evaluator.providers.base import ProviderError
-from services.evaluator.providers.events import Texts, members
-from services.evaluator.providers.usage import Told, count, part, parts, string
-from services.evaluator.tasks.base import Message, Response
+from services.evaluator.items.task import Message, Response
+from services.evaluator.providers.protocol.events import Texts, members
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.providers.protocol.usage import Told, count, part, parts, string
 
 OPTIONS = {
     "temperature": "temperature",

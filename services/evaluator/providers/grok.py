@@ -10,10 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers import failures, grok_wire, openai_errors
-from services.evaluator.providers.base import Listing, ProviderError, Request
-from services.evaluator.providers.openai import OpenAIProvider
-from services.evaluator.providers.sampling import extra
+from services.evaluator.providers import grok_wire
+from services.evaluator.providers.openai import errors
+from services.evaluator.providers.openai.chat import OpenAIProvider
+from services.evaluator.providers.protocol import failures
+from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request
+from services.evaluator.providers.protocol.sampling import extra
 from touchstone.v1 import endpoint_pb2
 
 _EFFORT = "reasoning_effort"
@@ -32,7 +34,7 @@ class GrokProvider(OpenAIProvider):
         reply = await self._http.get("/language-models")
         entries = reply.body.get("models") if isinstance(reply.body, dict) else None
         if reply.status != 200 or not isinstance(entries, list):
-            raise openai_errors.failure(self._endpoint, reply, "", "/language-models")
+            raise errors.failure(self._endpoint, reply, "", "/language-models")
         found: dict[str, endpoint_pb2.Model] = {}
         for entry in entries:
             if isinstance(entry, dict):

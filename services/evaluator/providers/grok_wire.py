@@ -11,12 +11,13 @@ from typing import Any
 
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers import failures, openai_wire
-from services.evaluator.providers.events import kept, members
-from services.evaluator.providers.openai_wire import Wire, content, text
-from services.evaluator.providers.transport import Reply
-from services.evaluator.providers.usage import MalformedError, Told, count, entries, inner, part, parts
-from services.evaluator.tasks.base import Response
+from services.evaluator.items.task import Response
+from services.evaluator.providers.openai import wire
+from services.evaluator.providers.openai.wire import Wire, content, text
+from services.evaluator.providers.protocol import failures
+from services.evaluator.providers.protocol.events import kept, members
+from services.evaluator.providers.protocol.transport import Reply
+from services.evaluator.providers.protocol.usage import MalformedError, Told, count, entries, inner, part, parts
 from touchstone.v1 import endpoint_pb2
 
 _BILLED = "cost_in_usd_ticks"
@@ -75,7 +76,7 @@ def chat_response(endpoint: Endpoint, reply: Reply) -> Response:
     """An answer of `/chat/completions`."""
     usage, told = inner(reply.body, "usage"), Told()
     response = replace(
-        openai_wire.response(endpoint, reply),
+        wire.response(endpoint, reply),
         output_tokens=output_tokens(told, usage, "completion_tokens", "prompt_tokens"),
         cost_usd=told.usd(usage, _BILLED, per_usd=_TICKS_PER_USD),
     )
@@ -167,7 +168,7 @@ def _price(value: object) -> float | None:
     return None if price is None else price / _PRICE_UNIT
 
 
-CHAT = Wire("/chat/completions", "messages", chat_response, openai_wire.ChatFold, openai_wire.CHAT_STREAMING)
+CHAT = Wire("/chat/completions", "messages", chat_response, wire.ChatFold, wire.CHAT_STREAMING)
 # Without `store` every request would be kept there for thirty days.
 RESPONSES = Wire(
     "/responses", "input", response, ResponseFold, {"stream": True}, always={"store": False}, takes_stop=False

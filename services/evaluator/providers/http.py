@@ -13,15 +13,16 @@ from urllib.parse import urlencode
 
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers import capabilities, failures, model_size, prices
-from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
-from services.evaluator.providers.http_options import SAMPLING, HttpOptions
-from services.evaluator.providers.jsonpath import JsonPath, NotFoundThereError
-from services.evaluator.providers.recorded import recorded
-from services.evaluator.providers.sampling import extra
-from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import Told
-from services.evaluator.tasks.base import Item, Response
+from services.evaluator.endpoints.http_options import HttpOptions
+from services.evaluator.endpoints.jsonpath import JsonPath, NotFoundThereError
+from services.evaluator.items.task import Item, Response
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
+from services.evaluator.providers.protocol.sampling import extra, recorded
+from services.evaluator.providers.protocol.transport import Reply, Transport
+from services.evaluator.providers.protocol.usage import Told
+from services.words.sampling import PARAMETERS
 from touchstone.v1 import endpoint_pb2
 
 _PROMPT = ("prompt", "messages", "system", "model")
@@ -85,7 +86,7 @@ class HttpProvider:
         endpoint, room = self._endpoint, self._options.placeholders
         takes = capabilities.capabilities(endpoint, request.model)
         resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
-        for name in SAMPLING:
+        for name in PARAMETERS:
             if request.sampling.HasField(name) and name not in room:
                 raise failures.not_taken(endpoint, name)
         if request.item.custom_id and request.item.stop and "stop" not in room:

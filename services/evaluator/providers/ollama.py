@@ -19,12 +19,14 @@ from dataclasses import replace
 from typing import Any
 
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers import capabilities, failures, model_size, ollama_wire, prices
-from services.evaluator.providers.base import Listing, ProviderError, Request, no_loglikelihood
-from services.evaluator.providers.sampling import Preparations, extra
-from services.evaluator.providers.transport import Reply, Transport
-from services.evaluator.providers.usage import MalformedError, count, entries, string
-from services.evaluator.tasks.base import Response
+from services.evaluator.items.task import Response
+from services.evaluator.providers import ollama_wire
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
+from services.evaluator.providers.protocol.sampling import Preparations, extra
+from services.evaluator.providers.protocol.transport import Reply, Transport
+from services.evaluator.providers.protocol.usage import MalformedError, count, entries, string
 from touchstone.v1 import endpoint_pb2
 
 _TOO_LONG = re.compile(
@@ -197,7 +199,8 @@ class OllamaProvider:
             )
         if status in (404, 405):
             return ProviderError(
-                f"{endpoint.name} at {endpoint.address} is no Ollama server. Correct base_url in the endpoints file.",
+                f"{endpoint.name} at {endpoint.address} is not an Ollama server. Correct base_url in the endpoints "
+                "file.",
                 fatal=True,
             )
         if "system memory" in lower or "does not support chat" in lower:

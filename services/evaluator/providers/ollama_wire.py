@@ -5,21 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.providers import model_size
-from services.evaluator.providers.events import Texts, members
-from services.evaluator.providers.usage import Told, count, part, string
-from services.evaluator.tasks.base import Response
+from services.evaluator.items.task import Response
+from services.evaluator.providers.protocol import model_size
+from services.evaluator.providers.protocol.events import Texts, members
+from services.evaluator.providers.protocol.usage import Told, count, part, string
+from services.words.sampling import PARAMETERS
 from touchstone.v1 import endpoint_pb2
 
-OPTIONS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "max_tokens": "num_predict",
-    "context_length": "num_ctx",
-    "seed": "seed",
-    "repeat_penalty": "repeat_penalty",
-}
+OPTIONS = {name: one.rest for name, one in PARAMETERS.items() if "ollama" in one.kinds}
+"""REST has Ollama's names."""
 _BESIDE_TEXTS = ("model", "done", "done_reason", "prompt_eval_count", "eval_count")
 _BESIDE_WEIGHTS = 1.2
 """Memory of a running model over its file: weights, and about a fifth for a context of the default size and buffers."""

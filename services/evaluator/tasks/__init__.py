@@ -1,0 +1,1 @@
+"""The shipped suites, one module each."""

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.metrics import ACCURACY
-from services.evaluator.tasks.multiple_choice import MultipleChoice
+from services.evaluator.items.metrics import ACCURACY
+from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.tasks.kinds.multiple_choice import MultipleChoice
 from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "arc"
 TITLE = "ARC"
-DESCRIPTION = "Science questions for schools, easy ones and a challenging rest."
+DESCRIPTION = "Science questions for schools: an easy set and a challenging set."
 # The authors report the two apart.
 WEIGHTING = Weighting.WEIGHTING_TASKS
 

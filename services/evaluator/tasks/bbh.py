@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.free_answer import FreeAnswer
-from services.evaluator.tasks.metrics import EXACT_MATCH
-from services.evaluator.tasks.text import Classification
+from services.evaluator.items.metrics import EXACT_MATCH
+from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.tasks.kinds.free_answer import FreeAnswer
+from services.evaluator.tasks.kinds.text import Classification
 from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "bbh"
 TITLE = "BIG-Bench Hard"
-DESCRIPTION = "27 kinds of problem that ask for several steps of reasoning: logic, counting, dates, tables, words."
+DESCRIPTION = "27 kinds of problems that take several steps of reasoning: logic, counting, dates, tables, words."
 # As the authors: 23 tasks, of which two are the means of three kinds each.
 WEIGHTING = Weighting.WEIGHTING_TASKS
 

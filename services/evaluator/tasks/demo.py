@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.evaluator import demo
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.metrics import ACCURACY, MATTHEWS, f1
-from services.evaluator.tasks.text import Classification
+from services.evaluator.items.metrics import ACCURACY, MATTHEWS, f1
+from services.evaluator.tasks.kinds.text import Classification
 from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "demo"

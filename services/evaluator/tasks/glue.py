@@ -7,14 +7,14 @@ are those of lm_eval 0.4.13, which has no STS-B.
 from __future__ import annotations
 
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.definition import Row
-from services.evaluator.tasks.metrics import ACCURACY, MATTHEWS, PEARSON, SPEARMAN, f1
-from services.evaluator.tasks.text import Classification, Regression
+from services.evaluator.items.metrics import ACCURACY, MATTHEWS, PEARSON, SPEARMAN, f1
+from services.evaluator.tasks.kinds.definition import Row
+from services.evaluator.tasks.kinds.text import Classification, Regression
 from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "glue"
 TITLE = "GLUE"
-DESCRIPTION = "Nine tasks of understanding English sentences: acceptability, sentiment, paraphrase and inference."
+DESCRIPTION = "Nine tasks on English sentences: acceptability, sentiment, paraphrase and inference."
 WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.free_answer import FreeAnswer
-from services.evaluator.tasks.metrics import EXACT_MATCH
+from services.evaluator.items.metrics import EXACT_MATCH
+from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.tasks.kinds.free_answer import FreeAnswer
 
 SUITE = "gsm8k"
 TITLE = "GSM8K"
-DESCRIPTION = "Grade-school arithmetic told in words: the final number counts."
+DESCRIPTION = "Grade-school arithmetic in word problems: only the final number counts."
 
 _CALCULATION = re.compile(r"<<[^>]*>>")
 

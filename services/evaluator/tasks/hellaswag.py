@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.metrics import ACCURACY
-from services.evaluator.tasks.multiple_choice import MultipleChoice
+from services.evaluator.items.metrics import ACCURACY
+from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.tasks.kinds.multiple_choice import MultipleChoice
 
 SUITE = "hellaswag"
 TITLE = "HellaSwag"
-DESCRIPTION = "The most plausible ending of an everyday scene, among four that machines find alike."
+DESCRIPTION = "The most plausible of four endings to an everyday scene."
 
 _BRACKETED = re.compile(r"\[.*?\]")
 

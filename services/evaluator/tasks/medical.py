@@ -10,14 +10,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.evaluator.data import arrow_values
+from services.evaluator.data import tables
 from services.evaluator.data.reader import Source
+from services.evaluator.items.metrics import ACCURACY, MACRO_F1
 from services.evaluator.tasks import mmlu
-from services.evaluator.tasks.definition import Definition, Row
-from services.evaluator.tasks.metrics import ACCURACY, MACRO_F1
-from services.evaluator.tasks.multiple_choice import MultipleChoice
-from services.evaluator.tasks.pubmedqa_test import TEST_IDS
-from services.evaluator.tasks.text import Classification
+from services.evaluator.tasks.kinds.definition import Definition, Row
+from services.evaluator.tasks.kinds.multiple_choice import MultipleChoice
+from services.evaluator.tasks.kinds.text import Classification
+from services.evaluator.tasks.pubmedqa_test_ids import TEST_IDS
 from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "medical"
@@ -52,7 +52,7 @@ def _pubmedqa(row: Row) -> Row:
 
 
 def _official_test(table: pa.Table) -> pa.Array:
-    return pc.is_in(table["pubid"], arrow_values.integers(sorted(TEST_IDS)))
+    return pc.is_in(table["pubid"], tables.integer_array(sorted(TEST_IDS)))
 
 
 def _not_in_test(table: pa.Table) -> pa.Array:

@@ -7,9 +7,9 @@ mode are those of lm_eval 0.4.13.
 from __future__ import annotations
 
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.definition import Row
-from services.evaluator.tasks.metrics import ACCURACY
-from services.evaluator.tasks.multiple_choice import MultipleChoice
+from services.evaluator.items.metrics import ACCURACY
+from services.evaluator.tasks.kinds.definition import Row
+from services.evaluator.tasks.kinds.multiple_choice import MultipleChoice
 from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "mmlu"

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.evaluator.data.reader import Source
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.metrics import ACCURACY
-from services.evaluator.tasks.multiple_choice import MultipleChoice
+from services.evaluator.items.metrics import ACCURACY
+from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.tasks.kinds.multiple_choice import MultipleChoice
 from touchstone.v1.suite_pb2 import Weighting
 
 SUITE = "mmlu_pro"
 TITLE = "MMLU-Pro"
-DESCRIPTION = "Harder questions from fourteen subjects with up to ten options each, which ask for reasoning."
+DESCRIPTION = "Harder questions from fourteen subjects that take reasoning, with up to ten options each."
 # As the authors' evaluation and lm_eval.
 WEIGHTING = Weighting.WEIGHTING_ITEMS
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import pyarrow as pa
 
 from services.evaluator.data.reader import Source
+from services.evaluator.items.metrics import ACCURACY, EXACT_MATCH, MACRO_F1, MATTHEWS
 from services.evaluator.tasks import superglue_rows as rows
-from services.evaluator.tasks.definition import Definition
-from services.evaluator.tasks.free_answer import FreeAnswer
-from services.evaluator.tasks.metrics import ACCURACY, EXACT_MATCH, MACRO_F1, MATTHEWS
-from services.evaluator.tasks.text import Classification
+from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.tasks.kinds.free_answer import FreeAnswer
+from services.evaluator.tasks.kinds.text import Classification
 from touchstone.v1.suite_pb2 import MetricSpec, Weighting
 
 SUITE = "superglue"
 TITLE = "SuperGLUE"
-DESCRIPTION = "Eight harder tasks of understanding English: questions on passages, causes, inference, words in context."
+DESCRIPTION = "Eight harder tasks on English texts: questions on passages, causes, inference, words in context."
 WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _REVISION = "3de24cf8022e94f4ee4b9d55a6f539891524d646"

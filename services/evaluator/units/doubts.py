@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from services.evaluator.units.hand import Held
-from services.evaluator.units.notices import Firsts
+from services.evaluator.pacing.notices import Firsts
+from services.evaluator.units.units_in_hand import Held
 
 log = logging.getLogger(__name__)
 
@@ -21,4 +21,4 @@ class Doubts:
         """`doubtful` as of a Response."""
         for told in doubtful:
             if self._firsts.is_first(held.job, told.partition(" ")[0]):
-                log.warning("%s says that %s: it counts as not known", held.endpoint, told, extra=held.logged)
+                log.warning("%s says that %s, which counts as unknown", held.endpoint, told, extra=held.logged)

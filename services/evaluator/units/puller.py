@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from services.bus import Bus
-from services.evaluator.units.storing import TRANSIENT
+from services.evaluator.storing import TRANSIENT
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Puller:
                 try:
                     await self._ask()
                 except TRANSIENT as error:
-                    log.warning("units of %s cannot be pulled (%s); trying again", self._endpoint, error or type(error))
+                    log.warning("cannot pull units of %s (%s); trying again", self._endpoint, error or type(error))
                     await self._close()
                     await asyncio.sleep(0.25)
                     continue
@@ -105,7 +105,7 @@ class Puller:
             self._asked = max(0, self._asked - int((msg.headers or {})["Nats-Pending-Messages"]))
         else:
             log.warning(
-                "units of %s cannot be pulled (%s %s)", self._endpoint, status, (msg.headers or {}).get("Description")
+                "cannot pull units of %s (%s %s)", self._endpoint, status, (msg.headers or {}).get("Description")
             )
             await self._close()
 

@@ -19,7 +19,7 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from services.bus import SUSPECTS, Bus, alive_subject, unit_token
-from services.evaluator.units.storing import TRANSIENT, until_stored
+from services.evaluator.storing import TRANSIENT, until_stored
 
 _ASK_S = 2.0
 
@@ -125,3 +125,44 @@ def _name(key: tuple[str, int, int]) -> str:
 
 def _encoded(note: _Note) -> bytes:
     return json.dumps(asdict(note)).encode()
+
+
+class Gate:
+    """Many inside together, or one alone. Whoever waits to be alone goes first, so that it is not starved."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._alone = False
+        self._suspects = 0
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def shared(self) -> AsyncIterator[None]:
+        while self._alone or self._suspects:
+            await self._changed.wait()
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            self._tell()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        self._suspects += 1
+        try:
+            while self._alone or self._inside:
+                await self._changed.wait()
+            self._alone = True
+        finally:
+            self._suspects -= 1
+            self._tell()
+        try:
+            yield
+        finally:
+            self._alone = False
+            self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -7,24 +7,24 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.gateway import jobs
-from services.gateway.api.benchmarks.choosing import place_of
-from services.gateway.api.checks import Check, Field, Problem, integer, one_of, record, text
-from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.job import PRIORITIES
-from services.gateway.api.query import Parameter
-from services.gateway.api.schema import Schema
-from services.gateway.openai import listing, objects
-from services.gateway.responses import JSONResponse
+from services.gateway.api.dataset_runs.find_endpoint import place_of
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.fields.checks import Check, Field, Problem, integer, one_of, record, text
+from services.gateway.fields.query import Parameter
+from services.gateway.fields.schema import Schema
+from services.gateway.http.responses import JSONResponse
+from services.gateway.openai import objects
+from services.gateway.reads import jobs
+from services.words.enums import PRIORITIES
+from services.words.jobs import LIVE, is_finished
 from touchstone.v1 import dataset_service_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
 
 _MOST_LABELS = 15
-_LIVE = (job_pb2.Job.STATE_PENDING, job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING)
 
 
 def _metadata(value: object, path: str) -> Iterator[Problem]:
     if not isinstance(value, dict):
-        yield path, f"{path} must be an object of texts."
+        yield path, f"{path} must be an object of strings."
         return
     if len(value) > _MOST_LABELS:
         yield path, f"{path} has {len(value)} entries; at most {_MOST_LABELS} are kept."
@@ -32,7 +32,7 @@ def _metadata(value: object, path: str) -> Iterator[Problem]:
         if not 0 < len(key) <= 64 or key == objects.LABEL:
             yield path, f"{path} has the key {key[:70]!r}; keys have 1 to 64 characters and are not {objects.LABEL}."
         if not isinstance(held, str) or len(held) > 512:
-            yield path, f"{path}.{key[:64]} must be a text of at most 512 characters."
+            yield path, f"{path}.{key[:64]} must be a string of at most 512 characters."
 
 
 _METADATA: Schema = {
@@ -46,8 +46,8 @@ _BODY = record(
         "endpoint": Field(one_of(objects.CHAT), required=True),
         "completion_window": Field(one_of(objects.WINDOW), required=True),
         "metadata": Field(Check(_METADATA, _metadata)),
-        "model": Field(text(400), about="In place of the model that the file's lines name; model or model@endpoint."),
-        "priority": Field(one_of(*PRIORITIES), about="normal when left out."),
+        "model": Field(text(400), about="Instead of the model that the file's lines name: model or model@endpoint."),
+        "priority": Field(one_of(*PRIORITIES), about="normal if absent."),
     },
     name="BatchRequest",
 )
@@ -67,7 +67,7 @@ async def create(call: Call) -> JSONResponse:
     if not call.body.get("model") and len(named) != 1:
         said = f"{', '.join(named[:5])}" if named else "none"
         raise InvalidRequestError(
-            f"The lines of a batch name one model, these name {said}. Upload a file for each model, or send model.",
+            f"The lines of a batch must name one model; these name {said}. Upload one file per model, or send model.",
             "model",
         )
     endpoint, model = await place_of(call.ctx.catalogue, call.body.get("model") or named[0])
@@ -105,15 +105,15 @@ async def cancel(call: Call) -> JSONResponse:
 
 async def list_batches(call: Call) -> JSONResponse:
     found = {objects.batch_id(job): job for job in await all_batches(call)}
-    page = listing.page([objects.batch(job) for job in found.values()], call.query["after"], call.query["limit"])
+    page = objects.page([objects.batch(job) for job in found.values()], call.query["after"], call.query["limit"])
     page["data"] = await asyncio.gather(*(_batch(call, found[one["id"]]) for one in page["data"]))
     return JSONResponse(page)
 
 
 async def all_batches(call: Call) -> list[job_pb2.Job]:
     """The caller's own, newest first, those that run with their present figures."""
-    found = await listing.newest(_job_pages(call), objects.is_batch)
-    live = [place for place, job in enumerate(found) if job.state in _LIVE]
+    found = await objects.newest(_job_pages(call), objects.is_batch)
+    live = [place for place, job in enumerate(found) if job.state in LIVE]
     fresh = await asyncio.gather(*(jobs.find(call.ctx.backend, found[place].job_id, call.caller) for place in live))
     for place, job in zip(live, fresh, strict=True):
         found[place] = job
@@ -122,7 +122,7 @@ async def all_batches(call: Call) -> list[job_pb2.Job]:
 
 async def _batch(call: Call, job: job_pb2.Job) -> objects.Json:
     """With its usage once it is over."""
-    result = await jobs.result_of(call.ctx.backend, job.job_id, call.caller) if jobs.is_finished(job) else None
+    result = await jobs.result_of(call.ctx.backend, job.job_id, call.caller) if is_finished(job) else None
     return objects.batch(job, result)
 
 
@@ -152,12 +152,12 @@ def request_id(call: Call) -> str:
 
 _LIST = (
     Parameter("after", text(100), "The id of the last batch of the page before.", ""),
-    Parameter("limit", integer(1, 100), "Most on the page.", 20),
+    Parameter("limit", integer(1, 100), "The most objects on the page.", 20),
 )
 BASE = "/v1"
 ENDPOINTS = (
     Endpoint("POST", "/batches", create, "createBatch", "Run a file's requests.", body=_BODY, base=BASE),
-    Endpoint("GET", "/batches", list_batches, "listBatches", "Own batches, newest first.", query=_LIST, base=BASE),
+    Endpoint("GET", "/batches", list_batches, "listBatches", "Your batches, newest first.", query=_LIST, base=BASE),
     Endpoint("GET", "/batches/{batch_id}", retrieve, "getBatch", "One batch.", base=BASE),
-    Endpoint("POST", "/batches/{batch_id}/cancel", cancel, "cancelBatch", "Stop a batch.", base=BASE),
+    Endpoint("POST", "/batches/{batch_id}/cancel", cancel, "cancelBatch", "Cancel a batch.", base=BASE),
 )

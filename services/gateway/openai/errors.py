@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from services.errors import BadLinesError, InvalidRequestError
-from services.gateway.responses import FieldErrors, JSONResponse, headers_of, sentence_of, status_of
+from services.gateway.http.responses import FieldErrors, JSONResponse, headers_of, sentence_of, status_of
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {401: "invalid_api_key", 404: "not_found", 429: "rate_limit_exceeded"}

@@ -5,30 +5,32 @@ they are read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
+from services import further_fields
 from services.errors import InvalidRequestError, NotFoundError, PermissionDeniedError
-from services.gateway import context, jobs
-from services.gateway.api.checks import integer, one_of, text
-from services.gateway.api.datasets.body import LAST_ASSISTANT
-from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.api.query import Parameter
-from services.gateway.openai import listing, objects
+from services.gateway import context
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.fields.checks import integer, one_of, text
+from services.gateway.fields.query import Parameter
+from services.gateway.http.responses import JSONResponse
+from services.gateway.openai import objects
 from services.gateway.openai.batches import all_batches, request_id
-from services.gateway.openai.lines import batch_line
-from services.gateway.responses import JSONResponse
-from services.gateway.uploads import form, names
-from services.gateway.uploads.body import chunks
-from services.gateway.uploads.storing import store
+from services.gateway.openai.objects import CHAT
+from services.gateway.reads import jobs
+from services.gateway.uploads import form
+from services.gateway.uploads.body import chunks, store
+from services.words.enums import LAST_ASSISTANT
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, results_service_pb2
 
 BASE = "/v1"
 _FORM = "multipart/form-data"
-_FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]", "last_assistant")
+_OPENAI_FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
 _DELETE_S = 30.0
 _EXPORT = results_service_pb2.ExportRequest
 
@@ -43,30 +45,42 @@ async def create(call: Call) -> JSONResponse:
     settings = call.ctx.settings
     with call.ctx.uploads.slot(call.caller.user):
         arriving = chunks(call.request, settings.upload_max_bytes, settings.upload_idle_s)
-        sent = form.Form(arriving, form.boundary(kind), _FIELDS)
+        sent = form.Form(arriving, form.boundary(kind), (*_OPENAI_FIELDS, "last_assistant"), late=_OPENAI_FIELDS)
         fields = await sent.fields()
-        if fields.get("purpose") != "batch":
-            raise InvalidRequestError("purpose must be batch: files are kept for batches alone.", "purpose")
-        if fields.get("expires_after[anchor]"):
-            raise InvalidRequestError(
-                "Files here do not expire. Leave expires_after out, and delete them.", "expires_after"
-            )
         last = fields.get("last_assistant", "")
         if last and last not in LAST_ASSISTANT:
-            raise InvalidRequestError(f"last_assistant may be {', '.join(LAST_ASSISTANT)}.", "last_assistant")
+            raise InvalidRequestError(f"last_assistant must be one of: {', '.join(LAST_ASSISTANT)}.", "last_assistant")
         options = dataset_pb2.DatasetOptions(
-            name=names.clean(sent.file_name or "", "batch.jsonl"),
+            name=form.clean_name(sent.file_name or "", "batch.jsonl"),
             format=dataset_pb2.Dataset.FORMAT_BATCH,
             is_file=True,
             last_assistant=LAST_ASSISTANT[last] if last else None,
         )
         try:
-            stored = await store(call.ctx.backend, call.caller, options, sent.file(), request_id(call))
+            stored = await store(call.ctx.backend, call.caller, options, _checked(sent), request_id(call))
         except InvalidRequestError as error:
             # The service names fields of its own message, which the API's users never see.
-            error.field = "file"
+            if error.field not in ("purpose", "expires_after"):
+                error.field = "file"
             raise
     return JSONResponse(objects.input_file(stored))
+
+
+async def _checked(sent: form.Form) -> AsyncIterator[bytes]:
+    """The file. Clients send its purpose before or after it; a wrong one ends the upload, and nothing is stored."""
+    _check(sent.given, whole=False)
+    async for piece in sent.file():
+        yield piece
+    _check(sent.given, whole=True)
+
+
+def _check(fields: Mapping[str, str], whole: bool) -> None:
+    if fields.get("purpose", "" if whole else "batch") != "batch":
+        raise InvalidRequestError("purpose must be batch: files are only for batches.", "purpose")
+    if fields.get("expires_after[anchor]"):
+        raise InvalidRequestError(
+            "Files do not expire. Leave expires_after out, and delete them yourself.", "expires_after"
+        )
 
 
 async def retrieve(call: Call) -> JSONResponse:
@@ -94,7 +108,7 @@ async def delete(call: Call) -> JSONResponse:
     text_id = call.path["file_id"]
     found = objects.file_id(text_id)
     if found.kind != "input":
-        raise InvalidRequestError("A batch's answers belong to its run and cannot be deleted alone.")
+        raise InvalidRequestError("A batch's answers belong to its run and cannot be deleted separately.")
     backend = call.ctx.backend
     request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=found.id)
     await backend.ask(backend.datasets.DeleteDataset, request, call.caller, timeout_s=_DELETE_S)
@@ -111,7 +125,7 @@ async def list_files(call: Call) -> JSONResponse:
     for job in batches:
         found += [(job.finished_at.ToMicroseconds(), objects.made_file(job, kind)) for kind in objects.made_kinds(job)]
     found.sort(key=lambda one: one[0], reverse=call.query["order"] == "desc")
-    return JSONResponse(listing.page([one for _, one in found], call.query["after"], call.query["limit"]))
+    return JSONResponse(objects.page([one for _, one in found], call.query["after"], call.query["limit"]))
 
 
 async def _described(call: Call) -> dict[str, Any]:
@@ -146,7 +160,7 @@ async def _rows(call: Call, dataset_id: str) -> AsyncIterator[bytes]:
 
 
 async def _inputs(call: Call) -> list[dataset_pb2.Dataset]:
-    return await listing.newest(_dataset_pages(call), lambda dataset: True)
+    return await objects.newest(_dataset_pages(call), lambda dataset: True)
 
 
 async def _dataset_pages(call: Call) -> AsyncIterator[Sequence[dataset_pb2.Dataset]]:
@@ -170,8 +184,13 @@ async def _pieces(call: Call, request: results_service_pb2.ExportRequest) -> Asy
 
 
 AFTER = Parameter("after", text(100), "The id of the last object of the page before.", "")
+
+
 _ORDER = Parameter("order", one_of("asc", "desc"), "By the time of creation.", "desc")
-_PURPOSE = Parameter("purpose", one_of("batch", "batch_output"), "Files of this purpose alone.", "")
+
+
+_PURPOSE = Parameter("purpose", one_of("batch", "batch_output"), "Only files of this purpose.", "")
+
 
 ENDPOINTS = (
     Endpoint("POST", "/files", create, "createFile", "Upload a batch file.", base=BASE),
@@ -181,10 +200,35 @@ ENDPOINTS = (
         list_files,
         "listFiles",
         "Own files.",
-        query=(AFTER, Parameter("limit", integer(1, 10_000), "Most on the page.", 10_000), _ORDER, _PURPOSE),
+        query=(
+            AFTER,
+            Parameter("limit", integer(1, 10_000), "The most objects on the page.", 10_000),
+            _ORDER,
+            _PURPOSE,
+        ),
         base=BASE,
     ),
     Endpoint("GET", "/files/{file_id}", retrieve, "getFile", "One file.", base=BASE),
-    Endpoint("GET", "/files/{file_id}/content", content, "getFileContent", "What is in it.", streams=True, base=BASE),
+    Endpoint(
+        "GET", "/files/{file_id}/content", content, "getFileContent", "The file's content.", streams=True, base=BASE
+    ),
     Endpoint("DELETE", "/files/{file_id}", delete, "deleteFile", "Delete an uploaded file.", base=BASE),
 )
+
+
+def batch_line(row: dataset_pb2.DatasetRow, model: str) -> str:
+    """The row's request, with "reference" and "metadata" beside it where it has them. `model` is what the lines name,
+    "" where that is not known: it is left out."""
+    body: dict[str, Any] = {"model": model} if model else {}
+    body["messages"] = [{"role": message.role, "content": message.content} for message in row.messages]
+    for field, value in row.sampling.ListFields():
+        if field.name not in further_fields.FIELDS:
+            body[field.name] = value
+    body |= further_fields.fields(row.sampling)
+    if row.stop:
+        body["stop"] = list(row.stop)
+    line: dict[str, Any] = {"custom_id": row.custom_id, "method": "POST", "url": CHAT, "body": body}
+    for name, stored in (("reference", row.reference), ("metadata", row.metadata)):
+        if stored:
+            line[name] = json.loads(stored)
+    return json.dumps(line, ensure_ascii=False)

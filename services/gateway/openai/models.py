@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 from services.errors import NotFoundError
-from services.gateway.api.endpoint import Call, Endpoint
-from services.gateway.catalogue import Catalogue
-from services.gateway.responses import JSONResponse
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.http.responses import JSONResponse
+from services.gateway.reads.catalogue import Catalogue
 
 BASE = "/v1"
 Json = dict[str, Any]
@@ -23,7 +23,7 @@ async def retrieve(call: Call) -> JSONResponse:
     name = call.path["model"]
     found = next((one for one in await _objects(call.ctx.catalogue) if one["id"] == name), None)
     if found is None:
-        raise NotFoundError(f"The model {name[:80]!r} is at no endpoint here. GET /v1/models lists those that are.")
+        raise NotFoundError(f"Model {name[:80]!r} not found at any endpoint. GET /v1/models lists the models.")
     return JSONResponse(found)
 
 

@@ -1,17 +1,22 @@
-"""Datasets and jobs as the OpenAI API names them: files and batches. Pure."""
+"""Datasets and jobs as the OpenAI API names them: files and batches, and pages of their lists. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.errors import NotFoundError
-from services.gateway import jobs
+from services.errors import InvalidRequestError, NotFoundError
+from services.words.jobs import is_finished
 from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2
+
+T = TypeVar("T")
+
+MOST = 10_000
+"""Objects that are looked through."""
 
 Json = dict[str, Any]
 
@@ -111,7 +116,7 @@ def made_file(job: job_pb2.Job, kind: Literal["output", "error"]) -> Json:
 
 def made_kinds(job: job_pb2.Job) -> list[Literal["output", "error"]]:
     """The files that a finished job has: answers where some are, failures where some are."""
-    if not jobs.is_finished(job):
+    if not is_finished(job):
         return []
     failed = job.progress.items_failed
     kinds: list[Literal["output", "error"]] = ["output"] if job.progress.items_done > failed else []
@@ -193,3 +198,33 @@ def _hyphenated(digits: str) -> str:
 
 def _seconds(stamp: Timestamp) -> int | None:
     return stamp.seconds or None
+
+
+async def newest(pages: AsyncIterator[Sequence[T]], wanted: Callable[[T], bool]) -> list[T]:
+    """What is wanted of the newest objects, newest first."""
+    found: list[T] = []
+    seen = 0
+    async for page in pages:
+        found += [one for one in page if wanted(one)]
+        seen += len(page)
+        if seen >= MOST:
+            break
+    return found
+
+
+def page(objects: Sequence[Json], after: str | None, limit: int) -> Json:
+    """The objects after the one with this id. Raises InvalidRequestError for an id that is not in the list."""
+    start = 0
+    if after:
+        places = [place for place, one in enumerate(objects) if one["id"] == after]
+        if not places:
+            raise InvalidRequestError(f"after is {after[:80]!r}, which is not in the list.", "after")
+        start = places[0] + 1
+    shown = objects[start : start + limit]
+    return {
+        "object": "list",
+        "data": shown,
+        "first_id": shown[0]["id"] if shown else None,
+        "last_id": shown[-1]["id"] if shown else None,
+        "has_more": start + limit < len(objects),
+    }

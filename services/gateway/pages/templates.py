@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from services.gateway import charts, jobs
-from services.gateway.api.datasets.body import what_stays
-from services.gateway.api.datasets.scoring import SCORERS
-from services.gateway.api.figures import reading_name
-from services.gateway.api.job import total_seconds
-from services.gateway.pages import conditions, formatting
-from services.gateway.pages.datasets.about import scorer_name, scoring_words
-from services.gateway.pages.items import item_address
-from services.gateway.pages.work import dataset_of, work_of
-from services.gateway.static import ROOT, static_url
+from services.gateway.http.static import ROOT, static_url
+from services.gateway.pages.display import charts, formatting
+from services.gateway.pages.display.work_words import dataset_of, scorer_name, scoring_words, work_of
+from services.gateway.pages.items import conditions
+from services.gateway.pages.items.listing import item_address
+from services.gateway.reads import jobs
+from services.gateway.reads.datasets import what_stays
+from services.gateway.reads.jobs import total_seconds
+from services.words.enums import reading_name
+from services.words.job_options import ALL
+from services.words.jobs import is_finished, is_rescore, status_of
+from services.words.sampling import PARAMETERS
+from services.words.scorers import SCORERS
+from touchstone.v1 import endpoint_pb2, job_pb2
 
 
 def environment() -> Environment:
@@ -46,10 +50,12 @@ def environment() -> Environment:
         plural=formatting.plural,
     )
     env.globals.update(
+        Endpoint=endpoint_pb2.Endpoint,
+        Job=job_pb2.Job,
         static=static_url,
         charts=charts,
         fmt=formatting,
-        status_of=lambda job: jobs.STATUS[job.state],
+        status_of=lambda job: status_of(job.state),
         work_of=work_of,
         dataset_of=dataset_of,
         readings=formatting.READINGS,
@@ -59,9 +65,11 @@ def environment() -> Environment:
         scoring_words=scoring_words,
         what_stays=what_stays,
         verdict_choices=conditions.VERDICT_CHOICES,
-        is_finished=jobs.is_finished,
-        is_rescore=jobs.is_rescore,
+        is_finished=is_finished,
+        is_rescore=is_rescore,
         total_seconds=total_seconds,
         item_address=item_address,
+        options=ALL,
+        parameters=PARAMETERS,
     )
     return env

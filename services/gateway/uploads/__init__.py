@@ -1,0 +1,1 @@
+"""Uploaded files as they arrive."""

@@ -1,4 +1,7 @@
-"""An upload's body as it comes: counted, never awaited for ever, in pieces of a good size."""
+"""An upload's body as it comes: counted, in pieces of a good size, each awaited for a bounded time; and handed on.
+
+It goes to the service that keeps datasets, at that service's pace.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,15 @@ from collections.abc import AsyncIterator
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from services import rpc
 from services.errors import InvalidRequestError
+from services.gateway.backend import Backend
+from touchstone.v1 import dataset_pb2, dataset_service_pb2
 
 PIECE_BYTES = 256 * 1024
 HOLD_S = 5.0
+
+MOST_S = 3600.0
 
 
 async def chunks(request: Request, most: int, idle_s: float) -> AsyncIterator[bytes]:
@@ -31,9 +39,9 @@ async def chunks(request: Request, most: int, idle_s: float) -> AsyncIterator[by
             async with asyncio.timeout(idle_s):
                 chunk = await anext(stream, None)
         except TimeoutError as error:
-            raise HTTPException(408, f"Nothing came for {idle_s:g} seconds. Send the upload again.") from error
+            raise HTTPException(408, f"No data arrived for {idle_s:g} seconds. Send the upload again.") from error
         except ClientDisconnect as error:
-            raise InvalidRequestError("The upload was cut off. Nothing of it is kept; send it again.") from error
+            raise InvalidRequestError("The upload was interrupted, and nothing was stored. Send it again.") from error
         if chunk is None:
             return
         size += len(chunk)
@@ -61,6 +69,27 @@ async def gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 def _too_large(most: int) -> HTTPException:
     return HTTPException(
         413,
-        f"The upload is larger than {most:,} bytes, the most accepted here. Compress it with gzip, split it, or "
-        "have the operator raise TOUCHSTONE_UPLOAD_MAX_BYTES.",
+        f"The upload has more than {most:,} bytes. Compress it with gzip, split it, or ask the operator to raise "
+        "TOUCHSTONE_UPLOAD_MAX_BYTES.",
     )
+
+
+async def store(
+    backend: Backend,
+    caller: rpc.Identity,
+    options: dataset_pb2.DatasetOptions,
+    pieces: AsyncIterator[bytes],
+    request_id: str = "",
+) -> dataset_pb2.Dataset:
+    """The dataset, once it is stored whole. What `pieces` raises ends the call, and nothing is stored.
+
+    Raises BadLinesError for wrong lines, ConflictError for a request id that has made another dataset, and the
+    service's other errors.
+    """
+
+    async def requests() -> AsyncIterator[dataset_service_pb2.UploadDatasetRequest]:
+        yield dataset_service_pb2.UploadDatasetRequest(options=options, request_id=request_id)
+        async for piece in gathered(pieces):
+            yield dataset_service_pb2.UploadDatasetRequest(data=piece)
+
+    return (await backend.send(backend.datasets.UploadDataset, requests(), caller, MOST_S)).dataset

@@ -1,7 +1,8 @@
-"""A multipart/form-data body read as it arrives (RFC 7578): text fields first, then one file, never whole in memory."""
+"""A multipart/form-data body read as it arrives (RFC 7578): text fields and one file, never whole in memory."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -19,8 +20,11 @@ MOST_FIELD_BYTES = 128 * 1024
 MOST_FIELDS = 32
 MOST_HEADER_BYTES = 16 * 1024
 """Of a part's header, such as the one with the file's name, which is cut where it is kept."""
-_CUT = "The form ends before its last boundary. Send it again, whole."
+_CUT = "The form ends before its last boundary. Send it again completely."
 _PLAIN = ("", "7bit", "8bit", "binary")
+
+MOST_CHARACTERS = 200
+_MOST_ENDING = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +35,21 @@ class _Part:
 
 
 _PART_END: Final = "part end"
+
+
 _END: Final = "end"
+
+
 _Event = _Part | bytes | Literal["part end", "end"]
 
 
 @dataclass(slots=True)
 class Form:
-    """`fields` first, then `file`. `known` are the names of text fields that may come.
+    """Read `fields` first, then `file`. `known` are the names of text fields that may come, `late` those of them that
+    may also come after the file; `given` then has them, too.
 
-    Both raise InvalidRequestError for what is no such form: malformed, cut, too large a field, an unknown or repeated
-    one, none or more than one file, or a field after it; and what `chunks` raises.
+    Both raise InvalidRequestError when the form is malformed or cut, has a field that is unknown, repeated, too large
+    or not `late` after the file, or has not exactly one file. They also raise what `chunks` raises.
     """
 
     chunks: AsyncIterator[bytes]
@@ -48,6 +57,8 @@ class Form:
     known: Collection[str]
     silent: Collection[str] = ()
     """Further fields that may come and are not told of."""
+    late: Collection[str] = ()
+    given: dict[str, str] = field(default_factory=dict)
     file_name: str | None = None
     """As the sender calls the file; known after `fields`, None where it has no name."""
     _events: deque[_Event] = field(default_factory=deque)
@@ -74,44 +85,43 @@ class Form:
                 max_header_size=sys.maxsize,
             )
         except FormParserError as error:
-            raise InvalidRequestError("The boundary in Content-Type is longer than a boundary may be.") from error
+            raise InvalidRequestError("The boundary in Content-Type is too long.") from error
 
     async def fields(self) -> dict[str, str]:
         """The text fields before the file, by name."""
-        found: dict[str, str] = {}
         while isinstance(event := await self._next(), _Part):
-            name, self.file_name = _disposition(event)
+            name, file_name = _disposition(event)
             if name == FILE:
-                return found
-            self._check_field(name, found)
-            found[name] = await self._text(name)
+                self.file_name = file_name
+                return self.given
+            await self._take(name, file_name)
         raise InvalidRequestError(f"The form has no file. Send it as the part called {FILE!r}.")
 
     async def file(self) -> AsyncIterator[bytes]:
         """The file's bytes as they come. It ends only where the form ends after it, too."""
         while isinstance(event := await self._next(), bytes):
             yield event
-        event = await self._next()
-        if isinstance(event, _Part):
-            name, _ = _disposition(event)
+        while isinstance(event := await self._next(), _Part):
+            name, file_name = _disposition(event)
             if name == FILE:
-                raise InvalidRequestError("The form has two files. Send one upload for each.")
-            raise InvalidRequestError(
-                f"{name[:80]!r} comes after the file. Send it before, so that it is known in time."
-            )
+                raise InvalidRequestError("The form has two files. Send each in its own upload.")
+            if name not in self.late:
+                raise InvalidRequestError(f"{name[:80]!r} comes after the file. Send it before the file.")
+            await self._take(name, file_name)
         async for _ in self.chunks:  # what stands behind the last boundary means nothing
             pass
 
-    def _check_field(self, name: str, found: Mapping[str, str]) -> None:
-        if self.file_name is not None:
+    async def _take(self, name: str, file_name: str | None) -> None:
+        if file_name is not None:
             raise InvalidRequestError(f"The file is in a part called {name[:80]!r}. Call it {FILE!r}.")
         if name not in self.known and name not in self.silent:
             names = ", ".join((*self.known, FILE))
-            raise InvalidRequestError(f"{name[:80]!r} is no field of this form. Its fields: {names}.", name[:80])
-        if name in found:
-            raise InvalidRequestError(f"{name} is given more than once; give it once.", name)
-        if len(found) >= MOST_FIELDS:
+            raise InvalidRequestError(f"{name[:80]!r} is not a field of this form. Its fields: {names}.", name[:80])
+        if name in self.given:
+            raise InvalidRequestError(f"{name} is given more than once. Give it once.", name)
+        if len(self.given) >= MOST_FIELDS:
             raise InvalidRequestError(f"The form has more than {MOST_FIELDS} fields.")
+        self.given[name] = await self._text(name)
 
     async def _text(self, name: str) -> str:
         text = bytearray()
@@ -171,3 +181,17 @@ def boundary(content_type: str) -> bytes:
     if not found:
         raise InvalidRequestError("Content-Type names no boundary. Send multipart/form-data; boundary=…")
     return found
+
+
+def clean_name(name: str, otherwise: str) -> str:
+    """The name without folders and without characters that cannot be seen, its ending kept where it is cut;
+    `otherwise` where nothing is left."""
+    last = re.split(r"[\\/]", name)[-1]
+    seen = "".join(char for char in last if char.isprintable()).strip()
+    if not seen.strip("."):
+        return otherwise
+    if len(seen) <= MOST_CHARACTERS:
+        return seen
+    _, point, ending = seen.rpartition(".")
+    kept = f".{ending}" if point and len(ending) <= _MOST_ENDING else ""
+    return seen[: MOST_CHARACTERS - len(kept)] + kept

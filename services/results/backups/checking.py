@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import duckdb
 
-from services.results import job_reads
-from services.results.database import Connection
-from services.results.job_result import compute
+from services.results.runs import job_reads
+from services.results.scores.job_result import compute
+from services.results.storage.database import Connection
 from touchstone.v1 import job_pb2, metric_pb2
 
 COMPUTED = "the next start computes it"
@@ -42,7 +42,7 @@ def _contradictions(connection: Connection) -> Iterator[str]:
         "SELECT job_id FROM jobs ANTI JOIN seals USING (job_id, attempt) WHERE state = $completed ORDER BY job_id",
         {"completed": int(job_pb2.Job.STATE_COMPLETED)},
     ).fetchall()
-    yield from (f"job {job_id} is completed and has no result; {COMPUTED}" for (job_id,) in unsealed)
+    yield from (f"job {job_id} is completed but has no result; {COMPUTED}" for (job_id,) in unsealed)
     missing = connection.execute(
         "SELECT j.job_id, j.planned, count(i.job_id), s.missing FROM jobs j JOIN seals s USING (job_id, attempt) "
         "LEFT JOIN items i ON i.job_id = j.job_id WHERE j.state = $completed AND j.planned IS NOT NULL "
@@ -56,7 +56,7 @@ def _contradictions(connection: Connection) -> Iterator[str]:
         "WHERE j.state = $completed AND s.missing > 0 AND NOT j.incomplete ORDER BY job_id",
         {"completed": int(job_pb2.Job.STATE_COMPLETED)},
     ).fetchall()
-    yield from (f"job {job_id} was complete, and {lost:,} of its answers are lost" for job_id, lost in unknown)
+    yield from (f"job {job_id} was complete, but {lost:,} of its answers are lost" for job_id, lost in unknown)
     if not missing:
         yield from _wrong_results(connection)
 
@@ -70,7 +70,7 @@ def _wrong_results(connection: Connection) -> Iterator[str]:
     for job_id, result in newest:
         computed = compute(connection, job_reads.get_job(connection, job_id), seal=True)
         if _figures(metric_pb2.JobResult.FromString(result)) != _figures(computed.result):
-            yield f"job {job_id}: its result is not what its items say"
+            yield f"job {job_id}: its result does not match its items"
 
 
 def _figures(result: metric_pb2.JobResult) -> list[tuple[str, str, int, float]]:

@@ -26,7 +26,7 @@ import services
 from services import bus
 from services.errors import ConflictError, TouchstoneError, UnavailableError
 from services.results.backups import manifest
-from services.results.database import Database
+from services.results.storage.database import Database
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Backups:
         """Folders that a crash left without a manifest."""
         for folder in self._folder.glob("*"):
             if _MADE_HERE.fullmatch(folder.name) and not (folder / manifest.FILE).exists():
-                log.warning("removed %s, a backup that was cut short", folder)
+                log.warning("removed %s, an incomplete backup", folder)
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -155,16 +155,16 @@ async def backup_of() -> str:
         try:
             while not (await asyncio.wait([asked], timeout=_LOOK_EVERY_S))[0]:
                 if await _who(client) != maker and not asked.done():
-                    raise UnavailableError(
-                        "The results service ended before it had made the backup, which counts for nothing. Ask again."
-                    )
+                    raise UnavailableError("The results service ended before the backup was complete. Try again.")
             answer = asked.result()
         finally:
             asked.cancel()
     except nats.errors.NoRespondersError as error:
-        raise UnavailableError("The results service does not run. Start Touchstone, then ask again.") from error
+        raise UnavailableError("The results service is not running. Start Touchstone, then try again.") from error
     except (nats.errors.Error, OSError) as error:
-        raise UnavailableError("NATS stopped answering. Look at the results service's log, then ask again.") from error
+        raise UnavailableError(
+            "NATS stopped answering. Check the log of the results service, then try again."
+        ) from error
     finally:
         await connection.close()
     told = json.loads(answer.data)

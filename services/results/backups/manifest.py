@@ -79,7 +79,7 @@ def read(folder: Path) -> Manifest:
         told = json.loads((folder / FILE).read_text())
         if told["format"] != _FORMAT:
             raise InvalidRequestError(
-                f"{folder} was made by Touchstone {told['touchstone']} in a form that this version does not know. "
+                f"{folder} was made by Touchstone {told['touchstone']} in a format that this version does not know. "
                 "Use that version or a later one."
             )
         parts = [Part(each["file"], each["bytes"], each["sha256"], each["stream"]) for each in told["parts"]]
@@ -101,4 +101,4 @@ def faults(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{wanted.file} cannot be read: {error.strerror}"
             continue
         if found != wanted:
-            yield f"{wanted.file} is not as it was written"
+            yield f"{wanted.file} has changed since it was written"

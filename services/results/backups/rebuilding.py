@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from services.errors import TouchstoneError, UnavailableError
 from services.results.backups.checking import COMPUTED, database_faults
-from services.results.database import Connection
-from services.results.duckdb_store import Mark
-from services.results.job_files import is_whole
-from services.results.schema import open_file
+from services.results.intake.writes import Mark
+from services.results.storage.database import Connection
+from services.results.storage.job_files import is_whole
+from services.results.storage.migrations import open_file
+from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 
 Say = Callable[[str], None]
 
@@ -63,7 +64,7 @@ def complete(backup: Path, fresh: Path, present: Path, jobs: Path, given_up: Mar
     try:
         target = open_file(fresh, jobs)
     except UnavailableError as error:
-        say(f"Answers that came after the backup are not taken over. {error.message}")
+        say(f"Answers from after the backup are not restored. {error.message}")
         shutil.copyfile(backup, fresh)
         return
     try:
@@ -119,7 +120,7 @@ def _opened(damaged: Path, folder: Path, say: Say) -> Connection | None:
         for old in (copy, copy.with_suffix(".duckdb.wal")):
             old.unlink(missing_ok=True)
         if not damaged.is_file():
-            say(f"There is no file {damaged}.")
+            say(f"{damaged} does not exist.")
             return None
         shutil.copyfile(damaged, copy)
         if with_log:
@@ -136,7 +137,7 @@ def _take_whole(source: Connection, target: Connection, tables: tuple[str, ...],
     try:
         found = {table: _table(source, f"FROM {table}") for table in tables}
     except duckdb.Error:
-        say(f"{', '.join(tables)}: cannot be read; they are made again at the next start.")
+        say(f"{', '.join(tables)}: cannot be read; the next start rebuilds them.")
         return
     for table, rows in found.items():
         _insert(target, table, rows)
@@ -215,7 +216,7 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
             if is_whole(path):
                 _add_items(target, f"read_parquet('{name}')")
             else:
-                say(f"{path} is damaged, and nothing is taken from it: it may hold other answers than those given.")
+                say(f"{path} is damaged, so nothing is restored from it: its answers may be wrong.")
         except (duckdb.Error, OSError) as error:
             say(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
     if more := _count(target) - before:
@@ -223,11 +224,11 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
 
 
 def _add_items(target: Connection, taken: str) -> None:
-    """As queries/store_items.sql stores them."""
+    """As queries/intake/store_items.sql stores them."""
     same = " AND ".join(f"items.{name} = t.{name}" for name in _KEY)
     target.execute(
-        f"DELETE FROM items USING {taken} t WHERE {same} AND items.outcome = 6 "
-        "AND (t.outcome <> 6 OR t.attempt > items.attempt)"
+        f"DELETE FROM items USING {taken} t WHERE {same} AND items.outcome = {OUTCOME_INFRASTRUCTURE_ERROR} "
+        f"AND (t.outcome <> {OUTCOME_INFRASTRUCTURE_ERROR} OR t.attempt > items.attempt)"
     )
     target.execute(f"INSERT INTO items BY NAME FROM {taken} ON CONFLICT DO NOTHING")
 

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results import task_reads
-from services.results.comparison.comparability import Comparability
-from services.results.comparison.runs import Run
-from services.results.database import Connection, query
+from services.results.comparison.selection.comparability import Comparability
+from services.results.comparison.selection.runs import Run
+from services.results.scores import task_counts
+from services.results.storage.database import Connection, query
+from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Common:
 
 
 def choose(connection: Connection, compared: Comparability) -> Common:
-    """From here on this connection's `items` are the common ones alone; see queries/common_items.sql."""
+    """From here on this connection's `items` are the common ones alone; see queries/comparison/common_items.sql."""
     runs = compared.runs
     lost = {task: [_lost(connection, run, task) for run in runs] for task in compared.tasks}
     if all(_is_whole(members, task) for task in compared.tasks for members in cohorts_of(compared, task)):
@@ -36,11 +37,11 @@ def choose(connection: Connection, compared: Comparability) -> Common:
         by_cohort = _numbered(compared, task)
         for place, run in enumerate(runs):
             members = by_cohort[compared.cohorts[task][place]]
-            answers = len(members) * task_reads.repeats_of(run.plans[task])
+            answers = len(members) * task_counts.repeats_of(run.plans[task])
             row = (task, run.job_id, place, compared.cohorts[task][place], answers, _one_revision(members, task))
             for name, value in zip(columns, row, strict=True):
                 columns[name].append(value)
-    connection.execute(query("common_items"), columns)
+    connection.execute(query("comparison/common_items"), columns)
     found = connection.execute("SELECT task, job_id, count(DISTINCT item) FROM items GROUP BY ALL").fetchall()
     counts = {(task, job_id): count for task, job_id, count in found}
     items = {task: [counts.get((task, run.job_id), 0) for run in runs] for task in compared.tasks}
@@ -54,11 +55,12 @@ def cohorts_of(compared: Comparability, task: str) -> list[list[Run]]:
 
 def _lost(connection: Connection, run: Run, task: str) -> int:
     """Items: of several answers to one it may lack some."""
-    answers, repeats = run.lost(task), task_reads.repeats_of(run.plans[task])
+    answers, repeats = run.lost(task), task_counts.repeats_of(run.plans[task])
     if not answers or repeats == 1:
         return answers
     ((complete,),) = connection.execute(
-        "SELECT count(*) FROM (SELECT item FROM items WHERE job_id = $job_id AND task = $task AND outcome <> 6 "
+        "SELECT count(*) FROM (SELECT item FROM items WHERE job_id = $job_id AND task = $task "
+        f"AND outcome <> {OUTCOME_INFRASTRUCTURE_ERROR} "
         "GROUP BY item HAVING count(*) = $repeats)",
         {"job_id": run.job_id, "task": task, "repeats": repeats},
     ).fetchall()

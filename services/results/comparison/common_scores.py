@@ -1,20 +1,28 @@
-"""What runs score on the items in common: as sealed where they are all their own, else computed anew."""
+"""What runs score on the items in common, and the order that follows.
+
+A score is as sealed where the common items are all of a run's own, else it is computed anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from services.results import aggregation, job_result, suite_score, task_reads, weighting
 from services.results.comparison.common_items import Common
-from services.results.comparison.comparability import Comparability
-from services.results.comparison.runs import Run
-from services.results.database import Connection
-from services.results.suite_score import SCORE
+from services.results.comparison.selection.comparability import Comparability
+from services.results.comparison.selection.runs import Run
+from services.results.paired.pairs.difference import Pair
+from services.results.scores import aggregation, job_result, suite_score, task_counts
+from services.results.scores.suite_score import SCORE
+from services.results.storage.database import Connection
+from services.words import weighting
 from touchstone.v1 import job_pb2, metric_pb2
 
 _RESAMPLES = 2_000
 """Behind intervals that are computed for one answer; those of whole runs come from their seals."""
+
+Averages = Mapping[str, metric_pb2.Metric]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +67,11 @@ def _computed(connection: Connection, compared: Comparability, common: Common, p
         plan.items = common.items[task][place] + _lost_items(compared, common, place, task)
         plans.append(plan)
     job = job_pb2.Job(job_id=run.job_id, plan=plans)
-    counts = task_reads.read_counts(connection, job)
-    data = task_reads.read_data(connection, job, counts, ended=True)
+    counts = task_counts.read_counts(connection, job)
+    data = task_counts.read_data(connection, job, counts, ended=True)
     measured = {plan.task: aggregation.measure(data[plan.task], plan.metrics, _RESAMPLES) for plan in plans}
     averages = suite_score.averages_by_metric(plans, measured)
-    majority = task_reads.read_majority_shares(connection, job)
+    majority = task_counts.read_majority_shares(connection, job)
     return Scored(
         weighting.taken_by((metric for metric, _ in averages), compared.weighting),
         [
@@ -82,3 +90,28 @@ def _lost_items(compared: Comparability, common: Common, place: int, task: str) 
         other.plans[task].item_set for other, n in zip(compared.runs, numbers, strict=True) if n == numbers[place]
     }
     return 0 if len(item_sets) > 1 else common.lost[task][place]
+
+
+def order(runs: Sequence[Run], averages: Sequence[Averages], metric: str) -> list[int]:
+    """Places of the runs, best first by the metric: models, then baselines, then runs that do not rank."""
+
+    def key(place: int) -> tuple[bool, bool, float, str, str]:
+        run = runs[place]
+        value = value_of(averages[place], metric)
+        return bool(run.not_ranked_reason), run.job.baseline, -value, run.configuration, run.job_id
+
+    return sorted(range(len(runs)), key=key)
+
+
+def pairs(ordered: Sequence[int], averages: Sequence[Averages], metric: str) -> list[Pair]:
+    """Every pair, the better run first; of equals the one that stands first."""
+    return [
+        (a, b) if value_of(averages[a], metric) >= value_of(averages[b], metric) else (b, a)
+        for a, b in combinations(ordered, 2)
+    ]
+
+
+def value_of(averages: Averages, metric: str) -> float:
+    """Lowest where there is none."""
+    found = averages.get(metric)
+    return found.mean if found is not None and found.HasField("mean") else float("-inf")

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from services.results import weighting
-from services.results.comparison import (
-    common_items,
-    common_scores,
-    comparability,
-    expenses,
-    findings,
-    order,
-    places,
-    subjects,
-    terms,
-)
+from services.errors import InvalidRequestError
+from services.results.comparison import common_items, common_scores, expenses, findings, rank_ranges
 from services.results.comparison.common_items import Common
-from services.results.comparison.comparability import Comparability
 from services.results.comparison.findings import Finding
-from services.results.comparison.labels import labels
 from services.results.comparison.messages import difference_message, omnibus_message, run_message
 from services.results.comparison.notes import notes
 from services.results.comparison.open_cases import left_unanswered
 from services.results.comparison.outcome import Outcome
 from services.results.comparison.recommendations import recommendations
+from services.results.comparison.selection import comparability, subjects
+from services.results.comparison.selection.comparability import Comparability
+from services.results.comparison.selection.wording import labels
 from services.results.comparison.shared_rows import SharedRows
-from services.results.database import Connection
-from services.results.paired.difference import Pair, Terms
+from services.results.paired.pairs.difference import Pair, Terms
+from services.results.scores.suite_score import SCORE
+from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
+from services.words import sentences, weighting
 from touchstone.v1 import comparison_pb2
 
 MOST_TASK_DIFFERENCES = 5_000
 """More would outgrow what one message may hold."""
+
+_ALPHAS = (0.0001, 0.5)
+_MOST_MARGIN = 2.0
+_MOST_METRICS = 20
 
 
 def compare(
@@ -62,16 +60,16 @@ def compare(
 
 def find(connection: Connection, request: comparison_pb2.CompareRequest, visible: Visibility) -> Outcome:
     """Raises as `compare`."""
-    limits = terms.terms_of(request)
+    limits = terms_of(request)
     chosen = subjects.choose(connection, request, visible)
     compared = comparability.compare(chosen.runs, weighting.asked(request.weighting))
-    metrics = terms.metrics_of(request, compared)
+    metrics = metrics_of(request, compared)
     common = common_items.choose(connection, compared)
     scored = common_scores.read(connection, compared, common)
     rows = SharedRows(connection, compared, common, metrics)
     averages = [one.averages for one in scored]
-    ordered = order.order(compared.runs, averages, metrics[0])
-    every = order.pairs(ordered, averages, metrics[0])
+    ordered = common_scores.order(compared.runs, averages, metrics[0])
+    every = common_scores.pairs(ordered, averages, metrics[0])
     models = [place for place in ordered if not compared.runs[place].job.baseline]
     baseline = next((place for place, run in enumerate(compared.runs) if run.job_id == chosen.baseline), None)
     asked = [pair for pair in every if baseline is None or baseline in pair]
@@ -125,6 +123,39 @@ def _places(
     tested = [finding for finding in suite if finding.metric == metric]
     open_to = any(left_unanswered(runs[place], compared.tasks) for place in ranked)
     if open_to or len(ranked) < len(runs) or len(tested) < len(every):
-        tested = places.tested(connection, compared, common, metric, ranked, every, limits)
-    found = dict(zip(ranked, places.among(ranked, tested, limits.alpha), strict=True))
+        tested = rank_ranges.tested(connection, compared, common, metric, ranked, every, limits)
+    found = dict(zip(ranked, rank_ranges.among(ranked, tested, limits.alpha), strict=True))
     return [found.get(place, (0, 0)) for place in range(len(runs))]
+
+
+def terms_of(request: comparison_pb2.CompareRequest) -> Terms:
+    """Raises InvalidRequestError for a margin or an alpha that cannot be."""
+    alpha, margin = request.alpha or 0.05, request.margin or 0.01
+    if not (math.isfinite(alpha) and _ALPHAS[0] <= alpha <= _ALPHAS[1]):
+        raise InvalidRequestError(sentences.between("alpha", *_ALPHAS), "alpha")
+    if not (math.isfinite(margin) and 0 < margin <= _MOST_MARGIN):
+        raise InvalidRequestError(f"margin must be above 0 and at most {_MOST_MARGIN:g}.", "margin")
+    # Generators take seeds from 0; the two halves of the range stay apart.
+    return Terms(alpha=alpha, margin=margin, seed=request.seed % 2**64)
+
+
+def metrics_of(request: comparison_pb2.CompareRequest, compared: Comparability) -> list[str]:
+    """Raises InvalidRequestError for a metric that no task of the suite has."""
+    asked = list(dict.fromkeys(request.metrics)) or [SCORE]
+    if len(asked) > _MOST_METRICS:
+        raise InvalidRequestError(
+            sentences.too_large("The comparison", len(asked), _MOST_METRICS, "metrics"), "metrics"
+        )
+    known = _known_metrics(compared)
+    for metric in asked:
+        if metric not in known:
+            raise InvalidRequestError(
+                f"No task that these runs have in common has the metric {metric[:80]!r}. Metrics: {', '.join(known)}.",
+                "metrics",
+            )
+    return asked
+
+
+def _known_metrics(compared: Comparability) -> Sequence[str]:
+    plans = [run.plans[task] for run in compared.runs for task in compared.tasks]
+    return list(dict.fromkeys([SCORE, *(spec.metric for plan in plans for spec in plan.metrics)]))

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.results.comparison.comparability import Comparability
-from services.results.database import Connection, query
+from services.results.comparison.selection.comparability import Comparability
 from services.results.paired import cost_draws
-from services.results.paired.difference import Terms
-from services.results.paired.rows import Cost
+from services.results.paired.pairs.difference import Terms
+from services.results.paired.pairs.rows import Cost
+from services.results.storage.database import Connection, query
 
 _SMALLEST_SAVING = 0.1
 """A share below which runs are taken to cost the same."""
@@ -82,7 +82,7 @@ def _saving(cheap: int, dear: int, log: float, low: float, high: float, n: int) 
 
 def _read(connection: Connection, compared: Comparability, places: Sequence[int]) -> Costs | None:
     where = {"jobs": [compared.runs[place].job_id for place in places], "tasks": list(compared.tasks)}
-    columns = connection.execute(query("item_costs"), where).fetchnumpy()
+    columns = connection.execute(query("comparison/item_costs"), where).fetchnumpy()
     jobs = np.asarray(columns["job_id"])
     known = [place for place in places if (jobs == compared.runs[place].job_id).any()]
     values = [np.asarray(columns["cost_usd"], dtype=float)[jobs == compared.runs[place].job_id] for place in known]

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 from services.results.comparison.open_cases import OpenCases
 from services.results.comparison.shared_rows import SharedRows, metric_name
-from services.results.paired.difference import Difference, Omnibus, Pair, Terms
-from services.results.paired.families import Correction, Family, adjust, adjust_pairs, task_family
+from services.results.paired.corrections import Correction, Family, adjust, adjust_pairs, task_family, within
 from services.results.paired.omnibus import suite_omnibus, task_omnibus
-from services.results.paired.power import within
+from services.results.paired.pairs.difference import Difference, Omnibus, Pair, Terms
 from services.results.paired.suite_difference import suite_differences
 from services.results.paired.task_differences import task_differences
-from services.results.weighting import ITEMS
+from services.words.weighting import ITEMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from services.results import specs, statistics, task_reads
-from services.results.comparison.runs import Run, Unanswered
-from services.results.database import Connection, query
-from services.results.paired.rows import (
-    ClusteredTable,
+from services.results.comparison.selection.runs import Run, Unanswered
+from services.results.paired.pairs.rows import (
+    ClusteredConfusion,
     Column,
+    Confusion,
     Correlation,
     Means,
     Metric,
-    Table,
     TaskRows,
     binary_rows,
 )
-from services.results.scores import Scores
-from services.results.statistics import Ints
+from services.results.scores import metric_kinds, task_counts
+from services.results.scores.means import Scores
+from services.results.statistics import metric_values
+from services.results.statistics.metric_values import Ints
+from services.results.storage.database import Connection, query
 from touchstone.v1 import job_pb2
+from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED
 from touchstone.v1.suite_pb2 import MetricSpec
 
 Wanted = Mapping[str, Sequence[MetricSpec]]
@@ -46,12 +48,12 @@ def read(connection: Connection, runs: Sequence[Run], members: Sequence[int], wa
 
 def _is_clustered(run: Run, task: str) -> bool:
     """Whether items share passages, or have several answers; clusters of one item each are none."""
-    several = task_reads.repeats_of(run.plans[task]) > 1
+    several = task_counts.repeats_of(run.plans[task]) > 1
     return several or any(metric.method == "clustered" for metric in run.measured[task].metrics)
 
 
 def _needs_items(spec: MetricSpec) -> bool:
-    return bool(spec.rule) or specs.is_correlation(spec)
+    return bool(spec.rule) or metric_kinds.is_correlation(spec)
 
 
 # -- class tasks: items counted by what was right and what was said ---------------------------------------------------
@@ -78,15 +80,16 @@ def _patterns(
 ) -> dict[str, dict[str, Any]]:
     if not wanted:
         return {}
-    detailed = [task for task, found in wanted.items() if any(map(specs.is_table, found))]
+    detailed = [task for task, found in wanted.items() if any(map(metric_kinds.is_confusion, found))]
     # Worst cases follow from what was said as scored.
     members = [place for place in members if runs[place].unanswered is not Unanswered.WRONG]
     places = [int(place) for place in members] if detailed else []
     said = [
-        f", max(CASE WHEN place = {p} THEN CASE WHEN outcome = 1 THEN prediction{_else(runs[p])} END END) AS said_{p}"
+        f", max(CASE WHEN place = {p} THEN CASE WHEN outcome = {OUTCOME_ANSWERED} "
+        f"THEN prediction{_else(runs[p])} END END) AS said_{p}"
         for p in places
     ]
-    text = query("patterns").format(said="".join(said), said_names="".join(f", said_{p}" for p in places))
+    text = query("comparison/patterns").format(said="".join(said), said_names="".join(f", said_{p}" for p in places))
     where = {
         "tasks": sorted(wanted),
         "detailed": detailed,
@@ -105,20 +108,20 @@ def _else(run: Run) -> str:
 def _class_metrics(
     columns: Mapping[str, Any], wanted: Sequence[MetricSpec], members: Sequence[int], runs: Sequence[Run]
 ) -> _Metrics:
-    """Accuracy and the metrics of the table of references and predictions."""
+    """Accuracy and the metrics of the confusion matrix."""
     metrics: _Metrics = {}
     as_scored = {run.job_id: p for p, run in enumerate(runs) if run.unanswered is Unanswered.AS_SCORED}
     worst = {p: as_scored[runs[p].job_id] for p in members if runs[p].unanswered is Unanswered.WRONG}
-    if any(map(specs.is_table, wanted)):
+    if any(map(metric_kinds.is_confusion, wanted)):
         read = [place for place in members if place not in worst]
         labels, references, predictions = _labelled(columns, read, len(runs))
         for place, own in worst.items():
             missing = (predictions[:, own] < 0) & (len(labels) == 2)
             predictions[:, place] = np.where(missing, 1 - references, predictions[:, own])
     for spec in wanted:
-        if specs.is_table(spec):
-            metrics[spec.metric] = Table(spec.metric, spec.positive_label, labels, references, predictions)
-        elif specs.is_accuracy(spec):
+        if metric_kinds.is_confusion(spec):
+            metrics[spec.metric] = Confusion(spec.metric, spec.positive_label, labels, references, predictions)
+        elif metric_kinds.is_accuracy(spec):
             masks = np.asarray(columns["right_in"], dtype=np.int64)
             _, right = binary_rows(masks, np.ones_like(masks), len(runs))
             # What is not answered is wrong as it is scored.
@@ -153,11 +156,11 @@ def _read_by_row(
     found = {}
     for task, asked in wanted.items():
         pairs: dict[int, Mapping[str, Any]] = {}
-        if any(map(specs.is_correlation, asked)):
+        if any(map(metric_kinds.is_correlation, asked)):
             where = {"task": task}
             pairs = {
                 place: connection.execute(
-                    query("pairs"),
+                    query("scores/pairs"),
                     where | {"job_id": run.job_id, "at_best": run.unanswered is Unanswered.RIGHT},
                 ).fetchnumpy()
                 for place, run in ((place, runs[place]) for place in members)
@@ -170,9 +173,9 @@ def _read_by_row(
         if task in patterns:
             metrics |= _class_metrics(patterns[task], asked, members, runs)
         for spec in asked:
-            if specs.is_correlation(spec):
+            if metric_kinds.is_correlation(spec):
                 metrics[spec.metric] = _correlation(spec.metric, pairs, numbers, len(runs))
-            elif specs.is_table(spec) and task in clustered:
+            elif metric_kinds.is_confusion(spec) and task in clustered:
                 tables = {place: cells[place][task] for place in members if task in cells[place]}
                 metrics[spec.metric] = _clustered_table(spec, tables, numbers, len(runs))
             elif spec.metric not in metrics:
@@ -183,7 +186,7 @@ def _read_by_row(
 
 
 def _is_class(spec: MetricSpec) -> bool:
-    return specs.is_table(spec) or specs.is_accuracy(spec)
+    return metric_kinds.is_confusion(spec) or metric_kinds.is_accuracy(spec)
 
 
 def _trimmed(run: Run, wanted: Wanted) -> job_pb2.Job:
@@ -194,7 +197,7 @@ def _trimmed(run: Run, wanted: Wanted) -> job_pb2.Job:
 
 def _scores(connection: Connection, run: Run, wanted: Wanted) -> dict[str, dict[str, Scores]]:
     """Means by task and metric, with the clusters told apart; an item by itself is its own cluster."""
-    found = task_reads.read_scores(connection, _trimmed(run, wanted), set(wanted))
+    found = task_counts.read_scores(connection, _trimmed(run, wanted), set(wanted))
     if run.unanswered is Unanswered.AS_SCORED:
         return found
     end = "highs" if run.unanswered is Unanswered.RIGHT else "lows"
@@ -205,10 +208,10 @@ def _scores(connection: Connection, run: Run, wanted: Wanted) -> dict[str, dict[
 
 
 def _cells(connection: Connection, run: Run, wanted: Wanted, clustered: set[str]) -> dict[str, Any]:
-    found = task_reads.read_members(connection, _trimmed(run, wanted), clustered & set(wanted))
+    found = task_counts.read_members(connection, _trimmed(run, wanted), clustered & set(wanted))
     if run.unanswered is Unanswered.AS_SCORED:
         return found
-    answered = statistics.answered_right if run.unanswered is Unanswered.RIGHT else statistics.answered_wrong
+    answered = metric_values.answered_right if run.unanswered is Unanswered.RIGHT else metric_values.answered_wrong
     return {task: (answered(cells), members) for task, (cells, members) in found.items()}
 
 
@@ -236,7 +239,7 @@ def _means(found: Mapping[int, Scores | None], numbers: Ints, models: int) -> Me
     return Means(sums, sizes)
 
 
-def _clustered_table(spec: MetricSpec, found: Mapping[int, Any], numbers: Ints, models: int) -> ClusteredTable:
+def _clustered_table(spec: MetricSpec, found: Mapping[int, Any], numbers: Ints, models: int) -> ClusteredConfusion:
     kinds = sorted(
         {(cell.reference, cell.prediction) for cells, _ in found.values() for cell in cells},
         key=lambda kind: (kind[0], kind[1] is not None, kind[1] or ""),
@@ -247,7 +250,7 @@ def _clustered_table(spec: MetricSpec, found: Mapping[int, Any], numbers: Ints, 
         columns = np.array([place_of[cell.reference, cell.prediction] for cell in cells], dtype=np.int64)
         rows = np.searchsorted(numbers, members.clusters)
         np.add.at(shares[place], (rows, columns[members.places]), members.counts)
-    return ClusteredTable(spec.metric, spec.positive_label, tuple(kinds), shares)
+    return ClusteredConfusion(spec.metric, spec.positive_label, tuple(kinds), shares)
 
 
 def _correlation(name: str, pairs: Mapping[int, Mapping[str, Any]], numbers: Ints, models: int) -> Correlation:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from services.results.comparison.findings import Finding
 from services.results.comparison.outcome import Outcome
-from services.results.comparison.wording import in_points
-from services.results.paired.difference import Difference, Omnibus
-from services.results.paired.families import Correction
+from services.results.comparison.selection.wording import in_points
+from services.results.paired.corrections import Correction
+from services.results.paired.pairs.difference import Difference, Omnibus
 from services.results.paired.verdicts import sentence
-from services.results.specs import GROUP_RULES
+from services.results.scores.metric_kinds import GROUP_RULES
+from services.words.enums import COMPARISON_VERDICTS
 from touchstone.v1 import comparison_pb2, metric_pb2
 
 _NAMES = {Correction.HOLM: "Holm", Correction.BENJAMINI_HOCHBERG: "Benjamini–Hochberg"}
@@ -17,7 +18,7 @@ _NAMES = {Correction.HOLM: "Holm", Correction.BENJAMINI_HOCHBERG: "Benjamini–H
 def run_message(outcome: Outcome, place: int) -> comparison_pb2.ComparedRun:
     run, scored = outcome.runs[place], outcome.scored[place]
     low, high = outcome.places[place]
-    nothing = "the runs have no such figure in common"
+    nothing = "the runs do not share such a figure"
     return comparison_pb2.ComparedRun(
         subject=run.subject,
         job_id=run.job_id,
@@ -61,7 +62,7 @@ def difference_message(outcome: Outcome, finding: Finding) -> comparison_pb2.Dif
         n=found.n,
         only_a=found.only_a,
         only_b=found.only_b,
-        verdict=comparison_pb2.Verdict.Name(int(verdict)),
+        verdict=COMPARISON_VERDICTS[verdict.name.lower()],
         words=sentence(
             verdict,
             found,
@@ -97,8 +98,8 @@ def omnibus_message(task: str, metric: str, found: Omnibus) -> comparison_pb2.Om
 def _corrected_by(finding: Finding) -> str:
     """What made p larger, for a sentence."""
     if finding.overall:
-        return "the p is that of the test whether the models differ at all"
-    return f"the p is corrected for {finding.comparisons:,} comparisons ({_NAMES.get(finding.correction, '')})"
+        return "p is that of the test of whether the models differ at all"
+    return f"p is corrected for {finding.comparisons:,} comparisons ({_NAMES.get(finding.correction, '')})"
 
 
 def _unit(outcome: Outcome, finding: Finding) -> str:

@@ -4,54 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.results import weighting
 from services.results.comparison.outcome import Outcome
-from services.results.comparison.wording import listed
-from services.results.paired.families import Family
+from services.results.comparison.selection.wording import listed
+from services.results.paired.corrections import Family
+from services.words import weighting
 
 
 def notes(outcome: Outcome) -> list[str]:
-    return [*outcome.chosen.notes, *_items(outcome), *_runs(outcome), *_families(outcome)]
+    return [*outcome.chosen.notes, *_tasks(outcome), *_items(outcome), *_runs(outcome), *_families(outcome)]
 
 
-def _items(outcome: Outcome) -> Iterator[str]:
+def _tasks(outcome: Outcome) -> Iterator[str]:
     compared = outcome.compared
     if compared.left_out:
         titles = [
             next(run.plans[task].title or task for run in outcome.runs if task in run.plans)
             for task in compared.left_out
         ]
-        yield f"Left out, as not every run has {'it' if len(titles) == 1 else 'them'}: {listed(titles)}."
+        yield f"Left out because not every run has {'it' if len(titles) == 1 else 'them'}: {listed(titles)}."
     if not compared.tasks:
         yield "The runs have no task in common."
         return
     if len({weighting.of_plans(run.job.plan) for run in outcome.runs}) > 1 and compared.weighting:
         words = weighting.WORDS[compared.weighting]
-        yield f"The scores of these runs have different rules; here all are means {words}."
+        yield f"The scores of these runs have different rules; here, all are means {words}."
     if any(len(set(numbers)) > 1 for numbers in compared.cohorts.values()):
-        yield "Some runs do not compare; each figure is over the items of the runs that do, see the reasons."
-    own = {
-        outcome.labels[place]: sum(outcome.runs[place].plans[task].items for task in compared.tasks)
-        for place in outcome.ordered
-    }
-    if not outcome.items:
+        yield "Some runs cannot be compared; see the reasons. Each figure uses the items of the runs that can."
+
+
+def _items(outcome: Outcome) -> Iterator[str]:
+    tasks = outcome.compared.tasks
+    if not tasks or not outcome.items:
         return
-    different = any(len({run.plans[task].item_set for run in outcome.runs}) > 1 for task in compared.tasks)
-    if different and len(set(own.values())) > 1:
-        each = listed([f"{label} ran {count:,}" for label, count in own.items()])
-        yield f"Compared on the {outcome.items:,} items that all runs have: {each}."
-    elif different:
-        yield f"Compared on the {outcome.items:,} items that all runs have of their {max(own.values()):,}."
-    revisions = any(len({run.plans[task].data.revision for run in outcome.runs}) > 1 for task in compared.tasks)
-    if revisions and not different:
-        yield "The data were read from different revisions, in which the items are the same."
+    plans = [[run.plans[task] for run in outcome.runs] for task in tasks]
+    if any(len({plan.item_set for plan in of_task}) > 1 for of_task in plans):
+        yield _common_items(outcome)
+    elif any(len({plan.data.revision for plan in of_task}) > 1 for of_task in plans):
+        yield "The data come from different revisions with the same items."
     if any(run.job.spec.HasField("dataset") for run in outcome.runs):
         scored = max((metric.n for one in outcome.scored for task in one.tasks for metric in task.metrics), default=0)
         if 0 < scored < outcome.items:
-            yield f"{scored:,} of the {outcome.items:,} rows have a reference; the figures are over those."
+            yield f"{scored:,} of the {outcome.items:,} rows have a reference; the figures use only those."
     published = max(run.job.published_items for run in outcome.runs)
     if outcome.subset and published > outcome.items:
         yield f"Subset: {outcome.items:,} of {published:,} items."
+
+
+def _common_items(outcome: Outcome) -> str:
+    """Of how many items each run has, the compared ones are those that all have."""
+    own = {
+        outcome.labels[place]: sum(outcome.runs[place].plans[task].items for task in outcome.compared.tasks)
+        for place in outcome.ordered
+    }
+    if len(set(own.values())) > 1:
+        each = listed([f"{label} ran {count:,}" for label, count in own.items()])
+        return f"Compared on the {outcome.items:,} items that all runs share: {each}."
+    return f"Compared on the {outcome.items:,} items that all runs share, of {max(own.values()):,} in each."
 
 
 def _runs(outcome: Outcome) -> Iterator[str]:
@@ -65,9 +73,9 @@ def _runs(outcome: Outcome) -> Iterator[str]:
         if run.not_ranked_reason:
             yield f"{label} is not ranked: {run.not_ranked_reason}."
         elif run.result.caution:
-            yield f"{label}: {run.result.caution}. They count as wrong; its places say what they leave open."
+            yield f"{label}: {run.result.caution}. They count as wrong; its rank range allows for them."
         if run.job.baseline:
-            yield f"{label} is a bundled baseline: shown for orientation, outside of every family of tests."
+            yield f"{label} is a bundled baseline: it is shown for orientation and not tested."
         if len(run.result.served_models) > 1:
             yield f"The version of {label} changed while it ran: {listed(list(run.result.served_models))} answered."
 
@@ -75,8 +83,8 @@ def _runs(outcome: Outcome) -> Iterator[str]:
 def _families(outcome: Outcome) -> Iterator[str]:
     if any(finding.family is Family.EXPLORATORY for finding in outcome.tasks):
         yield (
-            f"The {len(outcome.compared.tasks)} tasks are exploratory: p is corrected for the share of false "
-            "discoveries (Benjamini–Hochberg), and single tasks prove nothing."
+            f"The {len(outcome.compared.tasks)} tasks are exploratory: p controls the false discovery rate "
+            "(Benjamini–Hochberg), and a single task proves nothing."
         )
     if not outcome.every_pair:
-        yield "Task by task only pairs with the best run are shown; name a baseline for others."
+        yield "By task, only pairs with the best run are shown. Name a baseline to see others."

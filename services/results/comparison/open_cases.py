@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from services.results import statistics
-from services.results.comparison.comparability import Comparability
-from services.results.comparison.runs import Run, Unanswered
-from services.results.paired.difference import Pair
+from services.results.comparison.selection.comparability import Comparability
+from services.results.comparison.selection.runs import Run, Unanswered
+from services.results.paired.pairs.difference import Pair
+from services.results.statistics import metric_values
 from touchstone.v1.suite_pb2 import MetricSpec
 
 
@@ -58,4 +58,4 @@ def left_unanswered(run: Run, tasks: Sequence[str]) -> bool:
 
 def _may_fall(spec: MetricSpec) -> bool:
     """The Matthews correlation has no answer as a class of its own, and a vote leaves unread answers out."""
-    return spec.rule == MetricSpec.RULE_MAJORITY or (not spec.rule and spec.metric == statistics.MATTHEWS)
+    return spec.rule == MetricSpec.RULE_MAJORITY or (not spec.rule and spec.metric == metric_values.MATTHEWS)

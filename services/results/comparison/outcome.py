@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from services.results.comparison.common_items import Common
 from services.results.comparison.common_scores import Scored
-from services.results.comparison.comparability import Comparability
 from services.results.comparison.expenses import Costs
 from services.results.comparison.findings import Finding
-from services.results.comparison.runs import Run
-from services.results.comparison.subjects import Chosen
-from services.results.paired.difference import Difference, Omnibus, Terms
+from services.results.comparison.selection.comparability import Comparability
+from services.results.comparison.selection.runs import Run
+from services.results.comparison.selection.subjects import Chosen
+from services.results.paired.pairs.difference import Difference, Omnibus, Terms
 from services.results.paired.verdicts import Verdict, verdict
 
 

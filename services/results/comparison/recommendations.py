@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from services.results.comparison import expenses
 from services.results.comparison.findings import Finding
 from services.results.comparison.outcome import Outcome
-from services.results.comparison.runs import Run
-from services.results.comparison.wording import amount, listed, metric_title
+from services.results.comparison.selection.runs import Run
+from services.results.comparison.selection.wording import amount, listed, metric_title
 from services.results.paired.verdicts import Verdict, one_of
-from services.results.ranking import NO_REFERENCE
-from services.results.unread import CUT_SHARE
+from services.results.scores.ranking import NO_REFERENCE
+from services.results.scores.unread import CUT_SHARE
 
 _MOST_TIMES = 1_000
 """More items than so many times these are no advice."""
@@ -62,16 +62,16 @@ def _fixes(outcome: Outcome) -> Iterator[str]:
             continue
         remedy = "Compare another run of it."
         if any(run.lost(task) for task in run.plans):
-            remedy = f"Retry job {run.job_id}; only what is missing is run."
+            remedy = f"Retry job {run.job_id}; only the missing items run."
         elif run.not_ranked_reason == NO_REFERENCE:
-            remedy = "Look at the answers side by side, or upload the rows with their references."
+            remedy = "Compare the answers side by side, or upload the rows with their references."
         yield f"{label} is not ranked ({run.not_ranked_reason}). {remedy}"
 
 
 def _remedy(run: Run) -> str:
     if all(one.cut <= CUT_SHARE for one in run.result.unread):
-        return f"Look at the unread answers of job {run.job_id} first."
-    return f"Run the cut items of job {run.job_id} again with more room."
+        return f"Check the unread answers of job {run.job_id} first."
+    return f"Re-run the truncated items of job {run.job_id} with a higher token limit."
 
 
 def _verdicts(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _expenses(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iter
             yield f"{said} and is equivalent within {amount(outcome.terms.margin, outcome.metrics[0])}."
         elif found is not None and found.low is not None and found.high is not None:
             most = max(0.0, found.high if one.finding.b == cheap else -found.low)
-            yield f"{said}, and no loss is shown; up to {amount(most, outcome.metrics[0])} are not ruled out."
+            yield f"{said}, and no loss is shown; a loss of up to {amount(most, outcome.metrics[0])} is not ruled out."
 
 
 def _tasks(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from services.results import specs
 from services.results.comparison import joint_reads
 from services.results.comparison.common_items import Common
-from services.results.comparison.comparability import Comparability
-from services.results.database import Connection
-from services.results.paired.difference import Difference, Pair
-from services.results.paired.rows import Correlation, TaskRows
-from services.results.ranking import NO_REFERENCE
-from services.results.suite_score import SCORE, averaged_tasks, grouped
+from services.results.comparison.selection.comparability import Comparability
+from services.results.paired.pairs.difference import Difference, Pair
+from services.results.paired.pairs.rows import Correlation, TaskRows
+from services.results.scores import metric_kinds
+from services.results.scores.ranking import NO_REFERENCE
+from services.results.scores.suite_score import SCORE, averaged_tasks, grouped
+from services.results.storage.database import Connection
 from touchstone.v1 import job_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
 
-NOTHING_SHARED = "they have no item in common"
+NOTHING_SHARED = "they have no items in common"
 
 
 class SharedRows:
@@ -73,7 +73,7 @@ class SharedRows:
         """Why two runs do not compare by a metric of the suite; "" when they do."""
         tasks = [plan.task for plan in self.averaged(pair[0], metric)]
         if not tasks:
-            return "they have no task in common" + ("" if metric == SCORE else " that has this metric")
+            return "they have no tasks in common" + ("" if metric == SCORE else " that has this metric")
         if why := self.compared.reason(*pair, tasks):
             return why
         empty = [task for task in tasks if self.of_task(task, pair[0]) is None]
@@ -82,20 +82,22 @@ class SharedRows:
             unscored = all(self.why_empty(task, pair[0]) == NO_REFERENCE for task in empty)
             return NO_REFERENCE if unscored else f"{NOTHING_SHARED} in {titles}"
         different = [self.compared.title(task) for task in tasks if metric == SCORE and self._differs(task, pair)]
-        return f"other metrics make up the score of {', '.join(different)}" if different else ""
+        return f"the score of {', '.join(different)} consists of different metrics" if different else ""
 
     def _differs(self, task: str, pair: Pair) -> bool:
         """Whether one of the runs counts a metric in its score that not all define alike."""
         shared = self.compared.plans[task][pair[0]].metrics
         return any(
-            spec not in shared for place in pair for spec in specs.counts(self.compared.runs[place].plans[task].metrics)
+            spec not in shared
+            for place in pair
+            for spec in metric_kinds.counts(self.compared.runs[place].plans[task].metrics)
         )
 
     def _wanted(self, plan: job_pb2.TaskPlan) -> list[MetricSpec]:
         """What makes up a task's score, where that is asked for, and what the task is compared by."""
         names = set(self.task_metrics(plan))
         if SCORE in self._metrics:
-            names |= {spec.metric for spec in specs.counts(plan.metrics)}
+            names |= {spec.metric for spec in metric_kinds.counts(plan.metrics)}
         return [spec for spec in plan.metrics if spec.metric in names]
 
 

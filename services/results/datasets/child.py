@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _READ_AHEAD = 2 * 1024 * 1024
 """Bytes of shards that may wait here before the child is made to wait: twice as much at most."""
 _MODULE = "services.results.datasets.reading"
-_FAILED = "The upload was not read to its end. Try again; the results service's log has the details."
+_FAILED = "The upload could not be read completely. Try again; the log of the results service has the details."
 
 
 async def read(
@@ -46,7 +46,7 @@ async def read(
             if kind == Kind.DATASET:
                 yield dataset_pb2.Dataset.FromString(payload)
                 return
-            raise _refused(kind, payload, asked.name)
+            raise refusal(kind, payload, asked.name)
     finally:
         feeding.cancel()
         with contextlib.suppress(ProcessLookupError):
@@ -68,7 +68,7 @@ async def _feed(process: Process, first: bytes, pieces: AsyncIterator[bytes], id
                     async with asyncio.timeout(idle_s):
                         piece = await anext(pieces, None)
                 except TimeoutError as error:
-                    raise DeadlineError(f"Nothing came for {idle_s:.0f} s. Send the file again.") from error
+                    raise DeadlineError(f"No data arrived for {idle_s:.0f} s. Send the file again.") from error
                 if piece is None:
                     break
                 process.stdin.write(piece)
@@ -94,7 +94,8 @@ async def _frame(process: Process, feeding: asyncio.Task[None]) -> tuple[int, by
         raise UnavailableError(_FAILED) from ended
 
 
-def _refused(kind: int, payload: bytes, name: str) -> TouchstoneError:
+def refusal(kind: int, payload: bytes, name: str) -> TouchstoneError:
+    """The error that a last frame other than DATASET comes to; `name` is the file's."""
     if kind == Kind.REFUSED:
         refusal = frames.Refusal.parse(payload)
         return InvalidRequestError(refusal.reason, refusal.field)
@@ -103,7 +104,7 @@ def _refused(kind: int, payload: bytes, name: str) -> TouchstoneError:
         first = bad.lines[0]
         lines = "line is" if bad.total == 1 else "lines are"
         return BadLinesError(
-            f"{bad.total:,} {lines} wrong in {name}, so that nothing was stored. Line {first.line:,}: {first.reason}",
+            f"{bad.total:,} {lines} wrong in {name}, so nothing was stored. Line {first.line:,}: {first.reason}",
             [(line.line, line.reason) for line in bad.lines],
             bad.total,
         )

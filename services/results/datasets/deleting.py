@@ -17,9 +17,9 @@ import nats.errors
 from services import bus
 from services.bus import Bus, DamagedError, Datasets, heed_cancel
 from services.errors import ConflictError, TouchstoneError, UnavailableError
-from services.results.database import Database
 from services.results.datasets import index
-from services.results.datasets.collecting import Collector
+from services.results.datasets.garbage_collection import Collector
+from services.results.storage.database import Database
 from touchstone.v1 import dataset_pb2, job_pb2
 
 log = logging.getLogger(__name__)
@@ -121,4 +121,4 @@ def _used(dataset_id: str, jobs: list[str]) -> str:
     named = ", ".join(jobs[:_NAMED])
     more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
     which = "a job that is not finished" if len(jobs) == 1 else "jobs that are not finished"
-    return f"Dataset {dataset_id} is used by {which}: {named}{more}. Cancel or wait, then delete it."
+    return f"Dataset {dataset_id} is used by {which}: {named}{more}. Cancel them or wait, then delete it."

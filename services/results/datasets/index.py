@@ -9,9 +9,10 @@ from typing import Any
 
 from services.errors import NotFoundError
 from services.results import paging
-from services.results.database import Connection, first_row
 from services.results.datasets import requests
+from services.results.storage.database import Connection, first_row
 from services.results.visibility import EVERYTHING, Visibility
+from services.words import sentences
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 
@@ -84,7 +85,7 @@ def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHIN
         {"id": dataset_id, **visible.parameters},
     )
     if row is None:
-        raise NotFoundError(f"Dataset {dataset_id[:100]} not found")
+        raise NotFoundError(sentences.not_found("Dataset", dataset_id))
     return dataset_pb2.Dataset.FromString(row[0])
 
 

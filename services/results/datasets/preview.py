@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from services.bus import Datasets
 from services.errors import NotFoundError
 from services.results import paging
-from services.results.excerpts import EXCERPT_BYTES
+from services.results.items.excerpts import EXCERPT_BYTES
+from services.words import sentences
 from touchstone.v1 import dataset_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 
@@ -23,7 +24,7 @@ async def list_rows(store: Datasets, request: pb.ListDatasetRowsRequest) -> pb.L
     first = max(0, int(after[0])) if after else 0
     manifest = await store.get_manifest(request.dataset_id)
     if manifest is None:
-        raise NotFoundError(f"Dataset {request.dataset_id} not found")
+        raise NotFoundError(sentences.not_found("Dataset", request.dataset_id))
     response = pb.ListDatasetRowsResponse(first=first)
     used = 0
     async for row in _from(store, manifest, first):

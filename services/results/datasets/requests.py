@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from google.protobuf.message import Message
 
 from services.errors import ConflictError
-from services.results.database import Connection, first_row
+from services.results.storage.database import Connection, first_row
+from services.words import sentences
 from touchstone.v1 import dataset_pb2
 
 KEPT = timedelta(days=1)
@@ -48,10 +49,7 @@ def find(connection: Connection, request: Request, now: datetime) -> dataset_pb2
         return None
     dataset = dataset_pb2.Dataset.FromString(row[1])
     if bytes(row[0]) != request.asked:
-        raise ConflictError(
-            f"request_id {request.request_id} has made dataset {dataset.dataset_id}, which is another one. Choose "
-            "another id."
-        )
+        raise ConflictError(sentences.id_used(request.request_id, f"dataset {dataset.dataset_id}"))
     return dataset
 
 

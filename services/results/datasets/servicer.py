@@ -11,13 +11,14 @@ from services import rpc
 from services.bus import Bus, Datasets, Room, read_split
 from services.errors import InvalidRequestError, PermissionDeniedError
 from services.results import visibility
-from services.results.database import Connection, Database
-from services.results.datasets import index, names, preview
-from services.results.datasets.collecting import Collector
+from services.results.datasets import index, options, preview
 from services.results.datasets.deleting import Deletions
+from services.results.datasets.garbage_collection import Collector
 from services.results.datasets.requests import Request, fingerprint
 from services.results.datasets.uploading import Uploads
-from services.results.questions import Questions
+from services.results.read_queue.questions import Questions
+from services.results.storage.database import Connection, Database
+from services.words import sentences
 from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc
 from touchstone.v1 import dataset_service_pb2 as pb
 
@@ -56,7 +57,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         if first is None:
             raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
         rpc.check_request_id(first.request_id)
-        asked = names.checked(first.options, rpc.identity())
+        asked = options.checked(first.options, rpc.identity())
         self._room.require()
         wanted = Request(asked.owner, first.request_id)
         async with self._uploads.place(asked.owner):
@@ -68,9 +69,9 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         if not request.source.dataset or not request.source.split:
             raise InvalidRequestError("Name the Hub dataset and its split.", "source")
         if request.limit < 0:
-            raise InvalidRequestError("limit is a number of rows, or 0 for all.", "limit")
+            raise InvalidRequestError(sentences.at_least("limit", 0, zero="all rows"), "limit")
         rpc.check_request_id(request.request_id)
-        asked = names.checked_hub(request.options, request.source, rpc.identity())
+        asked = options.checked_hub(request.options, request.source, rpc.identity())
         # The Hub may have other rows by now: what is asked for is what was said, and nothing is read again.
         wanted = Request(asked.owner, request.request_id, fingerprint(asked, request.source, str(request.limit)))
         dataset = await self._uploads.made_by(wanted)
@@ -109,9 +110,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         dataset = await self._visible(request.dataset_id)
         caller = rpc.identity()
         if not caller.is_admin and caller.user != dataset.owner:
-            raise PermissionDeniedError(
-                f"Dataset {dataset.dataset_id} belongs to {dataset.owner}. Its owner or an admin may delete it."
-            )
+            raise PermissionDeniedError(sentences.not_yours("Dataset", dataset.dataset_id, dataset.owner, "delete it"))
         await self._deletions.delete(dataset.dataset_id)
         (jobs,) = await self._database.read(lambda c: index.jobs_over(c, [dataset.dataset_id]))
         # It is deleted; so that its room is free for who deleted it for that, its shards are waited for, but not long.

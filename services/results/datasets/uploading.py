@@ -16,14 +16,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.bus import Datasets
 from services.errors import DeadlineError
-from services.results.database import Database
 from services.results.datasets import child, index, requests
-from services.results.datasets.collecting import Collector
 from services.results.datasets.frames import Shard
-from services.results.datasets.holding import Holding, Upload
+from services.results.datasets.garbage_collection import Collector, HeldShards, ShardHolds
 from services.results.datasets.limits import UploadLimits
-from services.results.datasets.places import Places
 from services.results.datasets.requests import Request, fingerprint
+from services.results.datasets.upload_slots import UploadSlots
+from services.results.storage.database import Database
 from touchstone.v1 import dataset_pb2, suite_pb2
 
 log = logging.getLogger(__name__)
@@ -35,14 +34,14 @@ class Uploads:
     """Keeps files as datasets, some at once."""
 
     def __init__(
-        self, store: Datasets, database: Database, holding: Holding, collector: Collector, limits: UploadLimits
+        self, store: Datasets, database: Database, holding: ShardHolds, collector: Collector, limits: UploadLimits
     ) -> None:
         self._store = store
         self._database = database
         self._holding = holding
         self._collector = collector
         self._limits = limits
-        self._places = Places(limits.at_once, limits.wait_s)
+        self._places = UploadSlots(limits.at_once, limits.wait_s)
         self._listing = asyncio.Lock()
 
     def place(self, owner: str) -> AbstractAsyncContextManager[None]:
@@ -111,11 +110,12 @@ class Uploads:
             if not limit.expired():
                 raise
             raise DeadlineError(
-                f"The upload took more than {self._limits.whole_s:,.0f} s. Compress it with gzip, or send it in parts."
+                f"The upload took longer than {self._limits.whole_s:,.0f} s. Compress the file with gzip, or send "
+                "it in parts."
             ) from error
 
     async def _stored(
-        self, asked: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes], held: Upload
+        self, asked: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes], held: HeldShards
     ) -> dataset_pb2.DatasetManifest:
         """Stores the shards."""
         manifest = dataset_pb2.DatasetManifest()

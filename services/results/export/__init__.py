@@ -1,0 +1,1 @@
+"""Jobs, metrics and items as files: CSV, JSON, JSON Lines and Parquet."""

@@ -8,17 +8,17 @@ from hashlib import sha256
 
 from services import numbers
 from services.errors import InvalidRequestError
-from services.results import answer_texts, item_choice, metadata
-from services.results.database import Connection, query
 from services.results.export import item_chunks
 from services.results.export.columns import Kind, Row, Table, Value, finite
 from services.results.export.item_chunks import Found
-from services.results.export.item_rows import OUTCOME_NAMES
-from services.results.item_annotations import VERDICTS
-from services.results.item_choice import Chosen
-from services.results.job_columns import mode_of
-from services.results.rows import ERROR
+from services.results.items import filters
+from services.results.items.filters import Chosen
+from services.results.storage import item_rows, text_retention
+from services.results.storage.database import Connection, query
+from services.results.storage.item_rows import ERROR
 from services.results.visibility import Visibility
+from services.words.enums import OUTCOMES, VERDICTS
+from services.words.jobs import mode_of
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.results_service_pb2 import ExportRequest, ListItemsRequest
 
@@ -26,7 +26,7 @@ MOST_METADATA_COLUMNS = 100
 
 _FAILED = "infrastructure_error"
 _DROPPED = "text_dropped"
-_DROPPED_WORDS = "The text of this answer was dropped, as the answer store was full."
+_DROPPED_WORDS = "The text of this answer was dropped because the answer store was full."
 _READ = (
     *('"custom_id"', "task", "item", "repeat", "attempt", "outcome", "response", "reasoning", "prediction"),
     *("reference", "finish_reason", "latency_ms", "input_tokens", "output_tokens", "reasoning_tokens"),
@@ -85,11 +85,11 @@ def batch_output(
     """The items that ListItems would list, in its order. Raises as `item_choice.choose`, and InvalidRequestError for
     another format and for answers that are no texts."""
     if format_ not in (ExportRequest.FORMAT_JSONL, ExportRequest.FORMAT_CSV):
-        raise InvalidRequestError("Batch output is written as JSONL or CSV.", "format")
-    chosen = item_choice.choose(connection, request, visible)
+        raise InvalidRequestError("Batch output is written only as JSONL or CSV.", "format")
+    chosen = filters.choose(connection, request, visible)
     if mode_of(chosen.job.spec) == suite_pb2.MODE_LOGLIKELIHOOD:
         raise InvalidRequestError("A run in log-likelihood mode has no responses. Export its items.", "kind")
-    run = _Run(chosen.job, answer_texts.dropped_attempt(connection, chosen.job.job_id))
+    run = _Run(chosen.job, text_retention.dropped_attempt(connection, chosen.job.job_id))
     chunks = item_chunks.read(connection, chosen, _READ)
     if format_ == ExportRequest.FORMAT_CSV:
         names = _metadata_fields(connection, chosen)
@@ -166,10 +166,10 @@ _CSV_COLUMNS = (
 def _cells(run: _Run, found: Found, names: list[str]) -> Row:
     answer, held = _Answer(*found.values), found.annotation
     failed = run.failure(answer)
-    values = metadata.read(answer.metadata) if names else {}
+    values = item_rows.metadata_fields(answer.metadata) if names else {}
     return [
         answer.name,
-        OUTCOME_NAMES[answer.outcome],
+        OUTCOMES.of(answer.outcome),
         answer.response,
         answer.reference,
         found.score,
@@ -179,7 +179,7 @@ def _cells(run: _Run, found: Found, names: list[str]) -> Row:
         answer.output_tokens,
         numbers.answer_usd(answer.cost_usd),
         failed[1] if failed is not None else answer.error,
-        *((VERDICTS[held.verdict], held.corrected_answer, held.note) if held is not None else ("", "", "")),
+        *((VERDICTS.of(held.verdict), held.corrected_answer, held.note) if held is not None else ("", "", "")),
         *(values.get(name) for name in names),
     ]
 
@@ -187,4 +187,4 @@ def _cells(run: _Run, found: Found, names: list[str]) -> Row:
 def _metadata_fields(connection: Connection, chosen: Chosen) -> list[str]:
     """Names in the order in which they first appear in the chosen items."""
     where = chosen.parameters | {"most": MOST_METADATA_COLUMNS}
-    return [name for (name,) in connection.execute(chosen.sql + query("metadata_fields"), where).fetchall()]
+    return [name for (name,) in connection.execute(chosen.sql + query("export/metadata_fields"), where).fetchall()]

@@ -1,16 +1,55 @@
-"""An export: which table, which file."""
+"""Exports: which table, which file; a few at once, and none for a reader that has stopped reading."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 
-from services.errors import InvalidRequestError
-from services.results.database import Connection
+from services.errors import InvalidRequestError, LimitReachedError
 from services.results.export import batch_rows, file, golden_rows, item_rows, job_rows, metric_rows, runs
 from services.results.export.columns import Table
 from services.results.export.golden_rows import Golden
+from services.results.storage.database import Connection, Database
 from services.results.visibility import EVERYTHING, Visibility
+from services.words import sentences
+from touchstone.v1 import results_service_pb2
 from touchstone.v1.results_service_pb2 import ExportRequest, ExportResponse, ListItemsRequest
+
+AT_ONCE = 4
+"""Each holds some megabytes and a snapshot, beside which the file only grows."""
+_BUSY_RETRY_S = 10
+
+
+class Exports:
+    """`stall_s`: how long a reader may take for a piece; `whole_s`: for all. Then the call is cancelled."""
+
+    def __init__(self, database: Database, stall_s: float = 60, whole_s: float = 3600) -> None:
+        self._database = database
+        self._stall_s = stall_s
+        self._whole_s = whole_s
+        self._under_way = 0
+
+    async def serve(
+        self, request: results_service_pb2.ExportRequest, visible: Visibility
+    ) -> AsyncGenerator[results_service_pb2.ExportResponse]:
+        """The file's pieces. Raises LimitReachedError, and as `export`."""
+        if self._under_way >= AT_ONCE:
+            raise LimitReachedError(sentences.busy(AT_ONCE, "exports"), retry_after_s=_BUSY_RETRY_S)
+        self._under_way += 1
+        try:
+            loop, call = asyncio.get_running_loop(), asyncio.current_task()
+            assert call is not None
+            end = loop.time() + self._whole_s
+            async with aclosing(self._database.stream(lambda c: export(c, request, visible))) as pieces:
+                async for piece in pieces:
+                    patience = loop.call_at(min(end, loop.time() + self._stall_s), call.cancel)
+                    try:
+                        yield piece
+                    finally:
+                        patience.cancel()
+        finally:
+            self._under_way -= 1
 
 
 def export(
@@ -37,7 +76,7 @@ def _table(connection: Connection, request: ExportRequest, visible: Visibility) 
             if not request.HasField("items"):
                 return metric_rows.metrics(runs.chosen(connection, request.jobs, visible))
             if request.items != ListItemsRequest(job_id=request.items.job_id):
-                raise InvalidRequestError("Of a job's metrics no items can be chosen. Set items.job_id alone.", "items")
+                raise InvalidRequestError("Metrics are exported for a whole job. Set only items.job_id.", "items")
             return metric_rows.metrics([runs.one(connection, request.items.job_id, visible)])
         case ExportRequest.KIND_ITEMS:
             return item_rows.items(connection, request.items, visible)
@@ -45,4 +84,4 @@ def _table(connection: Connection, request: ExportRequest, visible: Visibility) 
             return batch_rows.batch_output(connection, request.items, request.format, visible)
         case ExportRequest.KIND_GOLDEN:
             return golden_rows.golden(connection, request.items, request.format, visible)
-    raise InvalidRequestError("kind is missing; it may be JOBS, METRICS, ITEMS, BATCH_OUTPUT or GOLDEN.", "kind")
+    raise InvalidRequestError("kind must be JOBS, METRICS, ITEMS, BATCH_OUTPUT or GOLDEN.", "kind")

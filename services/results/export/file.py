@@ -1,18 +1,101 @@
-"""A table as a file, piece by piece: what was handed on is not kept."""
+"""A table as a CSV, JSON, JSON Lines or Parquet file, written piece by piece.
+
+CSV follows RFC 4180, in UTF-8, and no cell runs as a formula in a spreadsheet.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from services.errors import InvalidRequestError
-from services.results.export.columns import Row, Table
-from services.results.export.csv_file import CsvFile
-from services.results.export.json_file import JsonFile
+from services.results.export.columns import Kind, Row, Table, Value
 from services.results.export.parquet_file import ParquetFile
 from touchstone.v1.results_service_pb2 import ExportRequest
 
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\u0085\u2028\u2029"}
+"""What Unicode ends a line with beyond JSON's own escapes: many readers do not split at line feeds alone."""
+
+_STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
 PIECE_BYTES = 1_000_000
+
+
+class JsonFile:
+    """`lines`: one object a line and nothing between; else one array."""
+
+    def __init__(self, table: Table, *, lines: bool) -> None:
+        self._names = [name for name, _ in table.columns]
+        self._lines = lines
+        self._parts: list[str] = [] if lines else ["["]
+        self._first = True
+
+    def add(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            if not self._lines:
+                self._parts.append("\n" if self._first else ",\n")
+            self._first = False
+            members = dict(zip(self._names, map(iso, row), strict=True))
+            text = json.dumps(members, ensure_ascii=False, allow_nan=False)
+            self._parts.append(text if text.isascii() else text.translate(_LINE_ENDS))
+            if self._lines:
+                self._parts.append("\n")
+
+    def take(self) -> bytes:
+        data = "".join(self._parts).encode()
+        self._parts.clear()
+        return data
+
+    def close(self) -> None:
+        if not self._lines:
+            self._parts.append("]\n" if self._first else "\n]\n")
+
+
+def iso(value: Value) -> Value:
+    """A time in UTC as ISO 8601 with milliseconds, as in REST; anything else as it is."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value
+
+
+class CsvFile:
+    """A header line, then a line per row. Nothing stands for a missing value."""
+
+    def __init__(self, table: Table) -> None:
+        self._kinds = [kind for _, kind in table.columns]
+        self._text = io.StringIO()
+        self._writer = csv.writer(self._text, lineterminator="\r\n")
+        self._writer.writerow([name for name, _ in table.columns])
+
+    def add(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._writer.writerow([_cell(kind, value) for kind, value in zip(self._kinds, row, strict=True)])
+
+    def take(self) -> bytes:
+        data = self._text.getvalue().encode()
+        self._text.seek(0)
+        self._text.truncate()
+        return data
+
+    def close(self) -> None:
+        """Nothing follows the last row."""
+
+
+def _cell(kind: Kind, value: Value) -> Value:
+    if value is None:
+        return ""
+    if kind is Kind.TEXT or isinstance(value, str):
+        text = str(value)
+        return f"'{text}" if text.startswith(_STARTS_FORMULA) else text
+    if kind is Kind.OBJECT or isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return iso(value)
 
 
 class File(Protocol):
@@ -36,7 +119,7 @@ _FORMATS: dict[int, Callable[[Table], File]] = {
 def opener(format_: int) -> Callable[[Table], File]:
     """Raises InvalidRequestError."""
     if format_ not in _FORMATS:
-        raise InvalidRequestError("format is missing; it may be CSV, JSON, JSONL or PARQUET.", "format")
+        raise InvalidRequestError("format must be CSV, JSON, JSONL or PARQUET.", "format")
     return _FORMATS[format_]
 
 

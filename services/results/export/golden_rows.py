@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.errors import InvalidRequestError
-from services.results import item_choice, metadata
-from services.results.database import Connection
 from services.results.export import item_chunks
 from services.results.export.columns import Kind, Row, Table, Value
 from services.results.export.item_chunks import Found
-from services.results.item_choice import Chosen
-from services.results.job_columns import mode_of
+from services.results.items import filters
+from services.results.items.filters import Chosen
+from services.results.storage import item_rows
+from services.results.storage.database import Connection
 from services.results.visibility import Visibility
+from services.words.jobs import mode_of
 from touchstone.v1 import suite_pb2
 from touchstone.v1.results_service_pb2 import Annotation, ExportRequest, ListItemsRequest
 
@@ -49,14 +50,16 @@ def golden(
     Raises as `item_choice.choose`, and InvalidRequestError for another format and for prompts that are no chats.
     """
     if format_ != ExportRequest.FORMAT_JSONL:
-        raise InvalidRequestError("Golden examples are written as JSONL.", "format")
+        raise InvalidRequestError("Golden examples are written only as JSONL.", "format")
     wanted = ListItemsRequest()
     wanted.CopyFrom(request)
     verdicts = {_GOLDEN, _FIX} & set(request.conditions.verdicts or (_GOLDEN, _FIX))
     if not verdicts:
-        raise InvalidRequestError("Golden examples have the verdict golden or fix.", "items.conditions.verdicts")
+        raise InvalidRequestError(
+            "Golden examples are annotations with the verdict golden or fix.", "items.conditions.verdicts"
+        )
     wanted.conditions.verdicts[:] = sorted(verdicts)
-    chosen = item_choice.choose(connection, wanted, visible)
+    chosen = filters.choose(connection, wanted, visible)
     if mode_of(chosen.job.spec) == suite_pb2.MODE_LOGLIKELIHOOD:
         raise InvalidRequestError("A run in log-likelihood mode has no chats. Export its items.", "kind")
     # Read twice, so that the number is known before the first byte is sent.
@@ -94,7 +97,7 @@ def _row(found: Found, *, in_turns: bool) -> Row | None:
 
 def _stored_messages(text: str) -> list[Value] | None:
     try:
-        found = metadata.parsed(text)
+        found = item_rows.parsed_json(text)
     except ValueError:
         return None
     return found if isinstance(found, list) else None

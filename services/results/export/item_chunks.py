@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from services.results import item_annotations
-from services.results.database import Connection, query
-from services.results.item_choice import Chosen
+from services.results.items import annotations as item_annotations
+from services.results.items.filters import Chosen
+from services.results.storage.database import Connection, query
 from touchstone.v1.results_service_pb2 import Annotation
 
 CHUNK_BYTES = 1_000_000
@@ -30,7 +30,7 @@ class Found:
 def read(connection: Connection, chosen: Chosen, expressions: Sequence[str]) -> Iterator[list[Found]]:
     """`expressions` are SQL over a row of `items`. Places and sizes are read first, so that texts can be read in chunks
     of CHUNK_ROWS at most, and of CHUNK_BYTES unless one row has more."""
-    found = connection.execute(chosen.sql + query("chosen_places"), chosen.parameters).fetchnumpy()
+    found = connection.execute(chosen.sql + query("export/chosen_places"), chosen.parameters).fetchnumpy()
     places, sizes = np.asarray(found["place"]), np.asarray(found["bytes"])
     columns = ", ".join(f"{sql} AS column_{place}" for place, sql in enumerate(expressions))
     text = (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.results import item_choice, metadata
-from services.results.database import Connection, known_usd
 from services.results.export import item_chunks
 from services.results.export.columns import Kind, Row, Table, Value
 from services.results.export.item_chunks import Found
-from services.results.item_annotations import VERDICTS
+from services.results.items import filters
+from services.results.storage import item_rows
+from services.results.storage.database import Connection, known_usd
 from services.results.visibility import Visibility
+from services.words.enums import OUTCOMES, VERDICTS
 from touchstone.v1 import results_service_pb2
-from touchstone.v1.item_result_pb2 import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,6 @@ def _finite(*names: str) -> list[Field]:
     return [Field(name, Kind.NUMBER, f'CASE WHEN isfinite("{name}") THEN "{name}" END') for name in names]
 
 
-OUTCOME_NAMES = {number: name.removeprefix("OUTCOME_").lower() for name, number in Outcome.items() if number}
 _CONTINUATIONS = """list_transform(continuations, lambda c: {
     'text': c."text",
     'loglikelihood': CASE WHEN isfinite(c.loglikelihood) THEN c.loglikelihood END,
@@ -43,7 +42,7 @@ _CONTINUATIONS = """list_transform(continuations, lambda c: {
 _STORED: tuple[Field, ...] = (
     *_plain(Kind.TEXT, "job_id", "task"),
     *_plain(Kind.WHOLE, "item", "repeat", "position", "attempt"),
-    Field("outcome", Kind.TEXT, f"{list(OUTCOME_NAMES.values())}[outcome]"),
+    Field("outcome", Kind.TEXT, f"{list(OUTCOMES)}[outcome]"),
     *_finite("correct", "value", "target"),
     Field("statistics", Kind.OBJECT, "other_statistics"),
     *_plain(Kind.TEXT, "prediction", "reference", "group", "custom_id", "item_hash", "prompt_hash"),
@@ -69,7 +68,7 @@ _PARSED = [place for place, field in enumerate(_STORED) if field.name in ("stati
 
 def items(connection: Connection, request: results_service_pb2.ListItemsRequest, visible: Visibility) -> Table:
     """The items that ListItems would list, in its order. Raises as `item_choice.choose`."""
-    chosen = item_choice.choose(connection, request, visible)
+    chosen = filters.choose(connection, request, visible)
     chunks = item_chunks.read(connection, chosen, [field.sql for field in _STORED])
     return Table([(field.name, field.kind) for field in COLUMNS_OF_ITEMS], (list(map(_row, chunk)) for chunk in chunks))
 
@@ -81,13 +80,13 @@ def _row(found: Found) -> Row:
             values[place] = _parsed(values[place])
     if held is None:
         return [*values, found.score, "", "", ""]
-    return [*values, found.score, VERDICTS[held.verdict], held.corrected_answer, held.note]
+    return [*values, found.score, VERDICTS.of(held.verdict), held.corrected_answer, held.note]
 
 
 def _parsed(text: str) -> Value:
     """What a provider or an uploaded row made too deep or too long for Python stays a text."""
     try:
-        found: Value = metadata.parsed(text)
+        found: Value = item_rows.parsed_json(text)
     except ValueError:
         return text
     return found

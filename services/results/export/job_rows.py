@@ -6,31 +6,14 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 from services import numbers
-from services.results import weighting
 from services.results.export.columns import Column, Kind, Table, Value, finite, number, table, time
 from services.results.export.runs import Run
-from services.results.job_columns import suite_of
+from services.words import weighting
+from services.words.enums import OUTCOMES, PRICE_SOURCES, WEIGHTINGS, mode_name
+from services.words.jobs import status_of, suite_of
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
-from touchstone.v1.endpoint_pb2 import Prices
 from touchstone.v1.suite_pb2 import Weighting
 
-_STATUS = {
-    job_pb2.Job.STATE_PLANNING: "running",
-    job_pb2.Job.STATE_RUNNING: "running",
-    job_pb2.Job.STATE_FINALIZING: "running",
-    job_pb2.Job.STATE_COMPLETED: "completed",
-    job_pb2.Job.STATE_FAILED: "failed",
-    job_pb2.Job.STATE_CANCELLED: "cancelled",
-}
-"""REST's words; anything else is pending."""
-_SOURCES = {
-    Prices.SOURCE_ENDPOINTS_FILE: "endpoints_file",
-    Prices.SOURCE_PROVIDER: "provider",
-    Prices.SOURCE_LIST: "list",
-}
-"""REST's words; empty where prices are not known."""
-OUTCOMES = tuple(field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields)
-_WEIGHTINGS = {weighting.ITEMS: "items", weighting.TASKS: "tasks"}
 FIGURES = ("mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high", "answered_mean")
 
 
@@ -58,7 +41,7 @@ def _time(name: str, field: str) -> Column[Run]:
 
 WHO: tuple[Column[Run], ...] = (
     _text("job_id", lambda job: job.job_id),
-    _text("status", lambda job: _STATUS.get(job.state, "pending")),
+    _text("status", lambda job: status_of(job.state)),
     _text("owner", lambda job: job.owner),
     _whole("project_id", lambda job: job.spec.project_id),
     _time("created_at", "created_at"),
@@ -96,7 +79,7 @@ RECEIPT: tuple[Column[Run], ...] = (
 
 
 def _mode(mode: suite_pb2.Mode) -> str:
-    return "loglikelihood" if mode == suite_pb2.MODE_LOGLIKELIHOOD else "generate"
+    return mode_name(mode)
 
 
 def _score(field: str) -> Column[Run]:
@@ -150,8 +133,8 @@ def _averages(run: Run) -> Value:
 COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     *WHO,
     *map(_score, FIGURES),
-    _measured("weighting", Kind.TEXT, lambda result: _WEIGHTINGS.get(result.weighting, "")),
-    *map(_score_over, _WEIGHTINGS),
+    _measured("weighting", Kind.TEXT, lambda result: WEIGHTINGS.of(result.weighting)),
+    *map(_score_over, WEIGHTINGS.values()),
     Column("averages", Kind.OBJECT, _averages),
     _whole("tasks", lambda job: len(job.plan)),
     _whole("items", lambda job: sum(plan.items for plan in job.plan)),
@@ -162,7 +145,7 @@ COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     *(_measured(name, Kind.WHOLE, attrgetter(name)) for name in ("reasoning_tokens", "input_untold", "output_untold")),
     _measured("cost_usd", Kind.NUMBER, lambda result: numbers.job_usd(number(result, "cost_usd"))),
     *map(_price, ("input", "output")),
-    _text("price_source", lambda job: _SOURCES.get(job.receipt.prices.source, "")),
+    _text("price_source", lambda job: PRICE_SOURCES.of(job.receipt.prices.source)),
     _text("price_as_of", attrgetter("receipt.prices.as_of")),
     _text("price_table", attrgetter("receipt.prices.table_digest")),
     *(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from services.results import weighting
 from services.results.export.columns import Column, Kind, Table, Value, number, table
-from services.results.export.job_rows import FIGURES, OUTCOMES, RECEIPT, WHO
+from services.results.export.job_rows import FIGURES, RECEIPT, WHO
 from services.results.export.runs import Run
-from services.results.scoring import layer
+from services.words import weighting
+from services.words.enums import METRIC_RULES, OUTCOMES
+from services.words.scorers import layer
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
 
@@ -70,7 +71,7 @@ COLUMNS_OF_METRICS: tuple[Column[Measure], ...] = (
     *map(_share, OUTCOMES),
     _of_task("majority_share", Kind.NUMBER, lambda task: number(task, "majority_share")),
     _of_task("first_answer_gap", Kind.NUMBER, lambda task: task.first_answer_gap),
-    Column("rule", Kind.TEXT, lambda measure: _rule(measure.spec.rule)),
+    Column("rule", Kind.TEXT, lambda measure: METRIC_RULES.of(measure.spec.rule)),
     Column("statistic", Kind.TEXT, lambda measure: measure.spec.statistic),
     Column("over", Kind.TEXT, lambda measure: measure.spec.over),
     Column("positive_label", Kind.TEXT, lambda measure: measure.spec.positive_label),
@@ -113,7 +114,3 @@ def _measures(run: Run) -> Iterator[Measure]:
     for average in run.result.averages:
         if average.category:
             yield Measure(run, average.metric, averaged=average.rule, category=average.category, tasks=average.tasks)
-
-
-def _rule(rule: MetricSpec.Rule) -> str:
-    return MetricSpec.Rule.Name(rule).removeprefix("RULE_").lower() if rule else ""

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from services.results import answer_texts, job_lists, job_reads, marks, run_scores
-from services.results.database import Connection, query
+from services.results.runs import job_lists, job_reads, marks
+from services.results.storage import run_scores, text_retention
+from services.results.storage.database import Connection, query
 from services.results.visibility import Visibility
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
@@ -49,9 +50,9 @@ def one(connection: Connection, job_id: str, visible: Visibility) -> Run:
 
 def _sealed(connection: Connection, job_ids: Sequence[str]) -> dict[str, metric_pb2.JobResult]:
     """As GetJobResult gives them."""
-    rows = connection.execute(query("sealed_results"), {"job_ids": job_ids}).fetchall()
+    rows = connection.execute(query("export/sealed_results"), {"job_ids": job_ids}).fetchall()
     results = {job_id: metric_pb2.JobResult.FromString(blob) for job_id, blob in rows}
-    marked, dropped = marks.present(connection, job_ids), answer_texts.all_dropped_at(connection, job_ids)
+    marked, dropped = marks.present(connection, job_ids), text_retention.all_dropped_at(connection, job_ids)
     for job_id, result in results.items():
         if job_id in marked:
             marks.put_on(result, marked[job_id])
@@ -82,7 +83,7 @@ def _averages(
     if jobs:
         times = [job.created_at.ToDatetime() for job in jobs]
         where = {"job_ids": [job.job_id for job in jobs], "first": min(times), "last": max(times)}
-        text = query("sealed_averages").format(metric=", ".join(run_scores.METRIC_COLUMNS))
+        text = query("export/sealed_averages").format(metric=", ".join(run_scores.METRIC_COLUMNS))
         for job_id, tasks, *metric in connection.execute(text, where).fetchall():
             found[job_id].append((tasks, run_scores.metric_of(metric)))
     return found

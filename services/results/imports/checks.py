@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from services.bus import IMPORTED, IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError
+from services.words import sentences
 from touchstone.v1 import suite_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
 
@@ -22,7 +23,7 @@ MOST_TASKS = 500
 _RUN_BYTES = 256 * 1024
 _NAME_CHARACTERS = 200
 
-# An answer of this very length counts as cut (services/evaluator/units/result.py), so it is one byte less.
+# An answer of this very length counts as cut (services/evaluator/item_result.py), so it is one byte less.
 _RESPONSE_BYTES = 256 * 1024 - 5
 _PROMPT_BYTES = _ROW_BYTES = _CONTINUATION_BYTES = 128 * 1024
 _ERROR_BYTES = 8 * 1024
@@ -31,23 +32,23 @@ _ERROR_BYTES = 8 * 1024
 def check_run(run: ImportedRun) -> None:
     """Raises InvalidRequestError."""
     if run.tool not in IMPORTED_ENDPOINTS:
-        raise InvalidRequestError(f"tool may be {' or '.join(IMPORTED_ENDPOINTS)}.", "run.tool")
+        raise InvalidRequestError(f"tool must be {' or '.join(IMPORTED_ENDPOINTS)}.", "run.tool")
     if run.dataset_id and (run.suite or run.tool != IMPORTED):
         raise InvalidRequestError(
-            f"dataset_id stands in place of suite, for the tool {IMPORTED} alone. Leave one of them out.",
+            f"Set either suite or dataset_id. dataset_id is only for the tool {IMPORTED}.",
             "run.dataset_id",
         )
     about = ("dataset_id", run.dataset_id) if run.dataset_id else ("suite", run.suite)
     for field, text in (("model", run.model), about, ("digest", run.digest)):
         if not 0 < len(text) <= _NAME_CHARACTERS:
-            raise InvalidRequestError(f"{field} has 1 to {_NAME_CHARACTERS} characters.", f"run.{field}")
+            raise InvalidRequestError(f"{field} must have between 1 and {_NAME_CHARACTERS} characters.", f"run.{field}")
     if run.mode not in (suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD):
-        raise InvalidRequestError("mode may be generate or loglikelihood.", "run.mode")
+        raise InvalidRequestError(sentences.MODE, "run.mode")
     if run.tool == IMPORTED and run.mode != suite_pb2.MODE_GENERATE:
-        raise InvalidRequestError(f"Answers of the tool {IMPORTED} are texts. Set mode to generate.", "run.mode")
+        raise InvalidRequestError(f"Answers of the tool {IMPORTED} are text. Set mode to generate.", "run.mode")
     if len(run.prompt_hashes) > MOST_TASKS or run.ByteSize() > _RUN_BYTES:
         raise InvalidRequestError(
-            f"The run's description is larger than {_RUN_BYTES:,} bytes or names over {MOST_TASKS} tasks.", "run"
+            f"The description of a run must have at most {_RUN_BYTES:,} bytes and {MOST_TASKS} tasks.", "run"
         )
 
 
@@ -57,10 +58,10 @@ def check_answers(answers: Sequence[ImportedAnswer], before: int, mode: suite_pb
     Raises InvalidRequestError.
     """
     if len(answers) > _MOST_IN_MESSAGE:
-        raise InvalidRequestError(f"A message holds at most {_MOST_IN_MESSAGE:,} answers.", "answers")
+        raise InvalidRequestError(f"A message must contain at most {_MOST_IN_MESSAGE:,} answers.", "answers")
     if before + len(answers) > MOST_ANSWERS:
         raise InvalidRequestError(
-            f"An import holds at most {MOST_ANSWERS:,} answers. Import fewer tasks at once.", "answers"
+            f"An import must contain at most {MOST_ANSWERS:,} answers. Import fewer tasks at once.", "answers"
         )
     for place, answer in enumerate(answers, start=before):
         if wrong := _wrong(answer, mode):
@@ -70,17 +71,17 @@ def check_answers(answers: Sequence[ImportedAnswer], before: int, mode: suite_pb
 def _wrong(answer: ImportedAnswer, mode: suite_pb2.Mode) -> str:
     """What is wrong with an answer, as a sentence; "" when it is right."""
     if not 0 < len(answer.task) <= _NAME_CHARACTERS:
-        return f"task has 1 to {_NAME_CHARACTERS} characters."
+        return f"task must have between 1 and {_NAME_CHARACTERS} characters."
     if not 0 <= answer.item <= _MOST_ITEM:
-        return f"item {answer.item:,} is no row number."
+        return f"item {answer.item:,} is not a row number."
     if not 0 <= answer.repeat < MOST_REPEATS:
-        return f"repeat is {answer.repeat:,}; it may be 0 to {MOST_REPEATS - 1}."
+        return sentences.between("repeat", 0, MOST_REPEATS - 1)
     if mode == suite_pb2.MODE_LOGLIKELIHOOD and not answer.continuations and not answer.error:
-        return "an answer of a log-likelihood run has continuations."
+        return "an answer of a log-likelihood run must have continuations."
     if len(answer.continuations) > _MOST_CONTINUATIONS:
-        return f"it may have {_MOST_CONTINUATIONS} continuations."
+        return f"it must have at most {_MOST_CONTINUATIONS} continuations."
     if not math.isfinite(answer.latency_ms) or min(answer.latency_ms, answer.input_tokens, answer.output_tokens) < 0:
-        return "times and tokens are 0 or more."
+        return "times and tokens must be 0 or more."
     for field, text, most in (
         ("row", answer.row, _ROW_BYTES),
         ("prompt", answer.prompt, _PROMPT_BYTES),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from services.errors import InvalidRequestError, NotFoundError
-from services.results.database import Connection, first_row
 from services.results.paging import MAX_PAGE_BYTES
+from services.results.storage.database import Connection, first_row
+from services.words import sentences
 from touchstone.v1.item_result_pb2 import Continuation
 from touchstone.v1.results_service_pb2 import (
     FindResponsesRequest,
@@ -38,7 +39,9 @@ def get_import(connection: Connection, request: GetImportRequest) -> GetImportRe
         connection, "SELECT run, owner, dropped_at FROM imports WHERE import_id = $import_id AND whole", where
     )
     if found is None:
-        raise NotFoundError(f"There is no import {request.import_id}. Import the logs, then name what that gives.")
+        raise NotFoundError(
+            f"{sentences.not_found('Import', request.import_id)}. Import the logs, and use the id that this returns."
+        )
     run, owner, dropped_at = found
     if dropped_at is not None:
         raise NotFoundError(
@@ -85,11 +88,11 @@ def _add_items(
 def find_answers(connection: Connection, request: FindResponsesRequest) -> FindResponsesResponse:
     """Answers by item; at least one where there is one, and then what fits one message. Raises InvalidRequestError."""
     if request.job_id or request.identities or request.positions:
-        raise InvalidRequestError("Ask for an import's items, a job's positions or identities, for one.", "import_id")
+        raise InvalidRequestError("Set exactly one of import_id, positions and identities.", "import_id")
     if not request.task:
-        raise InvalidRequestError("Items are those of a task. Set task.", "task")
+        raise InvalidRequestError("Set task: items belong to a task.", "task")
     if len(request.items) > _MOST:
-        raise InvalidRequestError(f"{len(request.items):,} items were asked for; it may be {_MOST:,} at most.", "items")
+        raise InvalidRequestError(sentences.too_large("The request", len(request.items), _MOST, "items"), "items")
     response = FindResponsesResponse()
     used = 0
     items = sorted(set(request.items))

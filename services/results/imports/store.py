@@ -10,8 +10,9 @@ from datetime import datetime
 import pyarrow as pa
 
 from services.errors import InvalidRequestError
-from services.results.database import Connection, first_row
 from services.results.imports.checks import MOST_TASKS
+from services.results.storage.database import Connection, first_row
+from services.words import sentences
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
 
@@ -102,7 +103,7 @@ def finish(connection: Connection, import_id: str, answers: int, used: int) -> N
         connection, "SELECT count(DISTINCT task) FROM imported_answers WHERE import_id = $import_id", where
     )
     if counted is not None and counted[0] > MOST_TASKS:
-        raise InvalidRequestError(f"The answers are of {counted[0]:,} tasks; {MOST_TASKS} are possible.", "answers")
+        raise InvalidRequestError(sentences.too_large("The import", counted[0], MOST_TASKS, "tasks"), "answers")
     twice = first_row(
         connection,
         'SELECT task, item, "repeat" FROM imported_answers WHERE import_id = $import_id '

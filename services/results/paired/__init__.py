@@ -1,0 +1,1 @@
+"""The statistics of paired differences, with corrections for many hypotheses. Pure."""

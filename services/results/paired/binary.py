@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from services.results.paired.distributions import binomial_tail, normal_quantile, normal_tail
-from services.results.statistics import Floats
+from services.results.statistics.distributions import binomial_tail, normal_quantile, normal_tail
+from services.results.statistics.metric_values import Floats
 
 _STEPS = 50
 _POWER = 0.8

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import default_rng
 
-from services.results.paired.difference import Difference, Reach, Terms
 from services.results.paired.exchange import Part
 from services.results.paired.exchange_p import exchange_p
 from services.results.paired.moments import Spread, smallest_shown
-from services.results.statistics import Floats
+from services.results.paired.pairs.difference import Difference, Reach, Terms
+from services.results.statistics.metric_values import Floats
 
 
 def tested(parts: Sequence[Part], test: str, terms: Terms, seed: Sequence[int]) -> list[Difference]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from services.results.paired.difference import Difference, Pairs, Terms
-from services.results.paired.distributions import normal_quantile
 from services.results.paired.moments import POWER
-from services.results.paired.rows import Cost
-from services.results.statistics import Floats
+from services.results.paired.pairs.difference import Difference, Pairs, Terms
+from services.results.paired.pairs.rows import Cost
+from services.results.statistics.distributions import normal_quantile
+from services.results.statistics.metric_values import Floats
 
 _CHUNK = 2_000_000
 """Numbers held at once, in each of a few arrays."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.results.paired import contributions
-from services.results.paired.contributions import Contributions, ScoreMetric
-from services.results.paired.difference import Pair, Pairs
-from services.results.paired.rows import ClusteredTable, Table
+from services.results.paired.pairs import contributions
+from services.results.paired.pairs.confusion_grid import Grid, grid_of
+from services.results.paired.pairs.contributions import Contributions, ScoreMetric
+from services.results.paired.pairs.difference import Pair, Pairs
+from services.results.paired.pairs.rows import ClusteredConfusion, Confusion
 from services.results.paired.sign_flip import SAME
-from services.results.paired.table_grid import Grid, grid_of
-from services.results.statistics import Floats
+from services.results.statistics.metric_values import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def part_of(metrics: Sequence[ScoreMetric], counts: Floats, pairs: Pairs, weight
     share = weight / len(metrics)
     grids, sums = [], np.zeros((len(counts), len(pairs)))
     for metric, each in zip(metrics, found, strict=True):
-        if isinstance(metric, Table | ClusteredTable):
+        if isinstance(metric, Confusion | ClusteredConfusion):
             grids.append(grid_of(metric, counts))
         else:
             sums += share * each.rows

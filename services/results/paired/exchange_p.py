@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from services.results.paired.exchange import Exchange
 from services.results.paired.sign_flip import ATOMS, SAME, distinct, outcomes, sign_flip_p
-from services.results.statistics import Floats
+from services.results.statistics.metric_values import Floats
 
 _MOST_SIZES = 64
 """Sums over rows that add more sizes than these are as good as normal."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.results.paired.distributions import student_quantile, student_tail
 from services.results.paired.exchange import Part
-from services.results.statistics import Floats
+from services.results.statistics.distributions import student_quantile, student_tail
+from services.results.statistics.metric_values import Floats
 
 POWER = 0.8
 _NO_SPREAD = 1e-9

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from services.results.paired import contributions
-from services.results.paired.contributions import Contributions
-from services.results.paired.difference import Omnibus
-from services.results.paired.distributions import chi_square_tail
-from services.results.paired.rows import Cost, TaskRows, is_binary
+from services.results.paired.pairs import contributions
+from services.results.paired.pairs.contributions import Contributions
+from services.results.paired.pairs.difference import Omnibus
+from services.results.paired.pairs.rows import Cost, TaskRows, is_binary
 from services.results.paired.suite_difference import Groups, chosen_tasks, counted, right_or_wrong
+from services.results.statistics.distributions import chi_square_tail
 
 COCHRAN = "Cochran's Q"
 SCORES = "Cochran's Q of scores"

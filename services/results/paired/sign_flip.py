@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from services.results.paired.distributions import binomial_tail, normal_tail
-from services.results.statistics import Floats
+from services.results.statistics.distributions import binomial_tail, normal_tail
+from services.results.statistics.metric_values import Floats
 
 SAME = 1e-9
 """Sizes that differ by this part of the largest are one."""

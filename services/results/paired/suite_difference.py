@@ -9,11 +9,11 @@ from zlib import crc32
 import numpy as np
 
 from services.results.paired import combined
-from services.results.paired.contributions import ScoreMetric, units_of
-from services.results.paired.difference import Difference, Pairs, Terms
 from services.results.paired.exchange import Part, part_of
 from services.results.paired.moments import spread
-from services.results.paired.rows import Cost, Means, TaskRows, is_binary
+from services.results.paired.pairs.contributions import ScoreMetric, units_of
+from services.results.paired.pairs.difference import Difference, Pairs, Terms
+from services.results.paired.pairs.rows import Cost, Means, TaskRows, is_binary
 from services.results.paired.task_differences import binary_differences, limit_of, pair_counts, task_differences
 
 Groups = Sequence[Sequence[TaskRows]]

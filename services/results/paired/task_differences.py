@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
 
-from services.results import statistics
 from services.results.paired import binary, combined, cost_draws
-from services.results.paired.contributions import ScoreMetric, sides
-from services.results.paired.difference import Difference, Pairs, Terms
+from services.results.paired.confusion_differences import difference_ranges, posterior_stderrs
 from services.results.paired.exchange import part_of
 from services.results.paired.moments import spread
-from services.results.paired.rows import ClusteredTable, Correlation, Cost, Means, Metric, Table, TaskRows, is_binary
-from services.results.paired.table_draws import posterior_stderrs
-from services.results.statistics import Floats
+from services.results.paired.pairs.contributions import ScoreMetric, sides
+from services.results.paired.pairs.difference import Difference, Pairs, Terms
+from services.results.paired.pairs.rows import (
+    ClusteredConfusion,
+    Confusion,
+    Correlation,
+    Cost,
+    Means,
+    Metric,
+    TaskRows,
+    is_binary,
+)
+from services.results.statistics import metric_values
+from services.results.statistics.distributions import normal_quantile
+from services.results.statistics.metric_values import Floats
 
 MCNEMAR = "exact McNemar"
 PairCounts = tuple[Floats, Floats, Floats]
@@ -53,8 +64,8 @@ def pair_counts(metric: Means, counts: Floats, pairs: Pairs) -> PairCounts:
 
 def limit_of(metric: Metric) -> float:
     """The largest difference there can be."""
-    if isinstance(metric, Table | ClusteredTable):
-        return 2.0 if metric.name == statistics.MATTHEWS else 1.0
+    if isinstance(metric, Confusion | ClusteredConfusion):
+        return 2.0 if metric.name == metric_values.MATTHEWS else 1.0
     return 2.0 if isinstance(metric, Correlation) else 1.0
 
 
@@ -62,11 +73,17 @@ def _others(task: TaskRows, name: str, metric: ScoreMetric, pairs: Pairs, terms:
     parts = [part_of([metric], task.counts, pairs)]
     known = spread(parts)
     seed = (terms.seed, crc32(f"{task.task}/{name}".encode()))
-    if isinstance(metric, Table) and known is not None:
-        known = known.replaced(posterior_stderrs(metric, task.counts, pairs, terms.draws(len(pairs)), seed))
     words = "clustered permutation" if task.clustered else "permutation"
     found = combined.tested(parts, words, terms, seed)
-    return combined.with_spread(found, known, terms, limit_of(metric))
+    if known is None or not isinstance(metric, Confusion):
+        return combined.with_spread(found, known, terms, limit_of(metric))
+    known = known.replaced(posterior_stderrs(metric, task.counts, pairs, terms.draws(len(pairs)), seed))
+    found = combined.with_spread(found, known, terms, limit_of(metric))
+    ranges = difference_ranges(metric, task.counts, pairs, normal_quantile(1 - terms.alpha / 2))
+    return [
+        each if each.value is None else replace(each, low=min(low, each.value), high=max(high, each.value))
+        for each, (low, high) in zip(found, ranges, strict=True)
+    ]
 
 
 def binary_differences(tables: Sequence[PairCounts], terms: Terms) -> list[list[Difference]]:

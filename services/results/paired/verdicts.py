@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from services.results.paired.difference import Difference, Terms
+from services.results.paired.pairs.difference import Difference, Terms
 
 
 class Verdict(IntEnum):
@@ -73,9 +73,9 @@ def sentence(
         )
     if why := _why_open(difference, adjusted, terms, corrected_by):
         found += f", {_p_words(difference, adjusted)}: {why}"
-    these, units, them = ("this", unit.removesuffix("s"), "it") if difference.n == 1 else ("these", unit, "they")
+    these, units = ("this", unit.removesuffix("s")) if difference.n == 1 else ("these", unit)
     if difference.smallest is None:
-        return f"No difference shown: {found}; {difference.n:,} {units} cannot tell how much {them} would show."
+        return f"No difference shown: {found}; it is unknown what difference {difference.n:,} {units} would show."
     return (
         f"No difference shown: {found}; {these} {difference.n:,} {units} would show "
         f"{figures.amount(difference.smallest)} or more with 80 % power{one_of(comparisons)}."
@@ -117,10 +117,10 @@ def _why_open(difference: Difference, adjusted: float | None, terms: Terms, corr
     beside = (difference.low or 0.0) > 0 or (difference.high or 0.0) < 0
     large = difference.smallest is not None and abs(difference.value or 0.0) >= difference.smallest
     if beside and adjusted is not None and difference.p is not None and difference.p <= terms.alpha:
-        return f"the interval is of this comparison alone, {corrected_by}"
+        return f"the interval is for this comparison alone, {corrected_by}"
     if beside:
-        return f"the {difference.test} test asks for more than the interval does"
-    return "what is shown with 80 % power is not always shown" if large else ""
+        return f"the {difference.test} test is stricter than the interval"
+    return "80 % power misses one real difference in five" if large else ""
 
 
 def _p_words(difference: Difference, adjusted: float | None) -> str:

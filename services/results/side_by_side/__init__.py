@@ -1,0 +1,1 @@
+"""Answers of several jobs to the same rows."""

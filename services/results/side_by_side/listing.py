@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 
 from services.errors import InvalidRequestError, NotFoundError
-from services.results import job_reads
-from services.results.database import Connection
-from services.results.side_by_side.kept import Kept, key_of
-from services.results.side_by_side.matching import match
+from services.results.runs import job_reads
+from services.results.side_by_side.matching import Matched, match
 from services.results.side_by_side.page import MovedError, Page
+from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2
-from touchstone.v1.results_service_pb2 import ListSideBySideRequest, ListSideBySideResponse
+from touchstone.v1.results_service_pb2 import ItemConditions, ListSideBySideRequest, ListSideBySideResponse
 
 FEWEST, MOST = 2, 4
+
+MOST_BYTES = 64 * 1024 * 1024
+"""50,000 rows of two jobs take about 7 MB."""
+
+_Key = tuple[tuple[tuple[str, int], ...], str]
 
 
 class SideBySide:
@@ -49,13 +55,15 @@ class SideBySide:
 
 def _jobs(connection: Connection, request: ListSideBySideRequest, visible: Visibility) -> list[job_pb2.Job]:
     if not FEWEST <= len(request.job_ids) <= MOST:
-        raise InvalidRequestError(f"Name {FEWEST} to {MOST} jobs, not {len(request.job_ids)}.", "job_ids")
+        raise InvalidRequestError(
+            f"job_ids must hold between {FEWEST} and {MOST} jobs; it holds {len(request.job_ids)}.", "job_ids"
+        )
     if len(set(request.job_ids)) < len(request.job_ids):
         raise InvalidRequestError("A job is named twice. Name different ones.", "job_ids")
     jobs = [job_reads.get_job(connection, job_id, visible) for job_id in request.job_ids]
     tasks = list(dict.fromkeys(plan.task for job in jobs for plan in job.plan))
     if request.task and tasks and request.task not in tasks:
-        raise NotFoundError(f"No job has a task {request.task!r}. They have: {', '.join(tasks)}.")
+        raise NotFoundError(f"None of the jobs has a task {request.task!r}. Their tasks: {', '.join(tasks)}.")
     return jobs
 
 
@@ -63,7 +71,41 @@ def _require_common(connection: Connection, request: ListSideBySideRequest, jobs
     """Raises InvalidRequestError where the jobs have no row in common, in no task."""
     if not request.task or not match(connection, ListSideBySideRequest(job_ids=request.job_ids), jobs).common:
         raise InvalidRequestError(
-            "The jobs have no row in common. Name jobs over one dataset, over datasets with the same custom ids, or "
-            "of one suite; a job that has just begun has no rows yet.",
+            "The jobs have no rows in common. Name jobs over one dataset, over datasets with the same custom ids, "
+            "or of one suite. A job that has just started has no rows yet.",
             "job_ids",
         )
+
+
+class Kept:
+    """The last used ones. Safe to use from several threads."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._known: OrderedDict[_Key, Matched] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: _Key) -> Matched | None:
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+            return self._known.get(key)
+
+    def put(self, key: _Key, matched: Matched) -> None:
+        with self._lock:
+            self._known[key] = matched
+            self._known.move_to_end(key)
+            while sum(one.rows.nbytes for one in self._known.values()) > self._most_bytes:
+                self._known.popitem(last=False)
+
+    def drop(self, key: _Key) -> None:
+        with self._lock:
+            self._known.pop(key, None)
+
+
+def key_of(request: ListSideBySideRequest, jobs: Sequence[job_pb2.Job]) -> _Key | None:
+    """What matched rows hang on. None where they may still change, and for conditions, which seldom come again."""
+    plain = not request.query and request.conditions == ItemConditions()
+    if not plain or any(job.state != job_pb2.Job.STATE_COMPLETED for job in jobs):
+        return None
+    return tuple((job.job_id, job.attempt) for job in jobs), request.task

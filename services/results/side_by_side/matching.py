@@ -1,4 +1,8 @@
-"""Rows of several jobs matched with each other."""
+"""Rows of several jobs matched with each other, and whether the jobs gave the same answer to a row.
+
+Predictions say whether answers agree. Where none was read from any answer, responses do, white space apart: most
+differ in their first words, so that whole texts are seldom cleaned.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.results.database import Connection, query
-from services.results.item_conditions import condition
-from services.results.item_scores import Score, score_of
-from services.results.side_by_side import agreement
+from services.results.items.filters import condition
+from services.results.items.scores import Score, score_of
 from services.results.side_by_side.scores import scores as scores_in_common
+from services.results.storage.database import Connection, query
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
+
+_WHITE = ("' '", "chr(10)", "chr(9)", "chr(13)")
+_BEGINNING, _COMPARED = 64, 12
+"""Characters looked at first, and how many without white space tell texts apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ def match(connection: Connection, request: ListSideBySideRequest, jobs: Sequence
     Raises InvalidRequestError for bad conditions.
     """
     asked = {"jobs": [job.job_id for job in jobs]}
-    keys = connection.execute(query("side_keys"), asked).fetchall()
+    keys = connection.execute(query("side_by_side/keys"), asked).fetchall()
     by_custom_id = bool(keys) and all(told for _, told, _ in keys)
     # Responses are long: they are read only where something hangs on them.
     response = "response" if any(unread for *_, unread in keys) else "''"
@@ -56,7 +63,7 @@ def match(connection: Connection, request: ListSideBySideRequest, jobs: Sequence
     for number, job in enumerate(jobs):
         score = score_of(job.plan, f"job_{number}")
         fits = condition(request.query, request.conditions, score, f"job_id = $job_{number}")
-        text = query("side_items").format(
+        text = query("side_by_side/items").format(
             key=key, score=score.sql, response=response, condition=fits.sql, job=f"job_{number}"
         )
         parts.append(f"r{number} AS ({text})")
@@ -68,7 +75,7 @@ def match(connection: Connection, request: ListSideBySideRequest, jobs: Sequence
     columns = [
         *(f"coalesce({_each('{r}.' + name, numbers)}) AS {name}" for name in ("task", "item", "repeat", "name")),
         f"coalesce({_each('{r}.final', numbers, ' AND ')}, false) AS all_final",
-        f"all_final AND {agreement.sql(len(jobs))} AS agree",
+        f"all_final AND {sql(len(jobs))} AS agree",
         *(
             " + ".join(f"CASE WHEN r{number}.is_{verdict} THEN {1 << number} ELSE 0 END" for number in numbers)
             + f" AS {verdict}_in"
@@ -97,3 +104,27 @@ _OF_JOB = {
 
 def _each(text: str, numbers: Sequence[int], between: str = ", ") -> str:
     return between.join(text.format(r=f"r{number}") for number in numbers)
+
+
+def sql(jobs: int) -> str:
+    """True, or false; NULL where a job has no such row."""
+    return "(" + " AND ".join(_alike("r0", f"r{number}") for number in range(1, jobs)) + ")"
+
+
+def _alike(one: str, other: str) -> str:
+    beginnings = [_black(f"left({row}.response, {_BEGINNING})") for row in (one, other)]
+    parted = (
+        f"left({beginnings[0]}, {_COMPARED}) <> left({beginnings[1]}, {_COMPARED}) "
+        f"AND length({beginnings[0]}) >= {_COMPARED} AND length({beginnings[1]}) >= {_COMPARED}"
+    )
+    return (
+        f"CASE WHEN {one}.prediction <> {other}.prediction THEN false WHEN {one}.prediction <> '' THEN true "
+        f"WHEN {one}.response = {other}.response THEN true WHEN {parted} THEN false "
+        f"ELSE {_black(f'{one}.response')} = {_black(f'{other}.response')} END"
+    )
+
+
+def _black(text: str) -> str:
+    for white in _WHITE:
+        text = f"replace({text}, {white}, '')"
+    return text

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.results import item_reads, paging
-from services.results.database import Connection, query
-from services.results.side_by_side import filters
+from services.errors import InvalidRequestError
+from services.results import paging
+from services.results.items import reads
 from services.results.side_by_side.matching import Matched
 from services.results.side_by_side.word_diff import word_diff
+from services.results.storage.database import Connection, query
+from services.words import sentences
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1.results_service_pb2 import ListSideBySideRequest as Request
 
 _KEY = ("task", "item", "repeat", "name")
 _COUNTS = ("all", "final", "agree", "all_right", "all_wrong", "chosen")
@@ -22,6 +25,8 @@ _FIGURES = (
 """Of each job, as `_figures` selects them."""
 
 _Row = tuple[paging.Key, pb.SideBySideRow]
+
+_OF_ONE = (Request.FILTER_ONLY_RIGHT, Request.FILTER_ONLY_WRONG)
 
 
 class MovedError(Exception):
@@ -39,10 +44,10 @@ class Page:
         after = paging.decode_token(request.page_token, self._filter, (str, int, int, str)) or 4 * (None,)
         self._after = {f"after_{name}": value for name, value in zip(_KEY, after, strict=True)}
         numbers = range(len(jobs))
-        self._sql = query("side_page").format(
-            chosen=filters.sql(request),
-            all_right=filters.all_right(len(jobs)),
-            all_wrong=filters.all_wrong(len(jobs)),
+        self._sql = query("side_by_side/page").format(
+            chosen=sql(request),
+            all_right=all_right(len(jobs)),
+            all_wrong=all_wrong(len(jobs)),
             places=", ".join(f"place_{number}" for number in numbers),
             figures=", ".join(_figures(number, len(jobs)) for number in numbers),
         )
@@ -81,7 +86,7 @@ class Page:
         """Each row with its key. Diffs are made one by one: the page may be full before all are needed."""
         columns = list(zip(*(row[len(_KEY) + 1 :] for row in found), strict=True)) or [() for _ in self._jobs]
         stored = [
-            item_reads.read_excerpts(connection, [place for place in column if place is not None], score)
+            reads.read_excerpts(connection, [place for place in column if place is not None], score)
             for column, score in zip(columns, matched.scores, strict=True)
         ]
         responses = _responses(connection, columns) if self._with_diffs else {}
@@ -114,8 +119,8 @@ class Page:
 
 def _figures(number: int, jobs: int) -> str:
     return f"""
-        count(*) FILTER ({filters.only_right(number)}),
-        count(*) FILTER ({filters.only_wrong(number, jobs)}),
+        count(*) FILTER ({only_right(number)}),
+        count(*) FILTER ({only_wrong(number, jobs)}),
         avg(latency_{number}) FILTER (all_final),
         sum(input_{number}) FILTER (all_final)::BIGINT,
         sum(output_{number}) FILTER (all_final)::BIGINT,
@@ -158,3 +163,47 @@ def _responses(connection: Connection, columns: Sequence[Sequence[int | None]]) 
         "SELECT rowid, response FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))", {"places": places}
     ).fetchall()
     return dict(rows)
+
+
+def sql(request: Request) -> str:
+    """All filters but the first ask for rows that all jobs have with a final outcome. Raises InvalidRequestError."""
+    if request.filter not in Request.Filter.values():
+        raise InvalidRequestError(sentences.between("filter", 0, max(Request.Filter.values())), "filter")
+    if request.filter in _OF_ONE and request.only_job_id not in request.job_ids:
+        raise InvalidRequestError("Set only_job_id to the job that alone is right, or wrong.", "only_job_id")
+    jobs = len(request.job_ids)
+    match request.filter:
+        case Request.FILTER_AGREE:
+            return "agree"
+        case Request.FILTER_DISAGREE:
+            return "(all_final AND NOT agree)"
+        case Request.FILTER_ALL_RIGHT:
+            return all_right(jobs)
+        case Request.FILTER_ALL_WRONG:
+            return all_wrong(jobs)
+        case Request.FILTER_ONLY_RIGHT:
+            return only_right(list(request.job_ids).index(request.only_job_id))
+        case Request.FILTER_ONLY_WRONG:
+            return only_wrong(list(request.job_ids).index(request.only_job_id), jobs)
+    return "true"
+
+
+def all_right(jobs: int) -> str:
+    return f"right_in = {_all(jobs)}"
+
+
+def all_wrong(jobs: int) -> str:
+    return f"wrong_in = {_all(jobs)}"
+
+
+def only_right(number: int) -> str:
+    """In the job of this number, from 0."""
+    return f"(all_final AND right_in = {1 << number})"
+
+
+def only_wrong(number: int, jobs: int) -> str:
+    return f"(wrong_in = {1 << number} AND right_in = {_all(jobs) - (1 << number)})"
+
+
+def _all(jobs: int) -> int:
+    return (1 << jobs) - 1

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from services.results import aggregation, job_reads, specs, suite_score, task_reads, weighting
-from services.results.database import Connection, query
-from services.results.task_reads import Counts
+from services.results.runs import job_reads
+from services.results.scores import aggregation, metric_kinds, suite_score, task_counts
+from services.results.scores.task_counts import Counts
+from services.results.storage.database import Connection, query
+from services.words import weighting
 from touchstone.v1 import job_pb2, metric_pb2
 
 _RESAMPLES = 2_000
@@ -22,9 +24,9 @@ def scores(connection: Connection, rows: pa.Table, jobs: Sequence[job_pb2.Job]) 
     jobs = [weighting.complete(job) for job in jobs]
     places = ", ".join(f"place_{number}" for number in range(len(jobs)))
     connection.register("matched", rows)
-    connection.execute(query("side_common").format(places=places), {"jobs": [job.job_id for job in jobs]})
+    connection.execute(query("side_by_side/common").format(places=places), {"jobs": [job.job_id for job in jobs]})
     connection.unregister("matched")
-    counted = [task_reads.read_counts(connection, job) for job in jobs]
+    counted = [task_counts.read_counts(connection, job) for job in jobs]
     found = [_computed(connection, job, counts) for job, counts in zip(jobs, counted, strict=True)]
     connection.execute("DROP TABLE temp.items")
     return [
@@ -37,7 +39,7 @@ def _computed(connection: Connection, job: job_pb2.Job, counts: dict[str, Counts
     if all(plan.beside for plan in plans):
         plans = [_alone(plan) for plan in plans]
     chosen = job_pb2.Job(job_id=job.job_id, plan=plans)
-    data = task_reads.read_data(connection, chosen, counts, ended=False)
+    data = task_counts.read_data(connection, chosen, counts, ended=False)
     measured = {plan.task: aggregation.measure(data[plan.task], plan.metrics, _RESAMPLES) for plan in plans}
     averages = {metric.metric: metric for metric, _ in suite_score.averages_by_metric(plans, measured)}
     return averages.get(suite_score.SCORE, metric_pb2.Metric())
@@ -60,11 +62,11 @@ def _sealed(connection: Connection, job: job_pb2.Job, counts: dict[str, Counts])
     sealed = job_reads.sealed_result(connection, job.job_id, job.attempt)
     if sealed is None:
         return None
-    whole = [plan for plan in job.plan if counts[plan.task].stored == task_reads.planned_answers(plan)]
+    whole = [plan for plan in job.plan if counts[plan.task].stored == task_counts.planned_answers(plan)]
     if len(whole) == len(job.plan):
         return sealed.result.suite_score if sealed.result.HasField("suite_score") else None
     named = _scored(job, counts)
-    if len(named) == 1 and named[0] in whole and len(counting := specs.counts(named[0].metrics)) == 1:
+    if len(named) == 1 and named[0] in whole and len(counting := metric_kinds.counts(named[0].metrics)) == 1:
         (task,) = (task for task in sealed.result.tasks if task.task == named[0].task)
         return next(metric for metric in task.metrics if metric.metric == counting[0].metric)
     return None

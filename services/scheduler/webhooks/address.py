@@ -42,7 +42,7 @@ class AddressRule:
         wrong = _problem(url)
         host = "" if wrong else urlsplit(url).hostname or ""
         if not wrong and _is_literal(host) and not self.permits(host):
-            wrong = f"{host} is no public address. An operator may permit it with TOUCHSTONE_WEBHOOKS_PRIVATE=1"
+            wrong = f"{host} is not a public address. An operator can allow it with TOUCHSTONE_WEBHOOKS_PRIVATE=1"
         if wrong:
             raise InvalidRequestError(f"{field.rpartition('.')[2]} cannot be called: {wrong}.", field)
 
@@ -57,18 +57,18 @@ def _problem(url: str) -> str:
     if len(url) > MOST_URL:
         return f"it has more than {MOST_URL:,} characters"
     if not url.isascii() or not url.isprintable() or " " in url:
-        return "it may hold printable ASCII characters only; write others in percent-encoding"
+        return "it must consist of printable ASCII characters; percent-encode others"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        return "its host or port is none"
+        return "its host or port is not valid"
     if parts.scheme not in ("http", "https") or not host or port == 0:
         return "give an http or https URL with a host"
     if "@" in parts.netloc:
-        return "it may not hold a user name or a password; calls are signed instead"
+        return "it must not contain a user name or a password; calls are signed instead"
     if parts.fragment:
-        return "leave out what follows #, which is never sent"
+        return "remove the part after #, which is never sent"
     return ""
 
 

@@ -67,7 +67,7 @@ class HttpCaller:
         except TimeoutError:
             return Answer(problem="no answer in time")
         except aiohttp.ClientSSLError:
-            return Answer(problem="no connection: its certificate or its TLS cannot be trusted")
+            return Answer(problem="no connection: its TLS certificate is not trusted")
         except aiohttp.ClientConnectorError as error:
             refused = isinstance(error.os_error, RefusedAddressError)
             return Answer(problem=f"no connection: {_reason(error.os_error)}", final=refused)

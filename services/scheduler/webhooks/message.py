@@ -10,16 +10,16 @@ from datetime import UTC
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from services.words.jobs import WEBHOOK_EVENTS
 from touchstone.v1 import job_pb2, webhook_pb2
 
-EVENTS = ("job.completed", "job.failed", "job.cancelled")
 _NAMESPACE = uuid.UUID("5e1a8c52-6c2f-4d56-9a39-0a4d6f0f8f0e")
 
 
 def event_name(event: job_pb2.JobEvent) -> str:
     """The event's name for receivers; empty for one that nobody is told of."""
     name = f"job.{event.action}"
-    return name if name in EVENTS else ""
+    return name if name in WEBHOOK_EVENTS else ""
 
 
 def delivery(event: job_pb2.JobEvent, url: str, webhook_id: str) -> webhook_pb2.Delivery:

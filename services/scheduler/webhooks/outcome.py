@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from services.scheduler.job import stamp
+from services.scheduler.jobs.job import stamp
 from services.scheduler.settings import WebhookSettings
 from touchstone.v1 import webhook_pb2
 

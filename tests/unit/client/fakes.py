@@ -17,6 +17,7 @@ from services.rpc import to_status
 from touchstone.v1 import (
     dataset_pb2,
     dataset_service_pb2,
+    item_result_pb2,
     job_pb2,
     metric_pb2,
     results_service_pb2,
@@ -74,16 +75,16 @@ class Fakes:
 
 
 @contextmanager
-def serving(credentials: grpc.ServerCredentials | None = None) -> Iterator[Fakes]:
+def serving(credentials: grpc.ServerCredentials | None = None, host: str = "127.0.0.1") -> Iterator[Fakes]:
     """All services on one port of loopback."""
     server = grpc.server(ThreadPoolExecutor(4))
     fakes = Fakes("")
     for service in SERVICES:
         handlers = {method.name: _handler(fakes, service.name, method) for method in service.methods}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
-    address = "127.0.0.1:0"
+    address = f"{host}:0"
     port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
-    fakes.address = f"127.0.0.1:{port}"
+    fakes.address = f"{host}:{port}"
     server.start()
     try:
         yield fakes
@@ -150,3 +151,24 @@ def result(job_id: str = JOB, **fields: Any) -> metric_pb2.JobResult:
         metric_pb2.TaskResult(task="rte", title="RTE", metrics=[metric(mean=0.6, stderr=0.02)], items=1000),
     ]
     return metric_pb2.JobResult(job_id=job_id, tasks=tasks, suite_score=metric("score", 0.7), sealed=True, **fields)
+
+
+def page_of_items(request: Any) -> results_service_pb2.ListItemsResponse:
+    first = int(request.page_token or 0)
+    items = [
+        results_service_pb2.StoredItem(task="sst2", result=item_result_pb2.ItemResult(item=item))
+        for item in range(first, first + 2)
+    ]
+    return results_service_pb2.ListItemsResponse(items=items, next_page_token=str(first + 2) if first < 4 else "")
+
+
+def states(*names: str) -> list[scheduler_service_pb2.WatchJobResponse]:
+    return [scheduler_service_pb2.WatchJobResponse(job=job(state=name)) for name in names]
+
+
+def watched(fakes: Fakes) -> None:
+    """A stream that breaks, one that ends too early, one that goes to the end."""
+    streams: Iterator[Any] = iter(
+        [[*states("PENDING"), grpc.StatusCode.UNAVAILABLE], states("RUNNING"), states("RUNNING", "COMPLETED", "FAILED")]
+    )
+    fakes.answers["WatchJob"] = lambda request: next(streams)

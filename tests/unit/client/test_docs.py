@@ -17,13 +17,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from deploy.local.ports import free_port
 from services import rpc
 from tests.unit.client.fakes import SERVICES, Fakes, dataset, job, result
-from touchstone.v1 import (
-    comparison_pb2,
-    dataset_service_pb2,
-    endpoint_pb2,
-    results_service_pb2,
-    scheduler_service_pb2,
-)
+from touchstone.v1 import comparison_pb2, dataset_service_pb2, endpoint_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client import Client
 from touchstone_client.command import exits, parser
 from touchstone_client.command.gate import exits as gate_exits

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.data.reader import Source
+from services.evaluator.items.task import Continuation, Item, Response, Task
 from services.evaluator.suites import shipped
-from services.evaluator.tasks.base import Continuation, Item, Response, Task
 from tests import suite_rows
 from tests.unit.evaluator import glue_rows
 from touchstone.v1 import suite_pb2

@@ -95,7 +95,3 @@ def write(root: Path, *, mismatched: bool = True) -> Path:
 
 def _write(path: Path, content: list[Row]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in content))
-
-
-REAL = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-NO_REAL = "there is no ../shared/data beside the repository"

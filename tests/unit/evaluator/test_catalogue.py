@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,13 @@ import pytest
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue, TaskNotFoundError, select
 from services.evaluator.data.reader import DataMissingError
-from services.evaluator.tasks.base import Task
+from services.evaluator.items.task import Task
+from tests import real_rows
+from tests.growth import is_about_linear
 from tests.unit.evaluator import every_task, glue_rows
 from touchstone.v1 import job_pb2, suite_pb2
 
 GENERATE = suite_pb2.MODE_GENERATE
-
-
-@pytest.fixture
-def catalogue(tmp_path: Path) -> Catalogue:
-    return Catalogue(glue_rows.write(tmp_path))
 
 
 def _plan(catalogue: Catalogue, work: job_pb2.SuiteWork) -> dict[str, job_pb2.TaskPlan]:
@@ -50,7 +46,7 @@ def test_task_is_made_once(catalogue: Catalogue) -> None:
 
 
 def test_unknown_names_are_answered_with_the_known_ones(catalogue: Catalogue) -> None:
-    with pytest.raises(TaskNotFoundError, match=r"There is no suite 'gleu'\. Suites: demo, glue, ") as suite:
+    with pytest.raises(TaskNotFoundError, match=r"Suite gleu not found\. Suites: demo, glue, ") as suite:
         catalogue.task("gleu", "rte")
     with pytest.raises(TaskNotFoundError, match=r"Suite glue has no task 'ax'\. Tasks: cola, sst2,") as task:
         catalogue.plan(job_pb2.SuiteWork(suite="glue", tasks=["rte", "ax"]), GENERATE, 32)
@@ -63,7 +59,7 @@ def test_plan_says_everything_that_a_run_rests_on(catalogue: Catalogue) -> None:
     assert len(plans) == 10
     sst2, task = plans["sst2"], catalogue.task("glue", "sst2")
     assert (sst2.title, sst2.items, sst2.published_items, sst2.unit_size) == ("SST-2", 12, 872, 32)
-    assert (sst2.version, sst2.scorer_version, sst2.prompt_hash) == ("1", "4", task.prompt_hash())
+    assert (sst2.version, sst2.scorer_version, sst2.prompt_hash) == ("1", "5", task.prompt_hash())
     assert (sst2.data.dataset, sst2.data.config, sst2.data.split) == ("nyu-mll/glue", "sst2", "validation")
     assert sst2.data.revision == task.revision()
     assert len(sst2.data.revision) == 64
@@ -99,8 +95,8 @@ def test_missing_task_fails_the_plan_with_its_name_and_the_remedy(tmp_path: Path
         catalogue.plan(job_pb2.SuiteWork(suite="glue"), GENERATE, 32)
     assert error.value.message == (
         f"The data set nyu-mll/glue (rte, validation) is not in TOUCHSTONE_DATA_DIR: {tmp_path} has no "
-        "nyu-mll/glue/rte/validation.jsonl or .parquet. Add it with `touchstone data pull`, leave the task out, or ask "
-        "without examples where this is the split they come from."
+        "nyu-mll/glue/rte/validation.jsonl or .parquet. Add it with `touchstone data pull`, or leave the task out. "
+        "If only the examples come from this split, set shots to 0."
     )
 
 
@@ -202,7 +198,7 @@ def test_tasks_of_an_open_suite_are_planned_by_name() -> None:
     assert catalogue.task("library:both", "entailment") is catalogue.task("library:both", "entailment")
     with pytest.raises(TaskNotFoundError, match=r"Name a task of library, as in library:<task>\."):
         catalogue.plan(job_pb2.SuiteWork(suite="library"), GENERATE, 32)
-    with pytest.raises(TaskNotFoundError, match=r"There is no suite 'other:x'\. Suites: demo, .*, library:<task>\."):
+    with pytest.raises(TaskNotFoundError, match=r"Suite other:x not found\. Suites: demo, .*, library:<task>\."):
         catalogue.plan(job_pb2.SuiteWork(suite="other:x"), GENERATE, 32)
 
 
@@ -261,21 +257,23 @@ def test_item_set_tells_samples_apart_and_whole_runs_alike(catalogue: Catalogue)
     assert len(catalogue.selection(task, 5, 1).indexes) == 5
 
 
-def test_hundred_thousand_questions_are_planned_in_under_three_seconds(tmp_path: Path) -> None:
-    folder = tmp_path / "cais" / "mmlu" / "anatomy"
-    folder.mkdir(parents=True)
-    with (folder / "test.jsonl").open("w") as file:
-        for n in range(100_000):
-            options = [f"The {n}th bone", f"{n} of the nerves", "Both of them", f"Neither, but {n % 7} others"]
-            question = f"Which of these does a surgeon meet first at place {n}, coming from the left?"
-            file.write(json.dumps({"question": question, "choices": options, "answer": n % 4}) + "\n")
-    started = time.process_time()
-    (plan,) = Catalogue(tmp_path).plan(job_pb2.SuiteWork(suite="mmlu", tasks=["anatomy"]), GENERATE, 32)
-    assert time.process_time() - started < 3.0
-    assert plan.items == 100_000
+def test_planning_takes_linear_time(tmp_path: Path) -> None:
+    def plan(size: int) -> None:
+        mirror = tmp_path / str(size)
+        folder = mirror / "cais" / "mmlu" / "anatomy"
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "test.jsonl").open("w") as file:
+            for n in range(size):
+                options = [f"The {n}th bone", f"{n} of the nerves", "Both of them", f"Neither, but {n % 7} others"]
+                question = f"Which of these does a surgeon meet first at place {n}, coming from the left?"
+                file.write(json.dumps({"question": question, "choices": options, "answer": n % 4}) + "\n")
+        (planned,) = Catalogue(mirror).plan(job_pb2.SuiteWork(suite="mmlu", tasks=["anatomy"]), GENERATE, 32)
+        assert planned.items == size
+
+    assert is_about_linear(plan, 20_000)
 
 
-def test_forty_thousand_items_are_selected_and_hashed_in_under_two_seconds(tmp_path: Path) -> None:
+def test_selection_takes_linear_time(tmp_path: Path) -> None:
     folder = tmp_path / "nyu-mll" / "glue" / "qqp"
     folder.mkdir(parents=True)
     questions = "".join(
@@ -286,11 +284,8 @@ def test_forty_thousand_items_are_selected_and_hashed_in_under_two_seconds(tmp_p
     catalogue = Catalogue(tmp_path)
     task = catalogue.task("glue", "qqp")
     assert task.size() == 40_430
-    started = time.process_time()
-    selection = catalogue.selection(task, 0, 0)
-    catalogue.selection(task, 40_000, 0)
-    assert time.process_time() - started < 2.0
-    assert len(selection.indexes) == 40_430
+    assert len(catalogue.selection(task, 0, 0).indexes) == 40_430
+    assert is_about_linear(lambda size: catalogue.selection(task, size, 0), 40_000)
 
 
 def test_threads_that_ask_at_once_read_a_split_once(tmp_path: Path) -> None:
@@ -311,9 +306,9 @@ def test_threads_that_ask_at_once_read_a_split_once(tmp_path: Path) -> None:
     assert len(set(revisions)) == 1
 
 
-@pytest.mark.skipif(not glue_rows.REAL.is_dir(), reason=glue_rows.NO_REAL)
+@pytest.mark.skipif(not real_rows.folder(), reason=real_rows.absent())
 def test_glue_is_planned_on_the_real_mirror_without_the_mismatched_split() -> None:
-    plans = _plan(Catalogue(glue_rows.REAL), job_pb2.SuiteWork(suite="glue"))
+    plans = _plan(Catalogue(real_rows.folder()), job_pb2.SuiteWork(suite="glue"))
     assert {task: plan.items for task, plan in plans.items()} == {
         "cola": 400,
         "sst2": 400,

@@ -10,8 +10,8 @@ import pytest
 
 from services.evaluator.catalogue import Catalogue, TaskNotFoundError
 from services.evaluator.data import hub
-from services.evaluator.data.pull import pull
 from services.evaluator.data.reader import DataError, DataMissingError, Reader, Source
+from services.evaluator.pull import pull
 from services.evaluator.suites import shipped
 from tests import suite_rows
 from touchstone.v1 import job_pb2, suite_pb2
@@ -30,7 +30,7 @@ class FakeHub:
     def __call__(self, dataset: str, config: str, split: str, revision: str) -> tuple[pa.Table, str]:
         self.asked.append(f"{config}/{split}")
         if f"{config}/{split}" in self.silent:
-            raise hub.HubError("the Hugging Face Hub does not answer within 8 s")
+            raise hub.HubError("the Hugging Face Hub did not answer within 8 s")
         rows = suite_rows.rows(dataset, config, split, 6)
         return pa.Table.from_pylist(rows).replace_schema_metadata({"huggingface": "{}"}), revision or "f" * 40
 
@@ -70,7 +70,7 @@ def test_interrupted_pull_goes_on_where_it_was(tmp_path: Path) -> None:
     source.silent = {"anatomy/dev"}
     with pytest.raises(DataMissingError) as error:
         _pull("mmlu", tmp_path, source)
-    assert error.value.message.startswith("The data set cais/mmlu (anatomy, dev) is missing: the Hugging Face Hub does")
+    assert error.value.message.startswith("The data set cais/mmlu (anatomy, dev) is missing: the Hugging Face Hub did")
     assert source.asked == ["abstract_algebra/test", "abstract_algebra/dev", "anatomy/test", "anatomy/dev"]
     assert not (tmp_path / ANATOMY / "dev.parquet").exists()
     again = FakeHub()
@@ -96,8 +96,8 @@ def test_files_that_no_pull_has_written_are_left_alone(tmp_path: Path) -> None:
     (folder / "test.jsonl").write_text("mine\n")
     (folder / "dev.parquet").write_bytes(b"mine, too")
     lines = _pull("mmlu", tmp_path, FakeHub())
-    assert "cais/mmlu (anatomy, test): left as it is, test.jsonl is not from a pull" in lines
-    assert "cais/mmlu (anatomy, dev): left as it is, dev.parquet is not from a pull" in lines
+    assert "cais/mmlu (anatomy, test): unchanged: test.jsonl was not written by a pull" in lines
+    assert "cais/mmlu (anatomy, dev): unchanged: dev.parquet was not written by a pull" in lines
     assert (folder / "dev.parquet").read_bytes() == b"mine, too"
 
 
@@ -108,13 +108,13 @@ def test_bundled_suite_needs_no_fetching(tmp_path: Path) -> None:
 
 
 def test_unknown_suite_is_answered_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(TaskNotFoundError, match=r"There is no suite 'mmul' to fetch\. Suites: demo, glue,"):
+    with pytest.raises(TaskNotFoundError, match=r"Suite mmul not found\. Suites: demo, glue,"):
         _pull("mmul", tmp_path, FakeHub())
 
 
 def test_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "cais").write_text("a file in the way")
-    with pytest.raises(DataError, match=r"anatomy|abstract_algebra.*cannot be written: .* Name a directory with room"):
+    with pytest.raises(DataError, match=r"anatomy|abstract_algebra.*cannot be written: .* Choose a directory"):
         _pull("mmlu", tmp_path, FakeHub())
 
 

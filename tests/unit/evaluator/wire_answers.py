@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from multidict import CIMultiDict
 
+from services.evaluator import make_provider
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.providers import registry
-from services.evaluator.providers.base import Provider, Request
-from services.evaluator.providers.http_options import HttpOptions
-from services.evaluator.providers.transport import Transport
-from services.evaluator.tasks.base import Item, Message
+from services.evaluator.endpoints.http_options import HttpOptions
+from services.evaluator.items.task import Item, Message
+from services.evaluator.providers.protocol.provider import Provider, Request
+from services.evaluator.providers.protocol.transport import Transport
 from touchstone.v1 import job_pb2
 
 ANSWER = "Answer: positive"
@@ -84,7 +84,7 @@ def endpoint(kind: str, **changes: Any) -> Endpoint:
 
 def provider(kind: str, session: Session, **changes: Any) -> Provider:
     """A provider whose every transport has this session."""
-    return cast(Provider, with_session(registry.provider(endpoint(kind, **changes)), session))
+    return cast(Provider, with_session(make_provider.provider(endpoint(kind, **changes)), session))
 
 
 def with_session(owner: Any, session: Session) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from services.results import duckdb_store, job_result
-from services.results.database import Connection
+from services.results.intake import writes
+from services.results.scores import job_result
+from services.results.storage.database import Connection
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, suite_pb2
 
 START = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
@@ -105,7 +106,7 @@ def event(event_id: str, job: job_pb2.Job, action: str = "running") -> job_pb2.J
 def known(connection: Connection, *plans: job_pb2.TaskPlan, state: int = job_pb2.Job.STATE_RUNNING) -> job_pb2.Job:
     """Job "j", as its event tells."""
     made = job("j", *plans, state=state)
-    duckdb_store.store_events(connection, [event(f"{state:04d}", made)])
+    writes.store_events(connection, [event(f"{state:04d}", made)])
     return made
 
 
@@ -113,7 +114,7 @@ def seal(connection: Connection, job: job_pb2.Job, minute: int = 0) -> results_s
     """Seals as the service does."""
     computed = job_result.compute(connection, job, seal=True)
     connection.begin()
-    response = duckdb_store.store_seal(connection, job, computed, START + timedelta(minutes=minute, seconds=30))
+    response = writes.store_seal(connection, job, computed, START + timedelta(minutes=minute, seconds=30))
     connection.commit()
     return response
 
@@ -133,13 +134,13 @@ def run(
         [("yes", ANSWERED)] * right + [("no", ANSWERED)] * wrong + [("", UNPARSED)] * unparsed + [("", CUT)] * cut
     )
     results = [answer(i, p, outcome=o) for i, (p, o) in enumerate(outcomes)]
-    duckdb_store.store_items(connection, [batch(job.job_id, task.task, results) for task in job.plan])
+    writes.store_items(connection, [batch(job.job_id, task.task, results) for task in job.plan])
     response = seal(connection, job, minute)
     done = job_pb2.Job()
     done.CopyFrom(job)
     done.state = job_pb2.Job.STATE_COMPLETED
     done.finished_at.FromDatetime(START + timedelta(minutes=minute, seconds=31))
-    duckdb_store.store_events(connection, [event(f"{minute:06d}-{job.job_id}", done, "completed")])
+    writes.store_events(connection, [event(f"{minute:06d}-{job.job_id}", done, "completed")])
     return response
 
 

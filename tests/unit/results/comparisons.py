@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.results.comparison.compare import compare
-from services.results.database import Connection
+from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import comparison_pb2
 

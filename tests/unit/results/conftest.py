@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from services.results.database import Connection
-from services.results.schema import open_file
+from services.results.storage.database import Connection
+from services.results.storage.migrations import open_file
+
+
+@pytest.fixture(scope="session")
+def new_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the newest schema and no rows. A copy of it is opened much sooner than a new one is made."""
+    path = tmp_path_factory.mktemp("new") / "results.duckdb"
+    open_file(path).close()
+    return path
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    opened = open_file(tmp_path / "results.duckdb")
+def connection(tmp_path: Path, new_file: Path) -> Iterator[Connection]:
+    path = tmp_path / "results.duckdb"
+    shutil.copy(new_file, path)
+    opened = open_file(path)
     yield opened
     opened.close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from services.results import duckdb_store
-from services.results.database import Connection
+from services.results.intake import writes
+from services.results.storage.database import Connection
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, seal
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
 
@@ -63,8 +63,8 @@ def stored(
 ) -> job_pb2.Job:
     """A running job with these answers."""
     made = dataset_job(job_id, planned or len(rows), *metrics, **fields)  # type: ignore[arg-type]
-    duckdb_store.store_events(connection, [event(f"0-{job_id}", made)])
-    duckdb_store.store_items(connection, [batch(job_id, TASK, rows)])
+    writes.store_events(connection, [event(f"0-{job_id}", made)])
+    writes.store_items(connection, [batch(job_id, TASK, rows)])
     return made
 
 
@@ -81,5 +81,5 @@ def completed(
     seal(connection, made, minute)
     made.state = job_pb2.Job.STATE_COMPLETED
     made.finished_at.CopyFrom(made.created_at)
-    duckdb_store.store_events(connection, [event(f"1-{job_id}", made, "completed")])
+    writes.store_events(connection, [event(f"1-{job_id}", made, "completed")])
     return made

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from services.results import duckdb_store
-from services.results.database import Connection
+from services.results.intake import writes
+from services.results.storage.database import Connection
 from tests.unit.results.builders import ANSWERED, answer, batch, event, job, plan, seal
 from touchstone.v1 import item_result_pb2, job_pb2
 
@@ -59,12 +59,12 @@ def finished(
     made = job(job_id, *(planned for planned, _ in tasks), minute=minute, **fields)  # type: ignore[arg-type]
     made.receipt.concurrency = concurrency
     made.spec.MergeFrom(spec or job_pb2.JobSpec())
-    duckdb_store.store_events(connection, [event(f"{minute:06d}-{job_id}", made)])
-    duckdb_store.store_items(connection, [batch(job_id, planned.task, answers) for planned, answers in tasks])
+    writes.store_events(connection, [event(f"{minute:06d}-{job_id}", made)])
+    writes.store_items(connection, [batch(job_id, planned.task, answers) for planned, answers in tasks])
     seal(connection, made, minute)
     done = job_pb2.Job()
     done.CopyFrom(made)
     done.state = job_pb2.Job.STATE_COMPLETED
     done.finished_at.CopyFrom(made.created_at)
-    duckdb_store.store_events(connection, [event(f"{minute:06d}-{job_id}+", done, "completed")])
+    writes.store_events(connection, [event(f"{minute:06d}-{job_id}+", done, "completed")])
     return done

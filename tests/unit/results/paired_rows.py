@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.random import Generator
 
-from services.results.paired.rows import (
-    ClusteredTable,
+from services.results.paired.pairs.difference import Terms
+from services.results.paired.pairs.rows import (
+    ClusteredConfusion,
     Column,
+    Confusion,
     Correlation,
     Cost,
     Means,
     Metric,
-    Table,
     TaskRows,
     binary_rows,
 )
-from services.results.statistics import Floats, Ints
+from services.results.statistics.metric_values import Floats, Ints
 
 LABELS = ("no", "yes")
 
@@ -39,7 +41,7 @@ def labelled(
 ) -> TaskRows:
     """References (items,) and predictions (items, models) as places among the labels."""
     metrics: dict[str, Metric] = {
-        name: Table(name, labels[-1], labels, references, predictions) for name in names if name != "accuracy"
+        name: Confusion(name, labels[-1], labels, references, predictions) for name in names if name != "accuracy"
     }
     if "accuracy" in names:
         right = (predictions == references[:, None]).astype(float)
@@ -67,7 +69,7 @@ def mixed_task(rng: Generator, kind: str, models: int = 3, n: int = 40) -> TaskR
         shares = np.array([rng.permuted(base, axis=1) for _ in range(models)]).astype(float)
         # All models answered the same items.
         shares[..., 0] += 12 - shares.sum(axis=2)
-        return TaskRows(kind, np.ones(n), {"f1a": ClusteredTable("f1a", "yes", cells, shares)}, clustered=True)
+        return TaskRows(kind, np.ones(n), {"f1a": ClusteredConfusion("f1a", "yes", cells, shares)}, clustered=True)
     if kind == "correlation":
         targets = rng.integers(0, 11, n) / 2
         columns = tuple(Column(np.round(targets + rng.normal(0, 1.5, n)), targets, np.arange(n)) for _ in range(models))
@@ -77,3 +79,6 @@ def mixed_task(rng: Generator, kind: str, models: int = 3, n: int = 40) -> TaskR
 
 
 KINDS = ("right", "scores", "clusters", "table", "clustered table", "correlation", "cost")
+TERMS = Terms(resamples=200, margin=0.2)
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+seeds = st.integers(0, 2**32 - 1)

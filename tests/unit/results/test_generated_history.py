@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import history
-from services.results import item_reads, job_lists, job_reads
-from services.results.database import Connection
-from services.results.leaderboard import leaderboard
-from services.results.overview import overview
-from services.results.schema import open_file
+from services.results.boards.leaderboard import leaderboard
+from services.results.boards.overview import overview
+from services.results.items import reads
+from services.results.runs import job_lists, job_reads
+from services.results.storage.database import Connection
+from services.results.storage.migrations import open_file
 from touchstone.v1 import results_service_pb2 as pb
 
 JOBS = 1_000
@@ -54,6 +55,6 @@ def test_a_generated_history_reads_as_a_stored_one(reader: Connection, generated
     first, second = history.newest_runs(generated)
     opened = open_file(generated)
     for job_id in (first, second):
-        items = item_reads.list_items(opened, pb.ListItemsRequest(job_id=job_id, page_size=1))
+        items = reads.list_items(opened, pb.ListItemsRequest(job_id=job_id, page_size=1))
         assert items.count_all == 14_042 == sum(plan.items for plan in job_reads.get_job(opened, job_id).plan)
     opened.close()

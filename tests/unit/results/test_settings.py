@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.results.settings import ANSWERS_MAX_BYTES, answers_bytes
+from services.errors import InvalidRequestError
+from services.results.settings import ANSWERS_MAX_BYTES, Settings, answers_bytes
+from services.results.visibility import OWN
 
 
 def test_answers_leave_most_of_a_small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +19,11 @@ def test_answers_leave_most_of_a_small_disk(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_bound_that_is_set_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch, asked: str, bytes_: int) -> None:
     monkeypatch.setenv("TOUCHSTONE_ANSWERS_MAX_BYTES", asked)
     assert answers_bytes(4 * 10**9) == bytes_
+
+
+def test_reads_may_be_open_or_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_READS", "own")
+    assert Settings.from_env().reads == OWN
+    monkeypatch.setenv("TOUCHSTONE_READS", "closed")
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_READS"):
+        Settings.from_env()

@@ -69,8 +69,8 @@ def test_a_line_is_logged_now_and_then_and_never_the_token(caplog: pytest.LogCap
             failures.failed(f"10.1.{n // 250}.{n % 250}", WRONG)
     lines = [record.getMessage() for record in caplog.records]
     assert lines[:2] == [
-        "wrong token from 10.0.0.7, 1 since the last line about it",
-        "wrong token from 10.0.0.7, 1000 since the last line about it",
+        "wrong token from 10.0.0.7, 1 since the last such line",
+        "wrong token from 10.0.0.7, 1000 since the last such line",
     ]
     assert len(lines) < 40
     assert "ts_" not in "".join(lines)

@@ -1,4 +1,4 @@
-"""The scheduler's ports in memory, and a board wired with them."""
+"""The scheduler's ports in memory, and a registry wired with them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from services.bus import KIND_ITEMS, KIND_RETURNED, DamagedError, ResultHeaders
 from services.errors import NotFoundError, UnavailableError
 from services.rpc import Identity
-from services.scheduler.board import Board
-from services.scheduler.desk import Desk
-from services.scheduler.fleet import Fleet
-from services.scheduler.job import LIVE, Job
+from services.scheduler.jobs.fleet import Fleet
+from services.scheduler.jobs.job import Job
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.lifecycle.scheduler import Scheduler
 from services.scheduler.ports import Change, LeadershipLostError, Told
-from services.scheduler.reads import Reads
-from services.scheduler.scheduler import Scheduler
+from services.scheduler.requests.job_requests import Desk
+from services.scheduler.requests.visibility import Reads
+from services.scheduler.schedules.schedules import Timetable
 from services.scheduler.settings import Limits
-from services.scheduler.timetable import Timetable
+from services.words.jobs import LIVE
 from touchstone.v1 import (
     dataset_pb2,
     endpoint_pb2,
@@ -203,7 +204,7 @@ class FakeResults:
         if self.down:
             raise UnavailableError("results is down")
         if import_id not in self.imports:
-            raise NotFoundError(f"There is no import {import_id}.")
+            raise NotFoundError(f"Import {import_id} not found")
         return self.imports[import_id]
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
@@ -282,12 +283,14 @@ class World:
         """A new leadership over the same store and streams, as after a crash."""
         self.fleet = Fleet(self.limits.absent_after_s)
         self._events = 0
-        self.board = Board(
+        self.registry = JobRegistry(
             self.store, self.work, self.datasets, self.fleet, self.limits, lambda: self.time, self._event_id
         )
-        self.scheduler = Scheduler(self.board, self.results)
-        self.desk = Desk(self.board, self.results, self.reads)
-        self.timetable = Timetable(self.board, self.desk, self.schedules, self.reads, lambda: self.time + self.wrong_by)
+        self.scheduler = Scheduler(self.registry, self.results)
+        self.desk = Desk(self.registry, self.results, self.reads)
+        self.timetable = Timetable(
+            self.registry, self.desk, self.schedules, self.reads, lambda: self.time + self.wrong_by
+        )
         self.runner: asyncio.Task[None] | None = None
 
     def _event_id(self) -> str:
@@ -296,7 +299,7 @@ class World:
 
     async def start(self) -> None:
         self.runner = asyncio.create_task(self.scheduler.run())
-        self.board.wake.set()
+        self.registry.wake.set()
         await self.settle()
 
     async def stop(self) -> None:
@@ -329,7 +332,7 @@ class World:
     async def planned(self, job_id: str, made: unit_pb2.Plan | None = None) -> None:
         self.work.offered.pop((job_id, -1), None)
         self.work.position += 1
-        attempt = self.board.jobs[job_id].message.attempt
+        attempt = self.registry.jobs[job_id].message.attempt
         await self.scheduler.on_plan(job_id, attempt, made or plan(), self.work.position)
         await self.settle()
 
@@ -337,7 +340,7 @@ class World:
         self.work.position += 1
         headers = ResultHeaders(
             kind=KIND_ITEMS,
-            attempt=self.board.jobs[job_id].message.attempt,
+            attempt=self.registry.jobs[job_id].message.attempt,
             delivery=delivery,
             items=items,
             errors=failed,

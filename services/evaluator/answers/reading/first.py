@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from services.evaluator.answers.reading import layers
-from services.evaluator.answers.reading.cleaning import strip_reasoning
 from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
 
 _ANSWER = re.compile(r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b|[:：])", re.IGNORECASE | re.ASCII)
 _MOST_PLACES = 8

@@ -9,56 +9,69 @@ in place of its letter, counts as that option.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from services.evaluator.answers.reading import layers
-from services.evaluator.answers.reading.kinds import REASON, negated
+from services.evaluator.answers.reading.kinds import denies, goes_on, main_clause, negated, settles
 from services.evaluator.answers.reading.layers import Found
 from services.evaluator.answers.reading.letter_patterns import patterns
 from services.evaluator.answers.reading.places import line
+from services.evaluator.answers.reading.prose.asides import SENTENCES
+from services.evaluator.answers.reading.prose.options import Options, bare_text
+from services.evaluator.answers.reading.prose.verdicts import the_right_one, verdict
 
 _ALSO_A_WORD = frozenset("AI")
 _REASON = re.compile(
     r"[\s\u00a0]+(?:because|since|as|for|is|due|was|seems|would|which|follows|[(\[–—-])", re.IGNORECASE
 )
 _WORD_FOLLOWS = re.compile(r"[\s\u00a0]+\w")
-_TRIMMED = " \t\r\n\u00a0*_`\"'“”‘’«»<>()[]{}$.,;:!?…✓"
 _END = re.compile(
     r"[\s)\]*_`\"'”’}$]{0,8}(?:[.!]|,?[ ](?:because|since|as|which)\b|\n|$|:[ ]|[ ][-–—][ ])", re.IGNORECASE
 )
 _LISTED = re.compile(
-    r"^[ \t>*_#-]{0,8}(?:option[ ]|choice[ ])?\(?(?P<letter>[A-Z])(?:\*\*)?(?:[).:]|[ ]?[–—-][ ])", re.MULTILINE
+    r"^[ \t>*_#-]{0,8}(?i:option[ ]|choice[ ])?\(?(?P<letter>[A-Z])(?:\*\*)?(?:[).:]|[ ]?[–—-][ ]|[ ]\()",
+    re.MULTILINE,
 )
 _SENTENCE_NO = re.compile(
     r"\b(?:not|no|never|neither|nor|wrong|incorrect|except|unlike|rather|instead|cannot|without|false|or|might|"
     r"could|unsure|"
-    r"uncertain|perhaps|maybe|possibly|eliminate\w*|exclude\w*|if)\b|n['’]t\b|\?|=\s*$",
+    r"uncertain|perhaps|maybe|possibly|eliminate\w*|exclude\w*|rul(?:e|es|ed|ing)[ ]out|none|if)\b|n['’]t\b|\?|=\s*$",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"[,.;:!–—\n]|\s-\s|\s(?:because|since)\b")
-_INTRODUCED = re.compile(r"^(?:option [0-9] ?[:.)]? ?|(?:the|an?) |[a-z] ?= ?)[\"'“‘]?")
-_LATEX = re.compile(
-    r"\\(?:left|right|displaystyle|,|;|!| )|\\(?:text|mathrm|mathbf)\{([^{}]*)\}|\^?\{?\\circ\}?|\\(?=[A-Za-z%])"
-)
-_LIGHTLY = ' \t\r\n\u00a0*`"“”.!✓'
 _IF = re.compile(r"[^.\n]{0,20}?\bif\b", re.IGNORECASE)
-_JUDGED = re.compile(
-    r"^[ \t>*_#-]{0,8}(?:option[ ]|choice[ ])?\(?(?P<letter>[A-Z])(?:\*\*)?(?:[).:]|[ ]?[–—-])[ *_]{1,4}"
-    r"(?:[^.:\n]{1,200}[.:–—-][ *_]{1,4})?(?P<no>in)?(?P<right>correct|right|wrong|yes|no)\b",
-    re.MULTILINE | re.IGNORECASE,
+_ITEM = re.compile(
+    r"[ \t>*_#|-]{0,8}(?:\d\.[ ])?(?:option[ ]|choice[ ])?[(*]{0,3}(?P<letter>[A-Z])"
+    r"(?:[*)]{0,3}(?:[).:|]|[ ]?[|–—-])|[*]{2}|[ ]\(|(?=[ ]is[ ]))",
+    re.IGNORECASE,
 )
 _ORDINAL = re.compile(
-    r"\b(?P<word>first|second|third|fourth|fifth)[ ](?:option|choice|answer|statement|one|alternative)\b", re.IGNORECASE
+    r"\b(?P<word>first|second|third|fourth|fifth|last)[ ](?:(?:option|choice|answer|statement|one|alternative)\b|"
+    r"(?:sentence|title|ending|definition)(?=[ ](?:is|reads|works|fits)\b))",
+    re.IGNORECASE,
 )
+_BEGINS_COUNTED = re.compile(rf"\W{{0,4}}(?:the )?(?P<said>{_ORDINAL.pattern})", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _CITED = re.compile(
     r"[\"“*]{1,3}(?P<said>[^\"“”*\n]{1,200})[\"”*]{1,3}(?:[ ](?:fits|is|works|matches|seems)\b(?![ ]not)|[ ,.]|$)"
 )
 _ANOTHER = re.compile(r"[(*_`]{0,3}[A-Z](?:[).,;:/]|\s*$)")
+_LISTED_INLINE = re.compile(r"[.;,][ ]\(?[A-Z][:)][ ]")
+_IS = re.compile(r"\b(?:is|are|was|were|be|called)\b")
 _CONFIDENCE = re.compile(r"\([^()]{0,40}\b(?:confiden|certain|sure|\d{1,3} ?%)[^()]{0,40}\)\.?")
 _SURELY = re.compile(
     r"(?:probably|likely|most likely|definitely|certainly|clearly|obviously),? (?=\(?[A-Z]\b)", re.IGNORECASE
 )
+_NO_OPTION = re.compile(
+    r"\bnone of (?:the|these|them|those)\b|\bno(?: \w+)? (?:option|answer|choice|statement)s?\b", re.IGNORECASE
+)
+_ASIDE = re.compile(r" \([^()\n]{1,100}\)|\b[\w-]{2,20} or (?:[\w-]{2,20} )?[\w-]{2,20}\b")
+_NOUN = re.compile(r"[*_`(]{0,3}(?P<noun>[A-Z][a-z]{3,12}) (?P<letter>[B-Z])[*_`).]{0,4}")
+_CALLED = re.compile(r"\b(?:correct|right|answers?|true|apply|valid)\b", re.IGNORECASE)
+_ELLIPSIS = re.compile(r"(?:\b(?:is|are|does|do|was|has|can) not|n['’]t|cannot)[.!]?\s*\Z")
+_MUST = re.compile(r"\b(?:must|so|therefore|thus|hence|leaves|leaving)\b", re.IGNORECASE)
+_APPOSED = re.compile(r", (?:the|an?) [^,.;]{1,60}, ")
+_CONCEDED = re.compile(r"\A\W{0,4}(?:while|whereas|although|though|even though)\b[^,\n]{1,160}, ", re.IGNORECASE)
 _SHORT = 400
 
 
@@ -66,9 +79,9 @@ class LetterKind:
     """One of so many capital letters from "A" on; `options` are their texts, as far as they are known."""
 
     def __init__(self, count: int, options: Mapping[str, str] | None = None) -> None:
+        self._count = count
         self._patterns = patterns(count)
-        self._options = {letter: _bare(text) for letter, text in (options or {}).items()}
-        self._exact = {letter: text.strip(_LIGHTLY).casefold() for letter, text in (options or {}).items()}
+        self._options = Options(options or {})
 
     def at(self, said: str, *, closed: bool, ends: bool) -> Found | None:
         match = self._patterns.at.match(said)
@@ -79,91 +92,185 @@ class LetterKind:
     def whole(self, text: str) -> Found | None:
         if len(text) > 4000:
             return None
-        if letter := self._option(text):
+        if letter := self._options.same(text):
             return Found(letter, len(text))
-        match = self._patterns.whole.fullmatch(text.strip(" \t\r\n\u00a0‘’“”«»✓"))
+        match = self._patterns.whole.fullmatch(self._without_noun(text.strip(" \t\r\n\u00a0‘’“”«»✓")))
         if match is None:
             return None
-        letter, rest = match["answer"].upper(), _bare(match["text"] or "")
+        letter, rest = match["answer"].upper(), bare_text(match["text"] or "")
         if _CONFIDENCE.fullmatch(match["text"] or ""):
             rest = ""
         if match["answer"].islower() and rest and not match["mark"]:
             return None
-        if rest and rest != self._options.get(letter) and self.mentioned(text) - {letter}:
-            return None
+        if rest and rest != self._options.text(letter):
+            # "A shark is a fish" begins with a word.
+            is_word = letter in _ALSO_A_WORD and not match["mark"]
+            if is_word or self.mentioned(text) - {letter}:
+                return None
         one_line = "\n" not in (match["text"] or "").strip()
         if rest and not self._says_option(rest, letter, match["mark"] is not None and len(rest) < 200, one_line):
             return None
         return Found(letter, len(text))
+
+    def _without_noun(self, text: str) -> str:
+        """ "Student B" as "B", where no option is of students."""
+        noun = _NOUN.fullmatch(text)
+        if noun is None or any(noun["noun"].lower() in option for option in self._options.texts):
+            return text
+        return noun["letter"]
 
     def first(self, text: str) -> Found | None:
         said = _SURELY.sub("", text.lstrip(), count=1)
         match = self._patterns.first.match(said)
         if match is None:
             begun = _CLAUSE.split(line(said), maxsplit=1)
-            letter = self._option(begun[0]) if len(begun) > 1 else ""
-            if letter and self.mentioned(line(said)) - {letter}:
+            letter = self._options.same(begun[0]) if len(begun) > 1 else ""
+            if letter and (negated(said[len(begun[0]) :]) or self._goes_through(said, letter)):
+                return None
+            if letter and self.mentioned(SENTENCES.split(line(said), maxsplit=1)[0]) - {letter}:
                 return None
             return Found(letter, len(begun[0])) if letter else None
         letter, rest = match["answer"], line(said[match.end() :])
-        if _ANOTHER.match(rest):
+        if (match["mark"] or ".").strip("\"'`") == "" and rest.strip():
+            # "Option 'A' lacks a verb"
+            return None
+        if _ANOTHER.match(rest) or _LISTED_INLINE.search(rest):
             return None
         if {found["letter"] for found in _LISTED.finditer(said[match.end() :])} - {letter}:
             return None
         if negated(said[match.end() :]) or self._patterns.other.match(rest):
             return None
-        offered = self._options.get(letter)
+        offered = self._options.text(letter)
         if offered and match["mark"] and rest.strip():
             # "B) oxygen", where B is carbon dioxide, names two options.
-            named = [each for each, option in self._options.items() if option and _bare(rest).startswith(option)]
+            named = self._options.begun(rest)
             if named and letter not in named:
                 return None
         return Found(letter, match.end())
 
+    def _goes_through(self, text: str, letter: str) -> bool:
+        """Whether further lines begin with the texts of other options."""
+        begun = (self._options.same(_CLAUSE.split(each, maxsplit=1)[0]) for each in text.split("\n")[1:20])
+        return any(other not in ("", letter) for other in begun)
+
     def only(self, sentence: str) -> Found | None:
-        sentence = REASON.split(sentence, maxsplit=1)[0]
         if len(sentence) > _SHORT or sentence.startswith("("):
             return None
-        sentence = re.split(r",? but ", sentence)[-1]
+        sentence = main_clause(sentence, self._meant)
         right = [match["answer"] or match["after"] or match["so"] for match in self._patterns.right.finditer(sentence)]
-        if len(set(map(str.upper, right))) == 1 and not _SENTENCE_NO.search(sentence):
-            return Found(right[0].upper(), len(sentence))
-        if _SENTENCE_NO.search(sentence):
+        if _SENTENCE_NO.search(self._options.without_denials(self._without_asides(sentence), _SENTENCE_NO)):
             return None
+        if len(set(map(str.upper, right))) == 1:
+            return Found(right[0].upper(), len(sentence))
         if len(words := re.findall("[A-Za-z]+", sentence)) == 1 and (bare := self._patterns.whole.fullmatch(words[0])):
             return Found(bare["answer"].upper(), len(sentence))
         if (alone := self._patterns.alone.search(sentence)) is not None:
             return Found(alone["answer"], len(sentence))
-        said = self.mentioned(sentence) or self._counted(sentence)
+        said = self._meant(sentence)
         return Found(said.pop(), len(sentence)) if len(said) == 1 else None
+
+    def named(self, text: str) -> set[str]:
+        """The options that a text names, by bare letters too."""
+        return self.mentioned(text) | {match["answer"] for match in self._patterns.bare.finditer(text)}
+
+    def _without_asides(self, sentence: str) -> str:
+        """The sentence without words in brackets, and joined by "or", that name no option."""
+        return _ASIDE.sub(lambda found: found[0] if self.named(found[0]) else " ", sentence)
+
+    def claimed(self, sentences: Sequence[str]) -> Found | None:
+        # "French doesn't have that" says nothing for any option.
+        denied = [self._denied(each) for each in sentences]
+        named = [set() if no else self._meant(sentence) for sentence, no in zip(sentences, denied, strict=True)]
+        if not any(named):
+            return self._paraphrased(sentences)
+        first = next(number for number, letters in enumerate(named) if letters)
+        if self._walks_through(sentences, first) or not self._may_claim(sentences, denied, first):
+            return None
+        others = [letters for letters in named[first + 1 :] if letters]
+        if 1 < len(named[first]) == self._count - 1 and not _CALLED.search(sentences[first]) and len(others) < 2:
+            return self._left_over(sentences, named, first)
+        found = self.only(sentences[first]) if len(named[first]) == 1 else None
+        if found is None or self._disputed(found.answer, sentences, named, denied, first):
+            return None
+        if not others:
+            return found if not any(map(goes_on, sentences[first + 1 :])) else None
+        # What sets several others against it: "A, C and D are not".
+        if self._identified(sentences[first]) or any(len(letters) > 1 for letters in others):
+            return found
+        all_others = len(set().union(*map(self.named, sentences[first + 1 :]))) == self._count - 1 > 1
+        return found if all_others and settles(sentences[first]) else None
+
+    def _walks_through(self, sentences: Sequence[str], first: int) -> bool:
+        """Whether sentences go through the options, or say that none fits."""
+        if _NO_OPTION.search(" ".join(sentences)) or self._goes_through_others(sentences, first):
+            return True
+        return any(_verdict_of(sentence) is not None for sentence in sentences)
+
+    def _may_claim(self, sentences: Sequence[str], denied: Sequence[bool], first: int) -> bool:
+        """Whether a sentence after denials may claim an option: it chooses, or all others are denied."""
+        if not any(denied[:first]) or settles(sentences[first]):
+            return True
+        return len(set().union(*map(self.named, sentences[:first]))) >= self._count - 1
+
+    def _left_over(self, sentences: Sequence[str], named: Sequence[set[str]], first: int) -> Found | None:
+        """The one option that a sentence about all others leaves: "A and B are metals. C is a gas.", or "C isn't."."""
+        later = next((number for number in range(first + 1, len(named)) if named[number]), None)
+        if later is not None:
+            return self.only(sentences[later]) if len(named[later]) == 1 and not named[later] & named[first] else None
+        left = self.named(sentences[-1]) if _ELLIPSIS.search(sentences[-1]) else set()
+        return Found(left.pop(), len(sentences[-1])) if len(left) == 1 and not left & named[first] else None
+
+    def _disputed(
+        self, letter: str, sentences: Sequence[str], named: Sequence[set[str]], denied: Sequence[bool], first: int
+    ) -> bool:
+        """Whether other sentences say an option again, as a list does, deny it, or conclude another."""
+        later = sentences[first + 1 :]
+        if any(letter in letters for letters in named[first + 1 :]) or any(map(self._identified, later)):
+            return True
+        if any(_MUST.search(each) for each in later if self._meant(each)):
+            return True
+        return any(no and letter in self.named(each) for each, no in zip(sentences, denied, strict=True))
+
+    def _paraphrased(self, sentences: Sequence[str]) -> Found | None:
+        """The option that sentences say in other words, where they name none."""
+        said = " ".join(_APPOSED.sub(", ", each) for each in sentences if not denies(each))
+        letter = self._options.in_other_words(said) if len(said) <= _SHORT else ""
+        return Found(letter, len(said)) if letter else None
+
+    def _denied(self, sentence: str) -> bool:
+        """Whether a sentence says of options that they are not right."""
+        return bool(self.named(sentence)) and denies(self._options.without_denials(sentence, _SENTENCE_NO))
+
+    def _goes_through_others(self, sentences: Sequence[str], claiming: int) -> bool:
+        """Whether sentences before and after one that claims an option are about others."""
+        about = [number for number, sentence in enumerate(sentences) if self._meant(sentence)]
+        return about[:1] != [claiming] != about[-1:]
+
+    def _identified(self, sentence: str) -> bool:
+        """Whether a sentence ends in an option: "The largest ocean is the Pacific"."""
+        clause = main_clause(sentence, self.named)
+        found = self.at(_IS.split(clause)[-1], closed=False, ends=True) if _IS.search(clause) else None
+        return found is not None and found.answer != ""
+
+    def _meant(self, sentence: str) -> set[str]:
+        """The options that a sentence names, or else counts; not what it only concedes, or adds to a name."""
+        sentence = _APPOSED.sub(", ", _CONCEDED.sub("", sentence))
+        return self.named(sentence) or self._counted(sentence)
 
     def _counted(self, sentence: str) -> set[str]:
         """The options that a sentence names by their places, as "the second option"."""
-        places = {_ORDINALS.index(match["word"].lower()) for match in _ORDINAL.finditer(sentence)}
-        return {chr(ord("A") + place) for place in places if place < len(self._options)}
-
-    def concluded(self, said: str) -> Found | None:
-        """The option that a concluding sentence is about: "B is grammatical"."""
-        match = self._patterns.about.match(said)
-        if match is None or negated(said[match.end("answer") :]) or _SENTENCE_NO.search(line(said)):
-            return None
-        others = set(re.findall(r"(?<![\w'’])[A-Z](?![\w'’])", line(said))) - {match["answer"], "I"}
-        return None if others else Found(match["answer"], match.end())
-
-    def subject(self, text: str) -> Found | None:
-        """The option with which a reply begins, and the only one that it speaks of: "D is the odd one out"."""
-        found = self.concluded(re.split(r"(?<=[.!?])\s", text.lstrip(), maxsplit=1)[0])
-        letters = set(re.findall(r"(?<![\w'’])[B-Z](?![\w'’])", text))
-        return found if found is not None and letters <= {found.answer} and found.answer != "A" else None
+        last = len(self._options.texts) - 1
+        words = [match["word"].lower() for match in _ORDINAL.finditer(sentence)]
+        places = {last if word == "last" else _ORDINALS.index(word) for word in words}
+        return {chr(ord("A") + place) for place in places if 0 <= place <= last}
 
     def right(self, text: str) -> Found | None:
         """The only option that a text calls the right one."""
         said = {}
         for match in self._patterns.right.finditer(text):
             letter = match["answer"] or match["after"] or match["so"]
-            if not _SENTENCE_NO.search(re.split(r"[.;\n]", text[: match.start()])[-1]) and not _IF.match(
-                text, match.end()
-            ):
+            before = re.split(r"[.,;\n]", text[max(0, match.start() - 300) : match.start()])[-1]
+            if not _SENTENCE_NO.search(before) and not _IF.match(text, match.end()):
                 said[letter] = match.end()
         return Found(*said.popitem()) if len(said) == 1 else None
 
@@ -172,29 +279,23 @@ class LetterKind:
         said = re.search(rf"(?:\bnot|n['’]t)[ ](?:option[ ]|choice[ ])?\(?{letter}\b(?!['’])", text)
         return said is not None and re.search(rf"(?<![\w'’]){letter}(?![\w'’])", text[said.end() :]) is None
 
-    def cited(self, text: str) -> Found | None:
-        """The only option that a text names with its letter behind it: "paracetamol (B)"."""
-        found = {}
-        for match in self._patterns.cited.finditer(text):
-            option = self._options.get(match["letter"], "")
-            before = re.split(r"[.;\n]", text[max(0, match.start() - 300) : match.start()])[-1]
-            if option and _bare(before).endswith(option):
-                if _SENTENCE_NO.search(before):
-                    return None
-                found[match["letter"]] = match.end()
-        return Found(*found.popitem()) if len(found) == 1 >= len(self.mentioned(text)) else None
-
     def judged(self, text: str) -> Found | None:
-        """The only option that a list calls right and not wrong."""
-        verdicts = {match["letter"]: _is_right(match) for match in _JUDGED.finditer(text)}
-        right = [letter for letter, is_right in verdicts.items() if is_right]
-        return Found(right[0], len(text)) if len(right) == 1 < len(verdicts) else None
+        """The only option that a list or table calls right and not wrong."""
+        if {"yes", "no", "true", "false"} & set(self._options.texts):
+            return None
+        verdicts = {}
+        for each in text.split("\n"):
+            if (judged := _verdict_of(each)) is not None:
+                verdicts[judged[0]] = judged[1]
+        letter = the_right_one(verdicts, self._count)
+        return Found(letter, len(text)) if letter else None
 
     def ticked(self, text: str) -> Found | None:
         """The option on the only line with a tick, in a list of all."""
         marked = [each for each in text.split("\n") if "✓" in each]
         match = _LISTED.match(marked[0]) if len(marked) == 1 else None
-        return Found(match["letter"], len(text)) if match is not None else None
+        said = {match["letter"]} if match is not None else self.named(marked[0]) if len(marked) == 1 else set()
+        return Found(said.pop(), len(text)) if len(said) == 1 else None
 
     def ends_list(self, text: str, last: str) -> bool:
         """Whether the last line is one of several that go through the options."""
@@ -203,19 +304,7 @@ class LetterKind:
     def mentioned(self, text: str) -> set[str]:
         """The options that a text names, by letter or by text."""
         named = {match["answer"] for match in self._patterns.named.finditer(text)}
-        plain = f" {' '.join(map(_bare, text.split()))} "
-        said = {
-            letter
-            for letter, option in self._options.items()
-            if (len(option) > 2 or any(map(str.isdigit, option))) and f" {option} " in plain
-        }
-        # The text of one option may hold that of another.
-        longest = {
-            letter
-            for letter in said
-            if not any(other != letter and self._options[letter] in self._options[other] for other in said)
-        }
-        return named | longest
+        return named | self._options.mentioned(text)
 
     def _letter(self, said: str, match: re.Match[str], closed: bool, ends: bool) -> Found | None:
         letter, after = match["answer"].upper(), said[match.end() :]
@@ -225,12 +314,12 @@ class LetterKind:
             bare
             and _WORD_FOLLOWS.match(rest)
             and not _REASON.match(rest)
-            and _bare(rest) != self._options.get(letter, "")
+            and bare_text(rest) != self._options.text(letter)
         ):
             return None
         if match["answer"].islower() and not closed and _WORD_FOLLOWS.match(rest) and not _REASON.match(rest):
             return None
-        if ends and not (_END.match(rest) or (_bare(rest) and self._says_option(_bare(rest), letter, False))):
+        if ends and not (_END.match(rest) or (bare_text(rest) and self._says_option(bare_text(rest), letter, False))):
             return None
         if negated(rest):
             return Found("", match.end(), layers.NEGATED)
@@ -242,7 +331,7 @@ class LetterKind:
     def _says_option(self, bare: str, letter: str, otherwise: bool, more: bool = True) -> bool:
         """Whether a text is the letter's own option, or with `more` begins with it; `otherwise` where
         it is not known."""
-        option = self._options.get(letter, "")
+        option = self._options.text(letter)
         if not option:
             return otherwise
         begins = more and len(option) > 2 and re.match(rf"{re.escape(option)}(?!\w)", bare) is not None
@@ -251,37 +340,19 @@ class LetterKind:
     def _at_option(self, said: str, closed: bool) -> Found | None:
         text = said.lstrip()
         first = text if closed else line(text)
-        if letter := self._option(first):
+        if letter := self._options.same(first):
             return Found(letter, len(said) - len(text) + len(first))
-        if (quoted := _CITED.match(first)) is not None and (letter := self._option(quoted["said"])):
+        if (quoted := _CITED.match(first)) is not None and (letter := self._options.same(quoted["said"])):
             return Found(letter, len(said) - len(text) + quoted.end())
+        if (counted := _BEGINS_COUNTED.match(first)) is not None and (letters := self._counted(counted["said"])):
+            return Found(letters.pop(), len(said) - len(text) + counted.end())
         sentence = re.split(r"(?<=[\w)])[.!](?:\s|$)|\s\(|,? i\.e\.|,? (?:because|since|as)\b", first, maxsplit=1)[0]
-        letter = self._option(sentence) if len(sentence) < len(first) else ""
+        letter = self._options.same(sentence) if len(sentence) < len(first) else ""
         return Found(letter, len(said) - len(text) + len(sentence)) if letter else None
 
-    def _option(self, text: str) -> str:
-        """The letter of the only option with this text, or an empty string."""
-        if len(text) > 4000:
-            return ""
-        exact = text.strip(_LIGHTLY).casefold()
-        if len(same := [letter for letter, option in self._exact.items() if option == exact]) == 1 and exact:
-            return same[0]
-        said = _bare(text)
-        for bare in (said, _INTRODUCED.sub("", said)):
-            same = [letter for letter, option in self._options.items() if option == bare] if bare else []
-            if len(same) == 1:
-                return same[0]
-        return ""
 
-
-def _is_right(verdict: re.Match[str]) -> bool:
-    return not verdict["no"] and verdict["right"].lower() in ("correct", "right", "yes")
-
-
-def _bare(text: str) -> str:
-    if "{" in text:
-        text = re.sub(r"(?<=[\^_])\{(\w{1,3})\}", r"\1", text)
-    if "\\" in text:
-        text = re.sub(r"\\[dt]?frac\{(\w{1,9})\}\{(\w{1,9})\}", r"\1/\2", text)
-        text = _LATEX.sub(lambda found: "°" if "circ" in found[0] else found[1] or "", text)
-    return " ".join(text.replace("’", "'").strip(_TRIMMED).split()).casefold()
+def _verdict_of(line: str) -> tuple[str, bool] | None:
+    """The option with which a line begins, and whether the line calls it right."""
+    item = _ITEM.match(line)
+    said = verdict(line[item.end() :]) if item is not None else None
+    return (item["letter"], said) if item is not None and said is not None else None

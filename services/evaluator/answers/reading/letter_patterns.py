@@ -12,21 +12,24 @@ _NAMED = (
     r"(?P<named>(?:the[ ])?(?:(?:correct|right|best)[ ])?"
     r"(?:option|choice|letter|answer|statement)[\s\u00a0(*_`\"':>]{1,6}|[(\[])?"
 )
-_BEFORE = r"(?:(?:option|choice|letter)[\s(*_`\"'\[]{1,4})?"
+_BEFORE = r"(?:(?i:option|choice|letter|answer)[\s(*_`\"'\[]{1,4})?"
 _HEDGE = r"(?:(?:maybe|possibly|perhaps|also|either|even|else|option|choice|answer|letter|both)\W{1,3}){0,2}"
 _IS = r"(?:is|seems|looks|appears|must[ ]be|has[ ]to[ ]be)"
 _SURELY = r"(?:(?:to[ ]be|clearly|therefore|thus|definitely|most[ ]likely|indeed|by[ ]far)[ ]){0,2}"
 
+_PREDICATE = (
+    r"(?:is|best|fits?|works?|makes|matches|seems|describes|follows|remains|wins|has|comes|would|must|stands|and|or)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """`about`: a sentence about one letter. `alone`: "only B fits". `cited`: a letter in brackets. `at`: what an answer
-    begins with. `other`: a second letter, joined to the first. `whole`: nothing but the letter, its mark and a text.
-    `first`: a letter with which a reply begins. `right`: "B is correct". `named`: "option B", "(B)"."""
+    """`alone`: "only B fits". `at`: what an answer begins with. `bare`: a letter in a sentence. `other`: a second
+    letter, joined to the first. `whole`: nothing but the letter, its mark and a text. `first`: a letter with which a
+    reply begins. `right`: "B is correct". `named`: "option B", "(B)"."""
 
-    about: re.Pattern[str]
     alone: re.Pattern[str]
-    cited: re.Pattern[str]
+    bare: re.Pattern[str]
     at: re.Pattern[str]
     other: re.Pattern[str]
     whole: re.Pattern[str]
@@ -41,15 +44,14 @@ def patterns(count: int) -> Patterns:
     last = chr(ord("A") + count - 1)
     letter, any_case = f"[A-{last}]", f"[A-{last}a-{last.lower()}]"
     return Patterns(
-        about=re.compile(
-            rf"[(*_`]{{0,4}}(?P<answer>{letter})[)*_`]{{0,4}}[ ]"
-            r"(?:is|fits|works|matches|follows|remains|has|wins)\b"
-        ),
         alone=re.compile(
             rf"\b[Oo]nly[ ](?:(?:option|choice|statement|sentence|answer)[ ])?\(?(?P<answer>{letter})\)?[ ]"
             r"(?:is|are|has|can|[a-z]{2,12}s)\b"
         ),
-        cited=re.compile(rf"[ ]\((?P<letter>{letter})\)"),
+        bare=re.compile(
+            rf"(?<![\w'’.&/-])(?<!\d[ ])(?<!itamin )(?<!epatitis )(?<!ype )(?<!oint )(?<!lan )(?<!roup )"
+            rf"(?!A[ ](?!{_PREDICATE}\b)[a-z]|I\b)(?P<answer>{letter})(?![\w'’/&-])(?!\.[A-Za-z])"
+        ),
         at=re.compile(rf"{DECORATION}{_NAMED}(?P<answer>{letter})(?![A-Za-z0-9])(?!['’][a-z])", FLAGS),
         other=re.compile(
             r"[\s)\]>*_`\"'.}$]{0,6}[(,]?[ ]?(?:[/,;&+]|\bor\b|\band\b|\bAND\b|\bOR\b)[\s(*_`\"'\[]{0,6}"
@@ -69,9 +71,9 @@ def patterns(count: int) -> Patterns:
             r"(?:\b(?:option|choice|answer|letter|statement)[ ]|(?<![A-Za-z0-9]))\(?[*_`\"']{0,3}"
             rf"(?P<answer>{letter})[*_`\"')]{{0,4}}[ ]{_IS}[ ]{_SURELY}"
             r"(?:the[ ])?(?:(?:correct|best|better)(?:[ ][a-z]+)?|"
-            r"(?:right|most[ ]\w+|true)(?:[ ](?:answer|option|choice|one|"
+            r"(?:right|most[ ]\w+|true|accurate)(?:[ ](?:answer|option|choice|one|"
             r"statement|letter))?|answer|one)\b"
-            r"(?=[ ]*(?:[.,;:!)*\n]|$|because|since|as|here|for|among|of|to|in|that|which|we|I|supported)\b|"
+            r"(?=[ ]*(?:[.,;:!)*\n]|$|because|since|as|and|here|for|among|of|to|in|that|which|we|I|supported)\b|"
             r"[.,;:!)*\n]|$)"
             rf"|\b(?:it['’]s|is)[ ](?:option|choice|letter|answer)[ ]\(?[*_`\"']{{0,3}}(?P<after>{letter})\b"
             rf"|(?<![A-Za-z0-9])(?P<so>{letter})\)?[ ]it[ ]is\b",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from fractions import Fraction
 
 from services.evaluator.answers.reading import layers
-from services.evaluator.answers.reading.kinds import REASON, negated
+from services.evaluator.answers.reading.kinds import negated
 from services.evaluator.answers.reading.layers import Found
-from services.evaluator.answers.reading.number_forms import (
+from services.evaluator.answers.reading.numerals.forms import (
     BLANKS,
     MOST_DIGITS,
     SCALE,
@@ -19,8 +19,10 @@ from services.evaluator.answers.reading.number_forms import (
     value_of,
     written,
 )
-from services.evaluator.answers.reading.number_words import in_words
+from services.evaluator.answers.reading.numerals.units import same_quantity
+from services.evaluator.answers.reading.numerals.words import NAMES, in_words
 from services.evaluator.answers.reading.places import FLAGS, line
+from services.evaluator.answers.reading.statement import Mention, asserted
 
 _UNKNOWN = re.compile(
     r"(?:\\?(?:pi|sqrt|infty)\b|(?!x[ ](?:larger|more|as|faster|bigger|higher|the)\b)[πxyzni²³⁴⁵⁶](?![A-Za-z])|"
@@ -40,24 +42,29 @@ _SECOND = re.compile(
 )
 """A second number in the sentence that makes the first one but a part: "3 hours and 20 minutes"."""
 _IS_OTHER = re.compile(r"[ ]is[ ](?:the[ ]number|the[ ]amount|how[ ]many|what|only|not)\b")
+_OF_SOMEBODY = re.compile(r"\W*(?:she|he|they|there)\b", re.IGNORECASE)
+"""With this a statement begins that others may follow."""
+_GOES_ON = re.compile(
+    r"\?|\b(?:half|twice|double|some|more|another|rest|remaining|each|away|gives?|gave|sells?|sold|buys?|bought|then|next|first|"
+    r"we|let|find|calculate|compute|needs?|but|however|actually|wait|not sure|n['’]t sure|if|unless)\b",
+    re.IGNORECASE,
+)
+"""By which a sentence goes on with a calculation, or doubts it."""
 _UNFINISHED = re.compile(r"[ ]?[-−+*/×=][ ]?$")
-_SEVERAL = re.compile(r"\d\s?(?:and|or|,)\s?[A-Za-z]\s?=")
-"""More than one solution."""
-_NOT_THIS = re.compile(r",? (?:not|rather than|instead of) (?:the )?[-−]?[$€£]?\d")
-_ASIDE = re.compile(r" \([^()\n]{1,80}\)")
 _CENTS = re.compile(r" (?:dollars?|euros?|pounds?),?(?: and)? (?P<cents>\d{1,2}) (?:cents?|pence)\b", re.IGNORECASE)
-_SCALED_DIGITS = re.compile(rf"(?<=\d){SCALED.pattern}")
-_LEFT = re.compile(r"\bleft\b[^,;]{0,60}\b(?:after|from|out of|of)\b", re.IGNORECASE)
-_TO_DO = re.compile(r"\btakes?\b[^,;]{1,60}\d[^,;]{0,40} to [a-z]", re.IGNORECASE)
 _UNIT_POWER = re.compile(r"(?<=\d)([ ]?(?:mm|cm|dm|m|km|in|ft|yd|s))\^\{?[234]\}?")
 _RESULT = re.compile(r"\A(?![^\n]*\bor\b)[^\n=]{1,200}=[ ]*(?P<said>[-−$€£]?\d[^=\n]{0,30})\Z")
 _SUM = re.compile(r"\A[^\n=]{0,120}[+×*][^\n=]{1,200}=[ ]*(?P<said>[-−$€£]?\d[^=\n]{0,40})\Z")
-_AFTER_CLAUSE = re.compile(
-    r"\A\W{0,4}(?:out of|of|from|after|with|since|when|starting|given|by) [^.]{0,100}?\d[^.]{0,60}, (?=\D)",
+_ONE = re.compile(
+    r"one\b(?![,;:.]|\s*\Z|[ ](?:hundred|thousand|million|billion|half)\b)|(?<=the )one|(?<=er )one|(?<=est )one",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_.,\-−–])(?:[-−]|(?<=\s)–)?[$€£]?\.?\d")
-_OF_SCALE = re.compile(r"\b(?:hundreds?|thousands?|millions?|billions?|dozens?|half)\b", re.IGNORECASE)
+_OF = re.compile(r"[ ]of\b")
+_MENTION = re.compile(
+    r"(?<!\d:)(?<![A-Za-z0-9_.,\-−–])(?P<digit>(?:[-−]|(?<=\s)–|(?:minus|negative)[ ])?(?:[$€£₹][ ]?)?(?:\.?\d|[½⅓⅔¼¾]|"
+    rf"\\[dt]?frac\b))|\b(?:minus |negative )?(?:{NAMES})\b",
+    re.IGNORECASE,
+)
 _LEAD = re.compile(
     r"(?:[\s\u00a0*_`\"'“”‘’«»<(\[{:：]|\\[(\[{]|\$(?!\d)|\\(?:boxed|fbox|text|textbf|mathbf|mathrm|displaystyle|underline)\b\{?"
     r"|(?:approximately|approx\.?|about|around|roughly|nearly|exactly|only|just|equal[ ]to|is|a[ ]total[ ]of|"
@@ -135,6 +142,7 @@ class NumberKind:
         found = self.at(first, closed=False, ends=True)
         if (
             found is None
+            or (_OF_SOMEBODY.match(first) and re.search(r"[.!?]\s+\w", said[found.end :]))
             or not found.answer
             or (re.search(r"\d", first[found.end :]) and not first[found.end :].startswith((" (", "(")))
             or first[found.end : found.end + 1] in (".)", ")", ":")
@@ -150,71 +158,75 @@ class NumberKind:
             return None
         return found
 
-    def only(self, sentence: str) -> Found | None:
-        return self._only(sentence) if _CONCLUDES.search(sentence) else None
+    @property
+    def rates(self) -> bool:
+        """Whether answers are on a scale."""
+        return self._scale is not None
 
-    def alone(self, sentence: str) -> Found | None:
-        """The number of a reply that is one sentence."""
-        if not re.search(r"\d", sentence):
-            words = list(_words(sentence))
-            kept = [word for word in words if word[0] not in ("1",)] or words
-            return self._on_scale(Found(kept[0][0], len(sentence))) if len(words) == 1 else None
-        return self._only(sentence)
+    def names(self, text: str) -> bool:
+        """Whether a text holds a number."""
+        return bool(self._mentions(text))
 
-    def again(self, text: str, result: Found) -> Found | None:
-        """The result of a calculation with which `text` begins, where its last sentence states it again."""
-        numbers = [found for found in self._numbers(text[result.end :]) if found.answer]
-        return result if any(found.answer == result.answer for found in numbers) else None
+    def numbers(self, text: str) -> list[str]:
+        """The numbers of a text."""
+        return [each.answer for each in self._mentions(text)]
 
-    def _numbers(self, text: str) -> Iterator[Found]:
-        place = 0
-        for match in _NUMBER.finditer(text):
-            if match.start() >= place and (found := self._number(text, match.start(), closed=True)) is not None:
-                yield found
-                place = found.end
+    def says_again(self, before: str, sentence: str) -> bool:
+        """Whether a sentence states a number of the one before it in another unit."""
+        mentions = self._mentions(sentence)
+        if not mentions or not mentions[0].answer:
+            return False
+        again = (mentions[0].answer, sentence[mentions[0].end :])
+        return any(
+            same_quantity((each.answer, before[each.end :]), again) for each in self._mentions(before) if each.answer
+        )
 
-    def _only(self, sentence: str) -> Found | None:
+    def repeated(self, sentence: str, before: Sequence[str], results: Sequence[str]) -> Found | None:
+        """The result that a sentence repeats, in another unit, too: "122 cents, or $1.22", or first, with further
+        numbers that were named `before`: "it costs $68, and you save $12"."""
+        mentions = [each for each in self._mentions(sentence) if each.answer]
+        stated = next((each for each in mentions if each.answer in results), None)
+        if stated is None:
+            return None
+        named = {number for each in before for number in self.numbers(each)}
+        if all(each is stated or each.answer in named for each in mentions):
+            return Found(stated.answer, len(sentence))
+        if len(mentions) != 2:
+            return None
+        dollars = (" dollars" if sentence[each.start] == "$" else sentence[each.end :] for each in mentions)
+        one, other = zip((each.answer for each in mentions), dollars, strict=True)
+        return Found(stated.answer, len(sentence)) if same_quantity(one, other) else None
+
+    def claimed(self, sentences: Sequence[str]) -> Found | None:
+        """The number of a first sentence, where those after it only explain it."""
+        first, *others = sentences
+        if any(_GOES_ON.search(other) or self._mentions(other) for other in others):
+            return None
+        return self.only(first) if sum(each.answer != "" for each in self._mentions(first)) == 1 else None
+
+    def only(self, sentence: str, before: str = "") -> Found | None:
         if len(sentence) > 600 or (self._cut and not sentence.rstrip().endswith((".", "!", "$", "*"))):
             return None
-        sentence = REASON.split(sentence, maxsplit=1)[0]
-        if (clause := _AFTER_CLAUSE.match(sentence)) is not None and len(
-            list(self._numbers(sentence[clause.end() :]))
-        ) == 1:
-            sentence = sentence[clause.end() :]
-        sentence = sentence.rpartition("; ")[2]
-        sentence = _UNIT_POWER.sub(r"\1", sentence)
-        if not re.search(r"\d", sentence):
-            words = [] if " of " in sentence else [word for word in _words(sentence) if word[0] != "1"]
-            return self._on_scale(Found(words[0][0], len(sentence))) if len(words) == 1 else None
-        sentence = _NOT_THIS.split(sentence, maxsplit=1)[0]
-        if _UNSAID.search(sentence) or _SEVERAL.search(sentence):
-            return None
-        sentence = _ASIDE.sub("", sentence) if re.search(r"\d[^()]*\(", sentence) else sentence
-        _, equals, right = re.sub(r"≈|\\approx", "=", sentence).rpartition("=")
-        if (
-            equals
-            and (found := self.at(right, closed=False, ends=False)) is not None
-            and found.answer
-            and not re.search(r"\d", right[found.end :])
-        ):
-            return found
-        values: dict[str, Found] = {}
+        return asserted(_UNIT_POWER.sub(r"\1", sentence), self._mentions, before)
+
+    def _mentions(self, text: str) -> Sequence[Mention]:
+        """The numbers of a text, in digits or words."""
+        mentions = []
         place = 0
-        for match in _NUMBER.finditer(sentence):
-            if match.start() < place:
+        for match in _MENTION.finditer(text):
+            start = match.start()
+            if start < place:
                 continue
-            found = self._number(sentence, match.start(), closed=False)
-            if found is None or not found.answer:
-                return None
-            if len(values) == 1 and (
-                _LEFT.search(sentence[place : match.start()]) or _TO_DO.search(sentence[: match.start()])
-            ):
-                break
-            values[found.answer] = found
-            place = found.end
-        if len(values) != 1 or _OF_SCALE.search(_SCALED_DIGITS.sub("", sentence)):
-            return None
-        return next(iter(values.values()))
+            if match["digit"]:
+                found = self._number(text, start, closed=True)
+            else:
+                word = in_words(_OF.split(text[start : start + 200], maxsplit=1)[0])
+                found = self._on_scale(Found(word[0], start + word[1])) if word is not None else None
+            if found is not None:
+                mentions.append(Mention(found.answer, start, found.end))
+                place = found.end
+        # Otherwise "one" is a word as any: "the larger one".
+        return [each for each in mentions if not _ONE.match(text, each.start)] or mentions
 
     def _number(self, said: str, start: int, closed: bool) -> Found | None:
         """The number at `start`, with an empty answer where it is but a part of what is said."""
@@ -235,6 +247,9 @@ class NumberKind:
         if (cents := _CENTS.match(said, end)) is not None and value.denominator == 1:
             value += Fraction(int(cents["cents"]), 100)
             end = cents.end()
+        if said.startswith(" and a half", end):
+            value += Fraction(1, 2)
+            end += len(" and a half")
         if self._cut and not said[end:].strip() and not closed:
             return None
         rest = line(said[end:])
@@ -250,6 +265,8 @@ class NumberKind:
             return None
         assert self._scale is not None
         high = self._scale[1]
+        if match["percent"] and high != 100:
+            return None
         if match["more"] or (match["most"] and float(match["most"]) != high):
             return Found("", match.end(), layers.AMBIGUOUS)
         return self._on_scale(Found(match["value"].replace(",", ".").replace("−", "-"), match.end()))
@@ -279,32 +296,7 @@ class NumberKind:
         return Found(found.answer, len(said) - len(said.lstrip()) + len(calculation))
 
 
-def _words(sentence: str) -> Iterator[tuple[str, int]]:
-    """Numbers in words, and where they end in what follows their beginning."""
-    place = 0
-    for match in re.finditer(r"\b[A-Za-z]", sentence):
-        if match.start() >= place and (found := in_words(sentence[match.start() :])) is not None:
-            yield found
-            place = match.start() + found[1]
-
-
 _DECIMAL = r"[-+−]?(?:\d{1,9}(?:[.,]\d{1,100})?|\.\d{1,100})"
 _OF_MOST = r"(?:\s{0,3}(?:/|out of|of)\s{0,3}(?P<most>\d{1,3}(?:\.0)?))?"
 _SECOND_NUMBER = r"(?P<more>\s{0,3}(?:[-–—/~,;]|to\b|or\b|and\b)\s{0,3}\.?\d)?"
-_RATING = re.compile(rf"(?P<value>{_DECIMAL})(?![\d%]|[.,]\d){_OF_MOST}{_SECOND_NUMBER}", FLAGS)
-_UNSAID = re.compile(
-    r"\?|\b(?:let me know|hope|for example|e\.g\.|step|question|problem|not|cannot|unclear|or|between|if|either|"
-    r"maybe|might|could|"
-    r"options?|first|next|then|each(?! of| \w+ (?:gets?|pays?|has|costs?)))\b|n['’]t\b",
-    re.IGNORECASE,
-)
-_CONCLUDES = re.compile(
-    r"^\W{0,4}(?:therefore|thus|hence|so|in total|altogether|overall|finally|consequently|in conclusion|"
-    r"this means|that means|that is|"
-    r"this gives|that leaves|comes? to|came to|amounts? to|adds? up to|works? out|gives)\b"
-    r"|\*\*|\b(?:in total|altogether|in all|total)\b|\b(?:is|are|was|were|has|have|had|"
-    r"makes?|made|costs?|earns?|earned|pays?|paid|"
-    r"spends?|spent|won|lost|saves?|saved|scored?|receives?|received|owes?|owed|covers?|covered|ate|"
-    r"gets?|got|sold|needs?|takes?|took|occurs?|appears?|contains?|includes?|will|equals?|left|remains?|rate|carries|weighs)\b|≈",
-    re.IGNORECASE,
-)
+_RATING = re.compile(rf"(?P<value>{_DECIMAL})(?!\d|[.,]\d)(?P<percent>[ ]?%)?{_OF_MOST}{_SECOND_NUMBER}", FLAGS)

@@ -109,7 +109,8 @@ RULES: tuple[Rule, ...] = (
         layers.BY_FIELD,
         Layer.MARKED,
         r"[\"'“](?:final_?|correct_?|the_?|your_?|my_?)?(?:answer|choice|label|option|prediction|"
-        r"result|score|rating|similarity)[\"'”]\s{0,8}:\s{0,8}"
+        r"result|score|rating|similarity|sentiment|verdict|classification|category|intent|emotion|topic|language|"
+        r"decision|judge?ment|relation)[\"'”]\s{0,8}:\s{0,8}"
         r"(?P<said>\"(?:[^\"\\\n]|\\.){0,2000}\"|'(?:[^'\\\n]|\\.){0,2000}'|true\b|false\b|-?\d[\d.eE+-]{0,40})",
         is_json=True,
     ),
@@ -165,9 +166,9 @@ RULES: tuple[Rule, ...] = (
         rf"{_WORD}I(?:['’](?:d|ll|m|ve)|[ ](?:would|will|have[ ]to|must|should|can|am))?[ ](?:therefore[ ]|"
         rf"thus[ ]|then[ ]|finally[ ])?"
         r"(?:choose|chose|chosen|choosing|pick|picked|picking|select|selected|selecting|answer|conclude|go|going|"
-        r"went|opt|vote|stay|stick|settle|settling|mark|meant|deem|"
+        r"went|opt|vote|lean|leaning|stay|stick|settle|settling|mark|meant|deem|"
         r"say|rate|classify|label|give|assign|believe|think|judge)\b"
-        rf"(?:[ ](?:with|for|that|it|this|them|the|is|was|as|at|review|sentence|sentences|pair|text|ticket|"
+        rf"(?:[ ](?:with|for|towards?|that|it|this|them|the|is|was|as|at|review|sentence|sentences|pair|text|ticket|"
         rf"sentiment|tone|passage|claim|relation|relationship|word|message|email|comment|title|question|"
         rf"emotion|category|one|"
         rf"statement|similarity|"
@@ -183,6 +184,13 @@ RULES: tuple[Rule, ...] = (
         r"(?:rate|score|judge|assess|classify)\b[^.\n]{0,100}?[ ](?:as|at|with)[ ]",
         weak=True,
         ends=True,
+    ),
+    _rule(
+        layers.BY_CAPTION,
+        Layer.LENIENT,
+        r"(?:^|[.!?][ ])[*_#\t ]{0,6}(?:verdict|conclusion|classification|prediction|decision|judge?ment|label|"
+        r"category)[*_]{0,2}:[*_]{0,2}[ ]",
+        weak=True,
     ),
     _rule(layers.BY_TICK, Layer.LENIENT, r"✓[ *_]{0,4}(?=\S)", weak=True, ends=True),
     _rule(

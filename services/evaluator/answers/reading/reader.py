@@ -24,10 +24,12 @@ from dataclasses import replace
 
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.alone import read_alone
-from services.evaluator.answers.reading.cleaning import narrow, parts_pattern, strip_reasoning
 from services.evaluator.answers.reading.kinds import Kind, taken_back
 from services.evaluator.answers.reading.layers import Extraction, Found, Layer
+from services.evaluator.answers.reading.letter import LetterKind
 from services.evaluator.answers.reading.places import Place, places
+from services.evaluator.answers.reading.prose.asides import without_asides
+from services.evaluator.answers.reading.prose.cleaning import narrow, parts_pattern, strip_reasoning
 from services.evaluator.answers.reading.text import TextKind
 
 _ANY_MARKER = re.compile(r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b|[:：])", re.IGNORECASE | re.ASCII)
@@ -36,22 +38,39 @@ _FENCED = re.compile(r"\s*```[A-Za-z0-9_+-]{0,16}[ \t]*\n(?P<said>[^`]*)```\s*")
 _UNDER_CONDITION = re.compile(r"[ ](?:only )?(?:if|unless)\b")
 _NEXT_ITEM = re.compile(
     r"\n[ \t]*\n[ \t*#]{0,6}(?!(?:explanation|reason|reasoning|rationale|note|correction|update|edit|check|final|"
-    r"corrected|revised|step|conclusion|solution|so|wait|but|actually|my|the|answer)\b)"
+    r"corrected|revised|step|conclusion|solution|so|wait|but|actually|my|the|answer|let|verif\w*|now|here|this|that|"
+    r"therefore|thus|hence|to|we|if|since|because|double|recheck\w*|hmm|oh|sorry|I|however|result|in)\b)"
     r"[A-Z][a-z]{0,20}(?:[ ]?[A-Za-z0-9]{1,12}){0,2}[ *]{0,3}:"
     r"|\n[ \t]*\n[^\n]{1,400}\?[ \t]*\n[ \t]*\(?A[).:]",
     re.IGNORECASE,
 )
 """A paragraph with a caption, as prompts have them, or a question with options."""
+_ANSWERED = re.compile(
+    r"\s{0,8}(?:(?:label|answer|sentiment|output|score|similarity|class|category)[ ]?:[ ])?(?P<said>[^\n]{1,200})\n"
+    r"\s{0,8}(?:premise|hypothesis|text|input|sentence(?: ?[12])?|review|tweet|context|passage|s[12]|statement|claim|"
+    r"title|headline|message|utterance|comment|article|paragraph):",
+    re.IGNORECASE,
+)
+"""A line after which the next item of a prompt begins."""
+_OPENING = re.compile(r"\W*(?:sure|ok|okay|of course|certainly|here|hello|hi|yes|no|answer)\b", re.IGNORECASE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _RULED_OUT = re.compile(r"\b(?:rul(?:e|ed|es) out|right away|eliminate\w*|exclude\w*)\b", re.IGNORECASE)
 _AT_FIRST = re.compile(
     r"\b(?:initially|at first|originally|my first (?:thought|guess|instinct|impression))\b", re.IGNORECASE
 )
 _UNDECIDED = re.compile(
-    r"\b(?:could be any|any of (?:these|them|the above)|depending on|hard to say|"
+    r"\b(?:both (?:\w+ )?(?:are|can be|could be|remain) (?:possible|defended|correct|valid|right|plausible)|"
+    r"could be any|any of (?:these|them|the above)|depending on|hard to say|"
     r"can(?:not|['’]t) (?:decide|tell|choose))\b",
     re.IGNORECASE,
 )
+_ANSWERS = re.compile(r"answer|result|total|final|overall|\bsum\b", re.IGNORECASE)
+_UNKNOWN = re.compile(
+    r"(?:\b(?:not|no|without|insufficient|lack\w*)|n['’]t) (?:\w+ ){0,3}(?:information|context|details?|data)\b|"
+    r"\b(?:can(?:not|['’]t)|unable to|impossible to|not possible to) (?:be )?(?:determine|tell|answer|say|know|solve)",
+    re.IGNORECASE,
+)
+"""With this a reply says that it has no answer."""
 _NOT_BUT = re.compile(r"[\s*_`(]{0,4}not\b[^.;\n]{1,80}?(?:\bbut[ ](?:rather[ ]|instead[ ])?|;[ ]it(?:['’]s|[ ]is)[ ])")
 _IF = re.compile(r"\b(?:if|unless|assuming|supposing|depending)\b", re.IGNORECASE)
 
@@ -84,7 +103,10 @@ class AnswerReader:
     def _in(self, parts: Sequence[str], kind: Kind, most: Layer) -> Extraction:
         # Any line may be a text's answer, so none is looked for beside a marker.
         alone = not isinstance(kind, TextKind) or not any(_ANY_MARKER.search(part) for part in parts)
-        for number, part in enumerate(map(_until_next_item, parts)):
+        if not alone and len(parts) > 1 and not _ANY_MARKER.search(parts[0]) and not _OPENING.match(parts[0]):
+            # What the model invents after its answer has a marker.
+            alone = kind.whole(parts[0]) is not None
+        for number, part in enumerate(_until_next_item(part, kind) for part in parts):
             # What follows a line of the prompt may be the prompt itself.
             found = _read(part, kind, most, alone and number == 0)
             if found.answer or found.how:
@@ -94,8 +116,11 @@ class AnswerReader:
         return Extraction("", layers.NO_MARKER if most == Layer.STRICT else layers.NOTHING)
 
 
-def _until_next_item(part: str) -> str:
+def _until_next_item(part: str, kind: Kind) -> str:
     """The part up to where, right after an answer, another item with an answer of its own begins."""
+    answered = _ANSWERED.match(part)
+    if answered is not None and kind.whole(answered["said"]) is not None:
+        return part[: answered.end("said")]
     first = _ANY_MARKER.search(part)
     following = _NEXT_ITEM.search(part, first.end()) if first is not None else None
     if first is None or following is None or _BLANK_LINE.search(part, first.end(), following.start()):
@@ -109,59 +134,84 @@ def _read(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
     names as such counts."""
     if not part.strip():
         return Extraction("", "")
+    is_text = isinstance(kind, TextKind)
     marked = _last(part, kind, most, weak=False)
-    if marked is None and alone and not isinstance(kind, TextKind) and (found := kind.whole(part)) is not None:
+    if marked is None and alone and not is_text and (found := kind.whole(part)) is not None:
         return _extraction(found, layers.WHOLE_RESPONSE, Layer.STRICT)
     if marked is not None:
-        place, found = marked
-        if _side_by_side(part, place, found, kind, most):
-            return Extraction("", layers.AMBIGUOUS)
-        after = part[_end(place, found) :]
-        if found.answer and not taken_back(after):
-            return _extraction(found, place.rule.how, place.rule.layer)
-        corrected = _corrected(after, kind, most) if taken_back(after) or found.why == layers.NEGATED else None
-        return corrected or Extraction("", found.why or layers.NEGATED)
+        return _marked(part, *marked, kind, most)
     if most >= Layer.MARKED and part.rstrip()[-3:].endswith(("}", "```")) and (field := _field(part, kind)).answer:
         return field
+    said = part if is_text else without_asides(part)
+    extraction = _unmarked(said, kind, most, alone)
+    if extraction.answer or extraction.how or said == part or _UNKNOWN.search(said):
+        return extraction
+    return _unmarked(without_asides(part, own_case=True), kind, most, alone)
+
+
+def _unmarked(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
+    """What is read where nothing marks an answer."""
     if (said := _last(part, kind, most, weak=True)) is not None:
-        place, found = said
-        if _depends(part, place, found, kind, most):
-            return Extraction("", layers.AMBIGUOUS)
-        if found.answer and taken_back(part[_end(place, found) :]):
-            return _corrected(part[_end(place, found) :], kind, most) or Extraction("", layers.NEGATED)
-        if _UNDECIDED.search(part, _end(place, found)) or _starts_again(part, place, found, kind):
-            return Extraction("", layers.AMBIGUOUS)
-        return _extraction(found, place.rule.how, place.rule.layer)
-    if not alone:
-        return Extraction("", "")
-    if isinstance(kind, TextKind) and (found := kind.whole(part)) is not None:
+        right = kind.right(part) if said[0].rule.ends and isinstance(kind, LetterKind) else None
+        # "The highest point is zero" may be a step; "C is correct" is not.
+        return _extraction(right, layers.BY_SENTENCE, Layer.LENIENT) if right else _said(part, *said, kind, most)
+    if alone and isinstance(kind, TextKind) and (found := kind.whole(part)) is not None:
         return _extraction(found, layers.WHOLE_RESPONSE, Layer.STRICT)
-    if most < Layer.LENIENT or _ANY_MARKER.search(part.rstrip().rpartition("\n")[2]):
+    if not alone or most < Layer.LENIENT or _ANY_MARKER.search(part.rstrip().rpartition("\n")[2]):
         return Extraction("", "")
     return read_alone(part, kind)
+
+
+def _marked(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> Extraction:
+    """What is read where a marker has an answer, or one that does not count."""
+    if _side_by_side(part, place, found, kind, most):
+        return Extraction("", layers.AMBIGUOUS)
+    after = part[_end(place, found) :]
+    withdrawn = taken_back(after)
+    if found.answer and not withdrawn:
+        return _extraction(found, place.rule.how, place.rule.layer)
+    corrected = _corrected(after, kind, most) if withdrawn or found.why == layers.NEGATED else None
+    return corrected or Extraction("", found.why or layers.NEGATED)
+
+
+def _said(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> Extraction:
+    """What is read where a sentence names the answer, or one that does not count."""
+    if _depends(part, place, found, kind, most):
+        return Extraction("", layers.AMBIGUOUS)
+    end = _end(place, found)
+    if found.answer and taken_back(part[end:]):
+        return _corrected(part[end:], kind, most) or Extraction("", layers.NEGATED)
+    if _UNDECIDED.search(part, end) or _starts_again(part, place, found, kind):
+        return Extraction("", layers.AMBIGUOUS)
+    return _extraction(found, place.rule.how, place.rule.layer)
 
 
 def _last(part: str, kind: Kind, most: Layer, *, weak: bool) -> tuple[Place, Found] | None:
     """The last place that begins with an answer, or with one that does not count."""
     for place in places(part, most, weak=weak):
-        if weak and place.supposed and _IF.search(_sentence_before(part, place)):
+        if weak and _is_about_another(part, place):
             continue
-        if weak and _RULED_OUT.search(place.stated):
-            continue
-        if weak and _AT_FIRST.search(_sentence_before(part, place)):
-            continue
-        if weak and isinstance(kind, TextKind) and not place.rule.ends:
-            found = kind.sentence(place.said)
-        elif not isinstance(kind, TextKind) and (denied := _NOT_BUT.match(place.said)) is not None:
-            found = kind.at(place.said[denied.end() :], closed=place.closed, ends=True)
-            found = found and Found(found.answer, denied.end() + found.end, found.why)
-        else:
-            found = kind.at(place.said, closed=place.closed, ends=place.rule.ends)
-        if weak and found is not None and _UNDER_CONDITION.match(place.said, found.end):
-            continue
-        if found is not None:
+        found = _at_place(place, kind, weak)
+        if found is not None and not (weak and _UNDER_CONDITION.match(place.said, found.end)):
             return place, found
     return None
+
+
+def _is_about_another(part: str, place: Place) -> bool:
+    """Whether a place tells what the answer would be, was thought to be at first, or is not."""
+    before = _sentence_before(part, place)
+    return bool((place.supposed and _IF.search(before)) or _RULED_OUT.search(place.stated) or _AT_FIRST.search(before))
+
+
+def _at_place(place: Place, kind: Kind, weak: bool) -> Found | None:
+    """The answer with which a place begins: after "not A, but" the one that is not denied."""
+    if isinstance(kind, TextKind):
+        if weak and not place.rule.ends:
+            return kind.sentence(place.said)
+    elif (denied := _NOT_BUT.match(place.said)) is not None:
+        found = kind.at(place.said[denied.end() :], closed=place.closed, ends=True)
+        return found and Found(found.answer, denied.end() + found.end, found.why)
+    return kind.at(place.said, closed=place.closed, ends=place.rule.ends)
 
 
 def _corrected(after: str, kind: Kind, most: Layer) -> Extraction | None:
@@ -209,17 +259,19 @@ def _field(part: str, kind: Kind) -> Extraction:
         return Extraction("", "")
     if not isinstance(value, dict):
         return Extraction("", "")
-    texts = [
-        str(each).lower() if isinstance(each, bool) else str(each)
-        for each in value.values()
+    texts = {
+        key: str(each).lower() if isinstance(each, bool) else str(each)
+        for key, each in value.items()
         if isinstance(each, str | int | float)
-    ]
+    }
     if isinstance(kind, TextKind) and len(texts) > 1:
         return Extraction("", "")
-    answers = [found for text in texts if (found := kind.whole(text)) is not None]
+    answers = {key: found for key, text in texts.items() if (found := kind.whole(text)) is not None}
+    if len({each.answer for each in answers.values()}) > 1:
+        answers = {key: found for key, found in answers.items() if _ANSWERS.search(key)}
     return (
-        _extraction(answers[0], layers.BY_FIELD, Layer.MARKED)
-        if len({each.answer for each in answers}) == 1
+        _extraction(next(iter(answers.values())), layers.BY_FIELD, Layer.MARKED)
+        if len({each.answer for each in answers.values()}) == 1
         else Extraction("", "")
     )
 

@@ -14,7 +14,7 @@ from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.letter import LetterKind
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text
-from services.evaluator.tasks.metrics import ACCURACY
+from services.evaluator.items.metrics import ACCURACY
 
 _LETTERS = string.ascii_uppercase
 _USUAL = tuple(_LETTERS[:10])
@@ -30,10 +30,12 @@ def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
     choices = tuple(dict.fromkeys(text.strip() for text in offered)) or _USUAL
     known = {words.plain(text): text for text in choices}
     if not 1 < len(choices) <= _MOST_CHOICES or max(map(len, choices)) > _MOST_CHARACTERS:
-        raise ValueError(f"choices may be 2 to {_MOST_CHOICES} texts of up to {_MOST_CHARACTERS} characters")
+        raise ValueError(
+            f"choices must be a list of 2 to {_MOST_CHOICES} texts with at most {_MOST_CHARACTERS} characters each"
+        )
     labels = set(map(plain_label, choices))
     if not (all(known) and all(labels)) or min(len(known), len(labels)) < len(offered or _USUAL):
-        raise ValueError("choices must be texts that differ in more than case, blanks and marks")
+        raise ValueError("choices must differ in more than case, spaces and punctuation")
     usual, kind = AnswerReader(most=layer), _kind(choices)
 
     def found(text: str, cut: bool = False) -> Extraction:
@@ -47,14 +49,14 @@ def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
         named = known.get(words.plain(as_text(value)))
         if named is None:
             shown = ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
-            raise ValueError(f"is none of the choices {shown}")
+            raise ValueError(f"is not one of the choices {shown}")
         return named
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         return {"correct": float(answer in answers)}
 
     by = layer if read is None else None
-    return Scorer("choice", "choice-2", (ACCURACY,), ("correct",), right, found, judge, by)
+    return Scorer("choice", "choice-3", (ACCURACY,), ("correct",), right, found, judge, by)
 
 
 def _kind(choices: Sequence[str]) -> Kind:

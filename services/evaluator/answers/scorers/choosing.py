@@ -14,9 +14,10 @@ from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts
 from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Scorer, whole
+from services.words import sentences
+from services.words.scorers import OPTIONS, SCORERS, USUAL, USUAL_READINGS
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
-USUAL = "exact_match"
 _FIELD = "dataset.scoring"
 _PLAIN: dict[str, Callable[[Read], Scorer]] = {
     "contains": texts.contains,
@@ -24,13 +25,7 @@ _PLAIN: dict[str, Callable[[Read], Scorer]] = {
     "token_f1": texts.token_f1,
     "rouge_l": texts.rouge_l,
 }
-_OPTIONS: dict[str, tuple[str, ...]] = {
-    "choice": ("choices",),
-    "numeric": ("tolerance", "tolerance_is_relative"),
-    "json": ("fields",),
-}
-SCORERS = (USUAL, *_PLAIN, *_OPTIONS)
-_LAYERS = {USUAL: Layer.MARKED, "choice": Layer.LENIENT, "numeric": Layer.LENIENT}
+_LAYERS = {name: Layer(reading) for name, reading in USUAL_READINGS.items()}
 """The most lenient layer of scorers that read an answer by layers, unless a job says otherwise."""
 _SHARED = ("reference_field", "answer_pattern")
 _PATTERN_VERSION = "pattern-2"
@@ -43,17 +38,15 @@ def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
     InvalidRequestError, as `check_scoring`."""
     name = scoring.scorer or USUAL
     if name not in SCORERS:
-        raise InvalidRequestError(
-            f"There is no scorer {name!r}. Choose one of {', '.join(SCORERS)}.", f"{_FIELD}.scorer"
-        )
-    if max(map(len, (scoring.reference_field, *scoring.fields)), default=0) > _MOST_FIELD_CHARACTERS:
-        raise InvalidRequestError(
-            f"A field's name may have {_MOST_FIELD_CHARACTERS} characters. Shorten it.", f"{_FIELD}.fields"
-        )
+        raise InvalidRequestError(sentences.not_valid(name, "scorer", SCORERS), f"{_FIELD}.scorer")
+    longest = max(map(len, (scoring.reference_field, *scoring.fields)), default=0)
+    if longest > _MOST_FIELD_CHARACTERS:
+        sentence = sentences.too_large("The name of a field", longest, _MOST_FIELD_CHARACTERS, "characters")
+        raise InvalidRequestError(sentence, f"{_FIELD}.fields")
     if len(scoring.fields) > json_fields.MOST_FIELDS:
         raise InvalidRequestError(
-            f"{len(scoring.fields)} fields are to be compared; {json_fields.MOST_FIELDS} are possible. Name fewer, or "
-            "none to compare all of the reference.",
+            f"{len(scoring.fields)} fields are named; at most {json_fields.MOST_FIELDS} are allowed. Name none to "
+            "compare the whole reference.",
             f"{_FIELD}.fields",
         )
     layer = reading or _LAYERS.get(name, Layer.LENIENT)
@@ -63,9 +56,7 @@ def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
     try:
         last, first = (patterns.answer_reader(scoring.answer_pattern, first=first) for first in (False, True))
     except ValueError as error:
-        raise InvalidRequestError(
-            f"The answer pattern {error}. Correct it, or leave it out.", f"{_FIELD}.answer_pattern"
-        ) from error
+        raise InvalidRequestError(sentences.pattern(error), f"{_FIELD}.answer_pattern") from error
     by_first = _made(name, scoring, first, layer)
     made = by_first
     if scoring.answer_match != ANSWER_MATCH_FIRST:
@@ -84,7 +75,9 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer) -> Score
         if name == "json":
             return json_fields.json_fields(read, scoring.fields)
     except ValueError as error:
-        raise InvalidRequestError(f"The scoring cannot be used: {error}.", f"{_FIELD}.{_OPTIONS[name][0]}") from error
+        raise InvalidRequestError(
+            f"The scoring options are not valid: {error}.", f"{_FIELD}.{OPTIONS[name][0]}"
+        ) from error
     return _PLAIN[name](read or whole)
 
 
@@ -113,7 +106,7 @@ def canonical(scoring: Scoring, reading: Layer | None = None) -> str:
     `reading` as in `scorer`; where it changes nothing it is not in the text."""
     name = scoring.scorer or USUAL
     kept = Scoring(scorer=name)
-    for option in (*_SHARED, *_OPTIONS.get(name, ())):
+    for option in (*_SHARED, *OPTIONS.get(name, ())):
         value = getattr(scoring, option)
         if option in ("fields", "choices"):
             getattr(kept, option).extend(value)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from services.evaluator.answers.reading.cleaning import strip_reasoning
 from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
-from services.evaluator.tasks.metrics import beside
+from services.evaluator.items.metrics import beside
 
 MOST_FIELDS = 200
 _TAG = re.compile(r"[ \t]*[A-Za-z0-9_+-]{0,16}[ \t]*\r?")
@@ -50,7 +50,7 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
     def right(value: Any) -> str:
         written = _canonical(value) if isinstance(value, str) else _written(value)
         if not written.startswith("{"):
-            raise ValueError("is no JSON object")
+            raise ValueError("is not a JSON object")
         if fields and not any(True for _ in _compared(json.loads(written), fields)):
             raise ValueError(f"has none of the fields {', '.join(fields)}")
         return written
@@ -165,7 +165,7 @@ def _written(value: Any) -> str:
 
 def _whole(value: Any, deepest: int) -> Any:
     if deepest < 0:
-        raise ValueError("is nested too deep")
+        raise ValueError("is nested too deeply")
     if isinstance(value, dict):
         return {name: _whole(inner, deepest - 1) for name, inner in value.items()}
     if isinstance(value, list):
@@ -174,4 +174,4 @@ def _whole(value: Any, deepest: int) -> Any:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

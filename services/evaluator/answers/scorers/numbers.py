@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from services.evaluator.answers.reading import layers
-from services.evaluator.answers.reading.cleaning import narrow
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.number import NumberKind
+from services.evaluator.answers.reading.prose.cleaning import narrow
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
 
@@ -29,7 +29,7 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
     of 1. Raises ValueError for an invalid tolerance.
     """
     if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ValueError(f"tolerance is {tolerance:g}; it must be a number of 0 or more")
+        raise ValueError(f"tolerance must be 0 or more; it is {tolerance:g}")
     within = Fraction(repr(tolerance))
     usual = AnswerReader(most=layer)
 
@@ -42,12 +42,12 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
 
     def right(value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError("is no number")
+            raise ValueError("is not a number")
         text = value[:_MOST_CHARACTERS] if isinstance(value, str) else repr(value)
         # As an answer is read, so that "18 apples" is the number 18 on both sides.
         number = _number(text) or (usual(f"Answer: {text}", NumberKind()).answer if _ONE.fullmatch(text) else "")
         if not number:
-            raise ValueError("is no number")
+            raise ValueError("is not a number")
         return number
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
@@ -59,7 +59,7 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
 
     metrics = (mean("within_tolerance", "correct"),)
     by = layer if read is None else None
-    return Scorer("numeric", "numeric-3", metrics, ("correct",), right, found, judge, by)
+    return Scorer("numeric", "numeric-4", metrics, ("correct",), right, found, judge, by)
 
 
 def _number(text: str) -> str:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.evaluator.answers.reading.cleaning import parts_pattern, strip_reasoning
 from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.prose.cleaning import parts_pattern, strip_reasoning
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
 from services.patterns import compiled
 
@@ -85,7 +85,7 @@ def regex(read: Read) -> Scorer:
 
 def _pattern(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError("is no pattern; give it as a text")
+        raise ValueError("must be a string")
     compiled(value)
     return value
 

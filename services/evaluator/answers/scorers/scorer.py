@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.evaluator.answers.reading import layers
-from services.evaluator.answers.reading.cleaning import strip_reasoning
 from services.evaluator.answers.reading.layers import Extraction, Layer
+from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.reading.text import TextKind
 from touchstone.v1.suite_pb2 import MetricSpec
@@ -67,9 +67,9 @@ def as_text(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value!r}".removesuffix(".0")
     if not isinstance(value, str):
-        raise ValueError("is no text, number or Boolean; score such rows by json")
+        raise ValueError("is not a text, number or Boolean; use the json scorer for such rows")
     if not value.strip():
-        raise ValueError("is blank; leave it out")
+        raise ValueError("is empty; leave it out")
     return value
 
 

@@ -4,74 +4,64 @@ from __future__ import annotations
 
 from typing import Any
 
-from services import further
-from services.gateway import jobs
-from services.gateway.api import figures
-from services.gateway.api.datasets import scoring
-from services.gateway.api.schema import COUNT, OBJECT, STRING, TIME, Schema, about, array, enum, null, shape
-from services.gateway.parameters import PARAMETERS
-from touchstone.v1 import dataset_pb2, job_pb2
+from services.gateway.api.answers import members
+from services.gateway.fields import scoring
+from services.gateway.fields.schema import COUNT, OBJECT, STRING, TIME, Schema, about, array, enum, null, shape
+from services.gateway.reads import jobs
+from services.words.enums import DATASET_FORMATS, LAST_ASSISTANT
+from touchstone.v1 import dataset_pb2
 
-FORMATS = {
-    "batch": dataset_pb2.Dataset.FORMAT_BATCH,
-    "lines": dataset_pb2.Dataset.FORMAT_LINES,
-    "columns": dataset_pb2.Dataset.FORMAT_COLUMNS,
-    "csv": dataset_pb2.Dataset.FORMAT_CSV,
-    "hub": dataset_pb2.Dataset.FORMAT_HUB,
-}
-_FORMAT_NAMES = {number: name for name, number in FORMATS.items()}
-LAST_ASSISTANT = {
-    "reference": job_pb2.LAST_ASSISTANT_REFERENCE,
-    "prefill": job_pb2.LAST_ASSISTANT_PREFILL,
-    "refuse": job_pb2.LAST_ASSISTANT_REFUSE,
-}
-_LAST_ASSISTANT_NAMES = {number: name for name, number in LAST_ASSISTANT.items()}
-ID: Schema = {"type": "string", "pattern": "^ds_[0-9a-f]{32}$"}
+_ID = about({"type": "string", "pattern": "^ds_[0-9a-f]{32}$"}, "The dataset's id.")
 
 _MEMBERS: dict[str, Schema] = {
-    "name": STRING,
-    "count": about(COUNT, "Rows."),
-    "uploaded_at": null(TIME),
-    "owner": STRING,
-    "project_id": COUNT,
-    "format": null(enum(*FORMATS)),
-    "bytes": about(COUNT, "Uploaded, decompressed."),
-    "digest": about(STRING, "SHA-256 over the rows: equal content has an equal digest."),
-    "rows_with_reference": COUNT,
-    "prompt_characters": COUNT,
-    "input_tokens": about(COUNT, "Estimate for all rows: a token for four bytes, and four for each message."),
-    "longest_prompt_bytes": COUNT,
-    "metadata_fields": array(STRING),
+    "name": about(STRING, "The dataset's name."),
+    "count": about(COUNT, "The number of rows."),
+    "uploaded_at": about(null(TIME), "When it was stored."),
+    "owner": members.OWNER,
+    "project_id": members.PROJECT_ID,
+    "format": about(null(enum(*DATASET_FORMATS)), "What the lines were. `hub`: a split of the Hub."),
+    "bytes": about(COUNT, "The size of the upload, decompressed."),
+    "digest": about(STRING, "The SHA-256 of the rows. Equal rows have equal digests."),
+    "rows_with_reference": about(COUNT, "Rows with a reference."),
+    "prompt_characters": about(COUNT, "Characters of all prompts."),
+    "input_tokens": about(COUNT, "An estimate for all prompts: a token per four bytes, and four per message."),
+    "longest_prompt_bytes": about(COUNT, "The size of the longest prompt."),
+    "metadata_fields": about(array(STRING), "The names of the rows' metadata fields."),
     "scoring": about(scoring.BODY, "How answers are scored unless a run says otherwise."),
-    "template": null(STRING),
-    "source": null(shape({"dataset": STRING, "config": STRING, "split": STRING, "revision": STRING})),
-    "models": about(array(STRING), "Models that batch lines name; a run's own counts."),
-    "last_assistant": about(
-        null(enum("reference", "prefill")),
-        "What became of last messages of the assistant's; null where no row has one.",
+    "template": about(null(STRING), "The template that made messages of columns."),
+    "source": about(
+        null(
+            shape(
+                {
+                    "dataset": about(STRING, "The data set's id on the Hub."),
+                    "config": about(STRING, "Its configuration."),
+                    "split": about(STRING, "Its split."),
+                    "revision": about(STRING, "The revision that was read."),
+                }
+            )
+        ),
+        "Where a split of the Hub came from. null for uploads.",
     ),
-    "rows_with_last_assistant": about(COUNT, "Rows that had one."),
-    "most_max_tokens": about(null(COUNT), "The most that a row asks for; null where some row sets none."),
+    "models": about(array(STRING), "The models that batch lines name. A run names its own model."),
+    "last_assistant": about(
+        null(enum("reference", "prefill")), "What the assistant's last messages became. null if no row had one."
+    ),
+    "rows_with_last_assistant": about(COUNT, "Rows whose last message was the assistant's."),
+    "most_max_tokens": about(null(COUNT), "The largest `max_tokens` of a row. null if a row sets none."),
 }
-DATASET = shape({"id": ID} | _MEMBERS, name="Dataset")
+DATASET = shape({"id": _ID} | _MEMBERS, name="Dataset")
 SHOWN = shape(
-    {"id": ID}
+    {"id": _ID}
     | _MEMBERS
     | {
-        "live_runs": about(COUNT, "Runs over it that are not finished."),
-        "finished_runs": about(COUNT, "Runs over it that are: scored again only while it is kept."),
+        "live_runs": about(COUNT, "Unfinished runs over it."),
+        "finished_runs": about(
+            COUNT, "Finished runs over it. They can be scored again only while the dataset is kept."
+        ),
     },
     name="DatasetDetail",
 )
-UPLOADED = shape({"dataset_id": ID} | _MEMBERS, name="UploadedDataset")
-
-
-def what_stays(finished: int) -> str:
-    """What becomes of the finished runs when their dataset is deleted; empty without any."""
-    if not finished:
-        return ""
-    runs = "1 finished run keeps its" if finished == 1 else f"{finished:,} finished runs keep their"
-    return f"{runs} results and answers, but can no longer be scored again"
+UPLOADED = shape({"dataset_id": _ID} | _MEMBERS, name="UploadedDataset")
 
 
 def dataset_body(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
@@ -90,7 +80,7 @@ def _members(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
         "uploaded_at": jobs.iso(dataset.uploaded_at),
         "owner": dataset.owner,
         "project_id": dataset.project_id,
-        "format": _FORMAT_NAMES.get(dataset.format),
+        "format": DATASET_FORMATS.of(dataset.format) or None,
         "bytes": dataset.bytes,
         "digest": dataset.digest,
         "rows_with_reference": dataset.rows_with_reference,
@@ -109,7 +99,7 @@ def _members(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
         if dataset.HasField("source")
         else None,
         "models": list(dataset.models),
-        "last_assistant": _LAST_ASSISTANT_NAMES.get(dataset.last_assistant),
+        "last_assistant": LAST_ASSISTANT.of(dataset.last_assistant) or None,
         "rows_with_last_assistant": dataset.rows_with_last_assistant,
         "most_max_tokens": dataset.most_max_tokens or None,
     }
@@ -117,32 +107,16 @@ def _members(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
 
 ROW = shape(
     {
-        "row": about(COUNT, "Place in the dataset, from 0."),
-        "custom_id": STRING,
-        "messages": array(shape({"role": STRING, "content": STRING})),
-        "parameters": about(null(OBJECT), "What the row itself asks for; it counts before the run's."),
-        "stop": array(STRING),
-        "reference": about({}, "The right answer as JSON, cut to text where it is long; null without one."),
-        "metadata": about({}, "An object, cut to text where it is long; null without one."),
+        "row": about(COUNT, "The row's place in the dataset, from 0."),
+        "custom_id": about(STRING, "The row's id."),
+        "messages": about(
+            array(shape({"role": about(STRING, "Who speaks."), "content": about(STRING, "What they say.")})),
+            "The messages of the prompt.",
+        ),
+        "parameters": about(null(OBJECT), "The row's sampling parameters, which come before those of a run."),
+        "stop": about(array(STRING), "The row's stop texts."),
+        "reference": about({}, "The right answer. A long one is cut to a text. null without one."),
+        "metadata": about({}, "The row's metadata. A long object is cut to a text. null without any."),
     },
     name="DatasetRow",
 )
-
-
-def row_body(number: int, row: dataset_pb2.DatasetRow) -> dict[str, Any]:
-    return {
-        "row": number,
-        "custom_id": row.custom_id,
-        "messages": [{"role": message.role, "content": message.content} for message in row.messages],
-        "parameters": sampling_body(row.sampling) if row.HasField("sampling") else None,
-        "stop": list(row.stop),
-        "reference": figures.parsed(row.reference),
-        "metadata": figures.parsed(row.metadata),
-    }
-
-
-def sampling_body(sampling: job_pb2.Sampling) -> dict[str, Any]:
-    """The parameters that are set, by their names in the API; further fields of a request as `custom_config`."""
-    body = {one.name: getattr(sampling, one.field) for one in PARAMETERS if sampling.HasField(one.field)}
-    custom = further.fields(sampling)
-    return body | ({"custom_config": custom} if custom else {})

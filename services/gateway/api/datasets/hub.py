@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from services.gateway.api.checks import Field, integer, record, text
-from services.gateway.api.datasets import scoring
-from services.gateway.api.datasets.body import FORMATS, LAST_ASSISTANT, UPLOADED, uploaded_body
-from services.gateway.api.datasets.upload import LAST, LAST_ABOUT, NAME, REQUEST_ID, TEMPLATE
-from services.gateway.api.endpoint import ADMIN, Call, Endpoint
-from services.gateway.parameters import INT32_MAX, INT64_MAX
-from services.gateway.responses import JSONResponse
+from services.gateway.api.datasets.body import UPLOADED, uploaded_body
+from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint
+from services.gateway.fields import scoring
+from services.gateway.fields.checks import Field, integer, record, text
+from services.gateway.http.responses import JSONResponse
+from services.gateway.uploads.dataset import LAST, LAST_ABOUT, NAME, REQUEST_ID, TEMPLATE
+from services.words.enums import DATASET_FORMATS, LAST_ASSISTANT
+from services.words.fields import INT32_MAX, INT64_MAX
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2
 
 TIMEOUT_S = 600.0
 _BODY = record(
     {
-        "dataset": Field(text(200), required=True, about='Hub id, e.g. "openai/gsm8k".'),
-        "split": Field(text(100), required=True),
+        "dataset": Field(text(200), required=True, about="The data set's id on the Hub, such as `openai/gsm8k`."),
+        "split": Field(text(100), required=True, about="The split to read."),
         "template": Field(TEMPLATE, required=True, about="Makes messages of columns, as for an upload."),
-        "config": Field(text(200), about="The Hub's configuration; default when left out."),
-        "revision": Field(text(200), about="The newest when left out; what was read is recorded."),
-        "limit": Field(integer(1, INT32_MAX), about="Most rows, the first ones."),
-        "name": Field(NAME, about="<dataset>/<config>/<split> when left out."),
-        "custom_id_field": Field(text(200), about="Column with the row's own id."),
+        "config": Field(text(200), about="The data set's configuration. `default` if absent."),
+        "revision": Field(
+            text(200), about=("The revision. The newest if absent. The answer has the revision that was read.")
+        ),
+        "limit": Field(integer(1, INT32_MAX), about="The most rows, from the first one on."),
+        "name": Field(
+            NAME, about="The dataset's name. If absent: data set, configuration and split, joined by slashes."
+        ),
+        "custom_id_field": Field(text(200), about="The column with the rows' ids."),
         "last_assistant": Field(LAST, about=LAST_ABOUT),
-        "project_id": Field(integer(0, INT64_MAX), about="A label to group by; 0 means none."),
-        "scoring": Field(scoring.SCORING),
+        "project_id": Field(integer(0, INT64_MAX), about="A number to group datasets by. 0 means none."),
+        "scoring": Field(scoring.SCORING, about="How answers are scored unless a run says otherwise."),
         "request_id": Field(text(64), about=REQUEST_ID),
     },
     name="HubRequest",
@@ -37,7 +42,7 @@ async def hub(call: Call) -> JSONResponse:
     body = call.body
     options = dataset_pb2.DatasetOptions(
         name=body.get("name", ""),
-        format=FORMATS["hub"],
+        format=DATASET_FORMATS["hub"],
         template=body["template"],
         scoring=scoring.scoring_of(body.get("scoring", {})),
         project_id=body.get("project_id", 0),
@@ -63,7 +68,7 @@ HUB = Endpoint(
     "/datasets/hub",
     hub,
     "createHubDataset",
-    "Keep a split of a Hub dataset as a dataset.",
+    "Make a dataset of a split of the Hub.",
     answer=UPLOADED,
     body=_BODY,
     errors=(404, 409),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from services.gateway.api.checks import text
-from services.gateway.api.datasets.body import DATASET, ROW, SHOWN, dataset_body, row_body, what_stays
-from services.gateway.api.endpoint import ADMIN, Call, Endpoint
-from services.gateway.api.query import PAGE_TOKEN, PROJECT, Parameter, page_size
-from services.gateway.api.results import OWNER, TOKEN
-from services.gateway.api.schema import COUNT, STRING, about, array, shape
-from services.gateway.responses import JSONResponse
+from services.gateway.api.answers import members
+from services.gateway.api.datasets.body import DATASET, ROW, SHOWN, dataset_body
+from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint
+from services.gateway.fields.checks import text
+from services.gateway.fields.query import NEXT_PAGE_TOKEN, OWNER, PAGE_TOKEN, PROJECT, Parameter, page_size
+from services.gateway.fields.schema import COUNT, about, array, shape
+from services.gateway.http.responses import JSONResponse
+from services.gateway.reads import datasets as dataset_reads
+from services.gateway.reads.datasets import row_body, what_stays
 from touchstone.v1 import dataset_service_pb2
 
-DELETE_TIMEOUT_S = 30.0
-QUERY = Parameter("query", text(200), "Text that the name contains, in upper or lower case.", "")
+QUERY = Parameter("query", text(200), "A text in the dataset's name, in upper or lower case.", "")
 
 
 async def datasets(call: Call) -> JSONResponse:
@@ -60,10 +61,8 @@ async def rows(call: Call) -> JSONResponse:
 async def delete(call: Call) -> JSONResponse:
     """Its finished runs keep results and answers, and can no longer be scored again: the answer counts them, as does
     the dataset before. 404 for an unknown one, 409 while a run uses it."""
-    backend, dataset_id = call.ctx.backend, call.dataset_id
-    request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
-    done = await backend.ask(backend.datasets.DeleteDataset, request, call.caller, timeout_s=DELETE_TIMEOUT_S)
-    message = f"Dataset {dataset_id} deleted"
+    done = await dataset_reads.delete(call.ctx.backend, call.dataset_id, call.caller)
+    message = f"Dataset {call.dataset_id} deleted"
     if stays := what_stays(done.finished_jobs):
         message += f". {stays}"
     return JSONResponse({"message": message, "finished_runs": done.finished_jobs})
@@ -74,22 +73,29 @@ DATASETS = Endpoint(
     "/datasets",
     datasets,
     "listDatasets",
-    "Datasets, newest first.",
+    "List datasets, newest first.",
     answer=shape(
-        {"datasets": array(DATASET), "total": about(COUNT, "All matches."), "next_page_token": TOKEN}, name="Datasets"
+        {
+            "datasets": about(array(DATASET), "Newest first."),
+            "total": about(COUNT, "The number of all matches."),
+            "next_page_token": NEXT_PAGE_TOKEN,
+        },
+        name="Datasets",
     ),
     query=(QUERY, PROJECT, OWNER, page_size(100, 500), PAGE_TOKEN),
     gives={"dataset_id": "/datasets/0/id"},
     base=ADMIN,
 )
-SHOW_DATASET = Endpoint("GET", "/datasets/{dataset_id}", show, "getDataset", "One dataset.", answer=SHOWN, base=ADMIN)
+SHOW_DATASET = Endpoint("GET", "/datasets/{dataset_id}", show, "getDataset", "Get a dataset.", answer=SHOWN, base=ADMIN)
 DATASET_ROWS = Endpoint(
     "GET",
     "/datasets/{dataset_id}/rows",
     rows,
     "listDatasetRows",
-    "A dataset's rows in order, with texts cut to 2 KB.",
-    answer=shape({"rows": array(ROW), "next_page_token": TOKEN}, name="DatasetRows"),
+    "List a dataset's rows in order, with texts cut to 2 KB.",
+    answer=shape(
+        {"rows": about(array(ROW), "The rows in their order."), "next_page_token": NEXT_PAGE_TOKEN}, name="DatasetRows"
+    ),
     query=(page_size(20, 500), PAGE_TOKEN),
     base=ADMIN,
 )
@@ -98,8 +104,14 @@ DELETE_DATASET = Endpoint(
     "/datasets/{dataset_id}",
     delete,
     "deleteDataset",
-    "Delete a dataset that no run uses; finished runs keep results and answers, and cannot be scored again.",
-    answer=shape({"message": STRING, "finished_runs": COUNT}, name="DeletedDataset"),
+    "Delete a dataset that no run uses. Its finished runs keep their results and answers.",
+    answer=shape(
+        {
+            "message": members.MESSAGE,
+            "finished_runs": about(COUNT, "Finished runs that can no longer be scored again."),
+        },
+        name="DeletedDataset",
+    ),
     errors=(409,),
     base=ADMIN,
 )

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from services.errors import BadLinesError, ConflictError, TouchstoneError
-from services.gateway import context, jobs
-from services.gateway.api.datasets.listing import DELETE_TIMEOUT_S
-from services.gateway.api.datasets.upload import received
+from services.gateway import context
+from services.gateway.http.responses import sentence_of, status_of
 from services.gateway.pages.datasets.live import ask_live, counted
-from services.gateway.pages.datasets.scoring_form import ScoringForm
-from services.gateway.pages.shell import fragment, is_fragment, render
-from services.gateway.responses import sentence_of, status_of
+from services.gateway.pages.forms.scoring_form import ScoringForm
+from services.gateway.pages.layout.shell import fragment, is_fragment, render
+from services.gateway.reads import datasets, jobs
+from services.gateway.uploads.dataset import received
 from touchstone.v1 import dataset_service_pb2
 
 PAGE_SIZE = 50
@@ -49,11 +49,11 @@ async def upload(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Deletes the dataset and shows the list; where a run uses it, the list says so and nothing is deleted."""
     ctx, caller = context.of(request), context.identity(request)
-    call = dataset_service_pb2.DeleteDatasetRequest(dataset_id=jobs.checked_dataset(request.path_params["dataset_id"]))
+    dataset_id = jobs.checked_dataset(request.path_params["dataset_id"])
     try:
-        await ctx.backend.ask(ctx.backend.datasets.DeleteDataset, call, caller, timeout_s=DELETE_TIMEOUT_S)
+        await datasets.delete(ctx.backend, dataset_id, caller)
     except ConflictError as error:
-        values = await _values(request) | {"kept": error.message, "kept_id": call.dataset_id}
+        values = await _values(request) | {"kept": error.message, "kept_id": dataset_id}
         return await render(request, "datasets/index.html", "datasets", values, 409)
     return RedirectResponse("/datasets", 303)
 

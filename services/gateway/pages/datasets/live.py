@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from services.errors import TouchstoneError
-from services.gateway import context, jobs
-from services.gateway.api.benchmarks.estimates import PILOT_LABEL
-from services.gateway.pages.job_rows import JobRow, job_rows
+from services.gateway import context
+from services.gateway.fields.job import PILOT_LABEL
+from services.gateway.pages.jobs.job_rows import JobRow, job_rows
+from services.gateway.reads import jobs
+from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 
 MOST_FINISHED = 20
@@ -63,7 +65,7 @@ async def finished(request: Request, dataset_id: str, live: Iterable[job_pb2.Job
     stored = [job for job in answer.jobs if job.job_id not in going]
     # What left the queue a moment ago may be stored as it was before.
     newest = await asyncio.gather(*(_now(request, job) for job in stored))
-    rows = [row for row in job_rows(newest, answer.scores) if jobs.is_finished(row.job)]
+    rows = [row for row in job_rows(newest, answer.scores) if is_finished(row.job)]
     pilots = [row.job for row in rows if PILOT_LABEL in row.job.spec.labels][:MOST_ESTIMATES]
     told = await asyncio.gather(*(_estimate(request, job) for job in pilots))
     estimates = {job.job_id: one for job, one in zip(pilots, told, strict=True) if one is not None}
@@ -71,7 +73,7 @@ async def finished(request: Request, dataset_id: str, live: Iterable[job_pb2.Job
 
 
 async def _now(request: Request, job: job_pb2.Job) -> job_pb2.Job:
-    if jobs.is_finished(job):
+    if is_finished(job):
         return job
     try:
         return await jobs.find(context.of(request).backend, job.job_id, context.identity(request))

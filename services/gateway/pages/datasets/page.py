@@ -9,15 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from services.errors import NotFoundError, TouchstoneError
-from services.gateway import context, jobs, palette
-from services.gateway.api.datasets.body import row_body
-from services.gateway.pages.datasets import about, live
-from services.gateway.pages.datasets.choices import groups
-from services.gateway.pages.datasets.form import PILOT_ROWS, SETTINGS, RunForm
-from services.gateway.pages.datasets.scoring_form import ScoringForm
-from services.gateway.pages.job import go_to
-from services.gateway.pages.run import queue_once, refusal
-from services.gateway.pages.shell import fragment, is_fragment, render
+from services.gateway import context
+from services.gateway.pages.datasets import live
+from services.gateway.pages.display import palette, work_words
+from services.gateway.pages.forms.dataset_form import PILOT_ROWS, RunForm
+from services.gateway.pages.forms.model_choices import groups
+from services.gateway.pages.forms.scoring_form import ScoringForm
+from services.gateway.pages.jobs.page import go_to
+from services.gateway.pages.layout.shell import fragment, is_fragment, render
+from services.gateway.pages.runs.page import queue_once, refusal
+from services.gateway.reads import jobs
+from services.gateway.reads.datasets import row_body
+from services.words.sampling import offered as offered_to
 from touchstone.v1 import dataset_service_pb2, job_pb2
 
 ROWS = 10
@@ -42,7 +45,7 @@ async def runs(request: Request) -> Response:
             found, values["finished"] = await asyncio.gather(
                 _found(request, dataset_id), live.finished(request, dataset_id, now)
             )
-            values["own_scoring"] = about.scoring_words(found.dataset.scoring)
+            values["own_scoring"] = work_words.scoring_words(found.dataset.scoring)
         rows = values["finished"].rows if values["finished"] else []
         values["slots"] = await _slots(request, [*now, *(row.job for row in rows)])
     except TouchstoneError:
@@ -56,7 +59,7 @@ async def start(request: Request) -> Response:
     found = await _found(request, _id(request))
     dataset = found.dataset
     form.scoring.own = ScoringForm.of(dataset.scoring).own
-    specs = list(form.specs(dataset))
+    specs = list(form.specs(dataset, await _kinds(request)))
     if not form.errors and not form.scoring.errors:
         try:
             await queue_once(request, form.request_id, specs)
@@ -66,6 +69,14 @@ async def start(request: Request) -> Response:
     if "hx-request" in request.headers:
         return fragment(request, "datasets/_run.html", {"dataset": dataset} | await _form(request, form), 422)
     return await _page(request, found, form, 422)
+
+
+async def _kinds(request: Request) -> dict[str, str]:
+    """The endpoints' kinds by their names; none while the scheduler is silent."""
+    try:
+        return {one.endpoint: one.kind for one in await context.of(request).catalogue.endpoints()}
+    except TouchstoneError:
+        return {}
 
 
 async def _page(
@@ -84,13 +95,13 @@ async def _page(
     values = {
         "dataset": dataset,
         "dataset_id": dataset_id,
-        "facts": about.facts(dataset),
+        "facts": work_words.facts(dataset),
         "finished_jobs": found.finished_jobs,
         "may_change": caller.is_admin or caller.user == dataset.owner,
         "active": active,
         "mark": live.mark(active),
         "finished": past,
-        "own_scoring": about.scoring_words(dataset.scoring),
+        "own_scoring": work_words.scoring_words(dataset.scoring),
         "problem": problem,
         "slots": await _slots(request, [*active, *(row.job for row in (past.rows if past else []))]),
     }
@@ -107,9 +118,7 @@ async def _found(request: Request, dataset_id: str) -> dataset_service_pb2.GetDa
     try:
         return await ctx.backend.ask(ctx.backend.datasets.GetDataset, call, context.identity(request))
     except NotFoundError as error:
-        raise NotFoundError(
-            "There is no such dataset, or it was deleted. Results of its runs are in History."
-        ) from error
+        raise NotFoundError("Dataset not found, or it was deleted. Results of its runs are in History.") from error
 
 
 async def _rows(request: Request, dataset_id: str) -> dict[str, Any]:
@@ -145,7 +154,7 @@ async def _form(request: Request, form: RunForm) -> dict[str, Any]:
         "trouble": trouble,
         "has_prices": any(c.model.HasField("prices") for c in choices),
         "has_sizes": any(c.model.parameters_b or c.model.disk_bytes or c.model.memory_bytes for c in choices),
-        "settings": SETTINGS,
+        "parameters": offered_to({group.endpoint.kind for group in offered}),
         "pilot_rows": PILOT_ROWS,
     }
 

@@ -45,7 +45,7 @@ def _serve(source: BufferedReader, sink: BufferedWriter) -> int:
         try:
             read(_pieces(source), options, limits, emit)
         except MemoryError:
-            emit(Refusal("The file needs more memory than an upload may take. Make its lines smaller.").frame())
+            emit(Refusal("The file needs more memory than is allowed. Make its lines shorter.").frame())
         sink.flush()
     except BrokenPipeError:
         # Nobody is left to tell. Closing the output at exit would complain again.

@@ -40,12 +40,12 @@ class BatchLines:
         if values.pop("method", None) != _METHOD:
             raise WrongRowError(f'"method" must be "{_METHOD}".')
         if values.pop("url", None) != _URL:
-            raise WrongRowError(f'"url" must be "{_URL}"; no other is asked.')
+            raise WrongRowError(f'"url" must be "{_URL}"; other endpoints are not supported.')
         body = values.pop("body", None)
         if not isinstance(body, dict):
-            raise WrongRowError('"body" is no object. Put the request with its "messages" there.')
+            raise WrongRowError('"body" must be an object: the request with its "messages".')
         if values.get(_OWN_ID) is None:
-            raise WrongRowError('There is no "custom_id". Give every line one of its own.')
+            raise WrongRowError('"custom_id" is missing. Give every line its own.')
         row = DatasetRow(custom_id=_custom_id(values.pop(_OWN_ID)))
         messages.converse(row, body.pop("messages", None))
         if isinstance(model := body.pop("model", None), str):
@@ -72,11 +72,11 @@ class PlainLines:
         prompt, conversation = values.pop("prompt", None), values.pop("messages", None)
         if prompt is None and conversation is None:
             raise WrongRowError(
-                'The line has no "prompt" and no "messages". Add one, or upload with a template that makes messages of '
-                "columns."
+                'The line has neither "prompt" nor "messages". Add one, or upload with a template that builds '
+                "messages from columns."
             )
         if prompt is not None and conversation is not None:
-            raise WrongRowError('The line has "prompt" and "messages". Keep one of them.')
+            raise WrongRowError('The line has both "prompt" and "messages". Keep one of them.')
         if conversation is None:
             messages.ask(row, prompt)
         else:
@@ -84,7 +84,7 @@ class PlainLines:
         fields = _object(values.pop("extra", None), "extra")
         for name in [name for name in values if sampling.is_field(name)]:
             if name in fields:
-                raise WrongRowError(f'{quoted(name)} stands in "extra" and beside it. Keep one of them.')
+                raise WrongRowError(f'{quoted(name)} is both inside and outside "extra". Keep one of them.')
             fields[name] = values.pop(name)
         sampling.ask_for(row, fields)
         if isinstance(model := values.pop("model", None), str):
@@ -120,7 +120,7 @@ def _taken_id(values: dict[str, Any], field: str) -> str:
     value = values.pop(field or _OWN_ID, None)
     if value is None or value == "":
         if field:
-            raise WrongRowError(f"The row has no {quoted(field)}, which is to hold its id.")
+            raise WrongRowError(f"The row has no {quoted(field)}, which must hold its id.")
         return ""
     return _custom_id(value)
 
@@ -129,15 +129,15 @@ def _custom_id(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise WrongRowError(f"The row's id is {quoted(value, 20)}; it must be a text or a whole number.")
+        raise WrongRowError(f"The row's id must be a string or a whole number; it is {quoted(value, 20)}.")
     if not 0 < len(value.encode()) <= _ID_BYTES:
-        raise WrongRowError(f"The row's id has {len(value.encode()):,} bytes; it may have 1 to {_ID_BYTES}.")
+        raise WrongRowError(f"The row's id must have between 1 and {_ID_BYTES} bytes; it has {len(value.encode()):,}.")
     return value
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
-        raise WrongRowError(f'"{name}" is no object. Give names and values in it.')
+        raise WrongRowError(f'"{name}" must be an object with names and values.')
     return value or {}
 
 
@@ -148,7 +148,7 @@ def _joined(one: dict[str, Any], other: Any) -> dict[str, Any]:
         return one or further
     for name in one:
         if name in further:
-            raise WrongRowError(f'{quoted(name)} stands in "metadata" and beside it. Keep one of them.')
+            raise WrongRowError(f'{quoted(name)} is both inside and outside "metadata". Keep one of them.')
     return one | further
 
 
@@ -164,10 +164,10 @@ def _keep(row: DatasetRow, metadata: dict[str, Any], references: References, tal
     text = dump(metadata)
     if len(text) > _METADATA_BYTES or len(text.encode()) > _METADATA_BYTES:
         raise WrongRowError(
-            f"The row's metadata has more than {_METADATA_BYTES:,} bytes. Leave out columns that are not needed."
+            f"The row's metadata has more than {_METADATA_BYTES:,} bytes. Remove columns that you do not need."
         )
     for name in metadata:
         if len(name) > _NAME_CHARACTERS:
-            raise WrongRowError(f"The name {quoted(name, 20)} has over {_NAME_CHARACTERS} characters. Shorten it.")
+            raise WrongRowError(f"The name {quoted(name, 20)} has more than {_NAME_CHARACTERS} characters. Shorten it.")
     row.metadata = text
     tally.note_names(list(metadata))

@@ -30,7 +30,7 @@ def numbered(pieces: Iterable[bytes], most_lines: int) -> Numbered:
         elif number == 1 and not line.endswith(b"\n") and b"\r" in line.strip():
             raise RefusedError("The file's lines end in carriage returns alone. Save it with LF or CRLF line ends.")
         elif b"\0" in line:
-            yield number, WrongRowError("The line holds NUL bytes. Remove them, and save the file as UTF-8.")
+            yield number, WrongRowError("The line contains NUL bytes. Remove them, and save the file as UTF-8.")
         else:
             yield number, line
 

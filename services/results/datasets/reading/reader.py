@@ -9,17 +9,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, frame
-from services.results.datasets.reading.custom_ids import CustomIds
 from services.results.datasets.reading.decoding import Decoded
 from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines
-from services.results.datasets.reading.last_assistant import LastMessages
 from services.results.datasets.reading.lines import Numbered, numbered
+from services.results.datasets.reading.messages import LastMessages
 from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shards import Sharder
 from services.results.datasets.reading.tables import NO_ROWS, CsvObjects, Values, json_objects
-from services.results.datasets.reading.tally import Tally
+from services.results.datasets.reading.tally import CustomIds, Tally
 from services.results.datasets.reading.template import Template
 from touchstone.v1.dataset_pb2 import BadLine, Dataset, DatasetOptions, DatasetRow
 
@@ -84,13 +83,13 @@ class _Reading:
         used = time.process_time() - self._began
         if used > self._limits.cpu_s:
             raise RefusedError(
-                f"The file takes more than {self._limits.cpu_s:,} s of work. Upload it in parts, or make its template "
-                "and references simpler."
+                f"Reading the file takes more than {self._limits.cpu_s:,} s of CPU time. Upload it in parts, or "
+                "simplify its template and references."
             )
         if used > self._limits.work_s(taken):
             raise RefusedError(
-                f"The file takes more work than a file of its size may: {used:,.0f} s for {taken:,} bytes. Upload it "
-                "uncompressed, or make its template and references simpler."
+                f"Reading the file takes too much CPU time for its size: {used:,.0f} s for {taken:,} bytes. Upload "
+                "it uncompressed, or simplify its template and references."
             )
 
     # -- what the file is ------------------------------------------------------------------------------------------
@@ -98,7 +97,7 @@ class _Reading:
     def _values(self, lines: Numbered) -> tuple[Dataset.Format, Values]:
         format_ = self._options.format
         if format_ not in Dataset.Format.values():
-            raise RefusedError("format may be batch, lines, columns, csv or hub.", "format")
+            raise RefusedError("format must be batch, lines, columns, csv or hub.", "format")
         if format_ == Dataset.FORMAT_UNSPECIFIED and _is_csv(self._options.name):
             format_ = Dataset.FORMAT_CSV
         if format_ == Dataset.FORMAT_CSV:
@@ -137,7 +136,7 @@ class _Reading:
     def _form(self, format_: Dataset.Format) -> Form:
         id_field = self._options.custom_id_field
         if format_ in (Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES) and self._template is not None:
-            raise RefusedError("Lines with messages of their own take no template. Leave it out.", "template")
+            raise RefusedError("Lines that have messages do not use a template. Leave it out.", "template")
         if format_ == Dataset.FORMAT_BATCH:
             if id_field not in ("", "custom_id"):
                 raise RefusedError('Batch lines have their id in "custom_id". Leave the field out.', "custom_id_field")
@@ -156,7 +155,7 @@ class _Reading:
             if own:
                 raise WrongRowError(f"The id {quoted(own)} is already on line {earlier:,}. Give each row its own.")
             raise WrongRowError(
-                f'The row has no id, and line {earlier:,} has "{row.custom_id}", which it would get. Give it one.'
+                f'The row has no id, and line {earlier:,} already has its default id "{row.custom_id}". Give it an id.'
             )
         shard = self._sharder.add(row)
         self._tally.add(row)
@@ -178,7 +177,7 @@ class _Reading:
         if field and not self._tally.rows_with_reference:
             known = ", ".join(quoted(name, 20) for name in self._tally.names[:10])
             raise RefusedError(
-                f"No row has {quoted(field)}, which is to hold the reference. Rows have {known or 'no metadata'}.",
+                f"No row has {quoted(field)}, which must hold the reference. Rows have {known or 'no metadata'}.",
                 "scoring.reference_field",
             )
         shard = self._sharder.rest()

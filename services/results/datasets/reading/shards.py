@@ -6,6 +6,7 @@ import hashlib
 
 from services.results.datasets.frames import Shard
 from services.results.datasets.reading.faults import WrongRowError
+from services.words import sentences
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 MOST_ROWS = 1000
@@ -31,7 +32,9 @@ class Sharder:
         """A shard that is full without this row. Raises WrongRowError for a row that fits in none."""
         data = row.SerializeToString(deterministic=True)
         if len(data) > _MOST_ROW_BYTES:
-            raise WrongRowError(f"The row has {len(data):,} bytes; it may be {_MOST_ROW_BYTES:,}. Shorten its texts.")
+            raise WrongRowError(
+                f"{sentences.too_large('The row', len(data), _MOST_ROW_BYTES, 'bytes')} Shorten its texts."
+            )
         data = _TAG + _varint(len(data)) + data
         full = len(self._rows) == MOST_ROWS or self._bytes + len(data) > MOST_BYTES
         shard = self.rest() if full else None

@@ -34,7 +34,7 @@ def parse(line: bytes, called: str = "line") -> Any:
     except json.JSONDecodeError as error:
         raise WrongRowError(f"The {called} is not JSON: {error.msg} at character {error.pos + 1:,}.") from error
     except ValueError as error:  # Python reads no number of over 4,300 digits
-        raise WrongRowError(f"The {called} holds a number with too many digits. Write it as a text.") from error
+        raise WrongRowError(f"The {called} contains a number with too many digits. Write it as a string.") from error
     # Few lines have what could be wrong, and looking through every value takes longer than parsing.
     if "\\u0000" in text or "\\ud" in text or "\\uD" in text or text.count("{") + text.count("[") > MOST_DEPTH:
         _look_through(value, called)
@@ -52,7 +52,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise WrongRowError(f"The name {quoted(name)} stands twice in one object. Keep one of them.")
+                raise WrongRowError(f"The name {quoted(name)} occurs twice in one object. Keep one of them.")
             seen.add(name)
     return made
 
@@ -60,7 +60,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise WrongRowError(f"The number {quoted(text, 20)} is too large. Write it as a text.")
+        raise WrongRowError(f"The number {quoted(text, 20)} is too large. Write it as a string.")
     return value
 
 
@@ -93,9 +93,9 @@ def _look_through(value: Any, called: str) -> None:
 
 def _check_text(text: str) -> None:
     if "\0" in text:
-        raise WrongRowError("A text holds the NUL character (\\u0000). Remove it.")
+        raise WrongRowError("A string contains the NUL character (\\u0000). Remove it.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         half = ord(text[error.start])
-        raise WrongRowError(f"A text holds half a character (\\u{half:04x}). Remove it.") from error
+        raise WrongRowError(f"A string contains half a character (\\u{half:04x}). Remove it.") from error

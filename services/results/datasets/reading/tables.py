@@ -9,13 +9,14 @@ from typing import Any
 from services.results.datasets.reading import strict_json
 from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.lines import MOST_BYTES, Numbered
+from services.words import sentences
 
 Values = Iterator[tuple[int, dict[str, Any] | WrongRowError]]
-NO_ROWS = "The file holds no rows. Upload one with at least one row."
+NO_ROWS = "The file has no rows. Upload a file with at least one row."
 _MOST_COLUMNS = 1000
 _FAULTS = {
-    "new-line": "it holds a carriage return outside quotes",
-    "unexpected": "a quote is opened and never closed",
+    "new-line": "it contains a carriage return outside quotes",
+    "unexpected": "a quote is never closed",
 }
 
 
@@ -33,7 +34,7 @@ def _json_object(line: bytes) -> dict[str, Any] | WrongRowError:
         value = strict_json.parse(line)
     except WrongRowError as wrong:
         return wrong
-    return value if isinstance(value, dict) else WrongRowError("The line is no JSON object. Write it as {…}.")
+    return value if isinstance(value, dict) else WrongRowError("The line is not a JSON object. Write it as {…}.")
 
 
 class CsvObjects:
@@ -66,10 +67,10 @@ class CsvObjects:
             raise RefusedError(f"Line {self._texts.begun:,}, the header: {header.reason}")
         names = [name.strip() for name in header]
         if len(names) > _MOST_COLUMNS:
-            raise RefusedError(f"The header has {len(names):,} columns; it may have {_MOST_COLUMNS:,}.")
+            raise RefusedError(sentences.too_large("The header", len(names), _MOST_COLUMNS, "columns"))
         if len(set(names)) != len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise RefusedError(f"The header names {quoted(twice)} twice. Give each column a name of its own.")
+            raise RefusedError(f"The header names {quoted(twice)} twice. Give each column its own name.")
         if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
             raise RefusedError(f"The header is one column, {quoted(names[0])}. Separate columns by commas.")
         return names

@@ -40,25 +40,26 @@ class Template:
     def parse(cls, text: str) -> Template:
         """Raises RefusedError."""
         if not text.strip():
-            raise RefusedError("Columns need a template that makes a prompt of them, such as {{question}}.", "template")
+            raise RefusedError("Columns need a template that builds the prompt, such as {{question}}.", "template")
         if len(text.encode()) > _MOST_TEMPLATE_BYTES:
             raise RefusedError(f"The template has more than {_MOST_TEMPLATE_BYTES:,} bytes. Shorten it.", "template")
         if "\0" in text:
-            raise RefusedError("The template holds the NUL character. Remove it.", "template")
+            raise RefusedError("The template contains the NUL character. Remove it.", "template")
         messages = tuple(
             (role, tuple(part.strip() if place % 2 else part for place, part in enumerate(_PLACE.split(content))))
             for role, content in (_array(text) if _ARRAY.match(text) else [("user", text)])
         )
         names = tuple(dict.fromkeys(name for _, parts in messages for name in parts[1::2]))
         if not names and any("{{" in content for _, (content, *_) in messages):
-            raise RefusedError("The template opens {{ and does not close it. Write }} after the name.", "template")
+            raise RefusedError("The template has {{ without }}. Write }} after the name.", "template")
         if not names:
-            raise RefusedError("The template names no column, so every row would ask the same.", "template")
+            raise RefusedError("The template names no column, so every row would ask the same question.", "template")
         if "" in names:
-            raise RefusedError("The template has {{}} without a column's name in it.", "template")
+            raise RefusedError("The template has {{}} without a column name.", "template")
         if longest := next((name for name in names if len(name) > _NAME_CHARACTERS), ""):
             raise RefusedError(
-                f"The template names {quoted(longest, 20)}, over {_NAME_CHARACTERS} characters. Rename the column.",
+                f"The template names {quoted(longest, 20)}, which has more than {_NAME_CHARACTERS} characters. "
+                "Rename the column.",
                 "template",
             )
         return cls(messages, names)
@@ -73,14 +74,16 @@ class Template:
             for place, part in enumerate(parts)
         )
         if size > MOST_BYTES:
-            raise WrongRowError(f"The messages would have {size:,} characters; it may be {MOST_BYTES:,}. Shorten them.")
+            raise WrongRowError(
+                f"The messages would have {size:,} characters; at most {MOST_BYTES:,} are allowed. Shorten them."
+            )
         blank = True
         for role, parts in self.messages:
             content = "".join(texts[part] if place % 2 else part for place, part in enumerate(parts))
             row.messages.add(role=role, content=content)
             blank = blank and not content.strip()
         if blank:
-            raise WrongRowError("The messages hold no text: the template's columns are empty here.")
+            raise WrongRowError("The messages contain no text: the template's columns are empty in this row.")
 
 
 def _array(text: str) -> list[tuple[str, str]]:
@@ -88,21 +91,24 @@ def _array(text: str) -> list[tuple[str, str]]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RefusedError(
-            f"The template begins as a JSON array of messages and is not JSON: {quoted(str(error), 80)[1:-1]}.",
+            f"The template starts like a JSON array of messages but is not valid JSON: {quoted(str(error), 80)[1:-1]}.",
             "template",
         ) from error
     if not found or len(found) > MOST_MESSAGES:
-        raise RefusedError(f"A template has 1 to {MOST_MESSAGES:,} messages.", "template")
+        raise RefusedError(f"A template must have between 1 and {MOST_MESSAGES:,} messages.", "template")
     messages = []
     for message in found:
         if not isinstance(message, dict) or set(message) != {"role", "content"}:
-            raise RefusedError('Every message of a template is {"role": …, "content": …}.', "template")
+            raise RefusedError('Every message of a template must be {"role": …, "content": …}.', "template")
         if message["role"] not in ROLES or not isinstance(message["content"], str):
-            raise RefusedError(f"A message's role may be {', '.join(ROLES)}, and its content is a text.", "template")
+            raise RefusedError(
+                f"The role of a message must be one of {', '.join(ROLES)}, and its content must be a string.",
+                "template",
+            )
         try:
             message["content"].encode()
         except UnicodeEncodeError as error:
-            raise RefusedError("The template holds half a character. Remove it.", "template") from error
+            raise RefusedError("The template contains half a character. Remove it.", "template") from error
         messages.append((message["role"], message["content"]))
     return messages
 

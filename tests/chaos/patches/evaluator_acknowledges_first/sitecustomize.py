@@ -10,7 +10,7 @@ if "services.evaluator" in sys.orig_argv:
     sys.path[:0] = [str(root), str(root / "protos" / "gen")]
 
     from services.bus import PLAN_UNIT
-    from services.evaluator.units.hand import Hand, Held, Run
+    from services.evaluator.units.units_in_hand import Hand, Held, Run
     from touchstone.v1 import item_result_pb2
 
     guarded = Hand._guarded

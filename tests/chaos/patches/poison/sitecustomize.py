@@ -11,8 +11,8 @@ if "services.evaluator" in sys.orig_argv:
 
     import os
 
-    from services.evaluator.tasks.base import Item, Response, Scored
-    from services.evaluator.tasks.text import ClassificationTask
+    from services.evaluator.items.task import Item, Response, Scored
+    from services.evaluator.tasks.kinds.text import ClassificationTask
     from tests.chaos.mirror import POISON
 
     score = ClassificationTask.score

@@ -16,15 +16,15 @@ if "services.results" in sys.orig_argv:
     from nats.aio.msg import Msg
 
     from services.bus import RESULTS
-    from services.results import duckdb_store
-    from services.results.duckdb_store import Mark
-    from services.results.ingest import Feed
+    from services.results.intake import writes
+    from services.results.intake.feeds import Feed
+    from services.results.intake.writes import Mark
 
     commit = Feed._commit
 
     async def acknowledge_first(self: Feed, mark: Mark, messages: list[Msg]) -> None:
         if self._stream.name == RESULTS:
-            await self._database.write(lambda connection: duckdb_store.write_mark(connection, mark))
+            await self._database.write(lambda connection: writes.write_mark(connection, mark))
             await self._stream.acknowledge(messages)
             await asyncio.sleep(GATHERING_S)
         await commit(self, mark, messages)

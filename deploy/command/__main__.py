@@ -1,0 +1,7 @@
+"""`python -m deploy.command`"""
+
+import sys
+
+from deploy.command import main
+
+sys.exit(main())

@@ -1,0 +1,50 @@
+"""`touchstone repair`: a damaged or lost database made again of what can be read, and streams that NATS cannot open,
+without a backup."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from deploy.local.recovery import exchange
+from deploy.local.recovery.streams import has_streams
+from deploy.local.recovery.unreadable_streams import mend_streams
+from deploy.local.settings import LaunchError
+from deploy.local.state import StateDir
+from services.results.backups.rebuilding import rebuild
+
+Say = Callable[[str], None]
+
+
+def repair(state_dir: Path, say: Say) -> None:
+    """Builds the database of its readable parts and of the files of finished jobs; the streams bring the rest at the
+    next start. Raises LaunchError when Touchstone runs or nothing is there to repair; UnavailableError and OSError when
+    the disk refuses."""
+    if not (state_dir / "results").is_dir() and not has_streams(state_dir / "nats"):
+        raise LaunchError(f"There is nothing to repair in {state_dir}. Set --state-dir to the state directory.")
+    state = StateDir(state_dir.absolute())
+    try:
+        state.reap()
+        fresh = exchange.begin(state, f"touchstone repair --state-dir {state.path}")
+        place = state.path / exchange.DATABASE
+        made = fresh / place.name
+        rebuild(place, place.parent / "jobs", made, say)
+        os.chmod(made, 0o600)
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        aside = exchange.aside_of(state.path, "repair")
+        source, streams = exchange.streams_of(state.path, "repair"), fresh / "nats"
+        if source is not None:
+            mended = asyncio.run(mend_streams(source, streams, say))
+            if mended or source != state.path / "nats":
+                exchange.sync(streams)
+                exchange.put_streams(state.path, streams, aside)
+        exchange.put_database(state.path, made, aside)
+        exchange.end(state, fresh)
+        if aside.exists():
+            say(f"The damaged files are in {aside}. Delete them when you no longer need them.")
+        say("Repaired. Start Touchstone: it reads the streams from the start and recomputes lost results.")
+    finally:
+        state.close()

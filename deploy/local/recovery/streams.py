@@ -1,0 +1,123 @@
+"""Whether streams can be read, message by message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import nats.errors
+import nats.js.errors
+from nats.aio.msg import Msg
+from nats.js import api
+
+from services import bus
+from services.bus.contract import info_of_stream
+from services.errors import TouchstoneError
+
+_AT_ONCE = 256
+_SILENT_S = 5.0
+GAPLESS = (bus.AUDIT, bus.KEPT)
+"""Streams from which nothing is ever removed."""
+
+
+async def stream_faults(connection: bus.Bus, *, most_bytes: float = inf) -> list[tuple[str, str]]:
+    """(stream, what is wrong with it) of every stream that a backup holds, but those with more bytes."""
+    found = []
+    for stream in bus.BACKED_UP:
+        try:
+            fault = await _fault(connection, stream, most_bytes)
+        except nats.js.errors.NotFoundError:
+            fault = "is missing"
+        except (nats.errors.Error, nats.js.errors.Error, TouchstoneError, OSError) as error:
+            fault = f"cannot be read: {error or type(error).__name__}"
+        if fault:
+            found.append((stream, fault))
+    return found
+
+
+async def _fault(connection: bus.Bus, stream: str, most_bytes: float) -> str:
+    state = await _state(connection, stream)
+    if state["bytes"] > most_bytes:
+        return ""
+    if lost := state.get("lost"):
+        return f"has lost {lost.get('bytes', 0):,} bytes in a damaged block"
+    last, there = state["last_seq"], state["messages"]
+    if stream in GAPLESS and there < last:
+        return f"has {there:,} of {last:,} messages; the others are lost"
+    read = 0
+    async for _ in messages(connection, stream, headers_only=True):
+        read += 1
+    if read < there:
+        # Some may have expired, or have been removed, while the others were read.
+        there = min(there, (await _state(connection, stream))["messages"])
+    return "" if read >= there else f"has {there - read:,} messages that cannot be read, of {there:,}"
+
+
+async def _state(connection: bus.Bus, stream: str) -> dict[str, Any]:
+    answer = await connection.client.request(info_of_stream(stream), b'{"deleted_details": true}', timeout=30)
+    told = json.loads(answer.data)
+    if "error" in told:
+        raise nats.js.errors.APIError.from_error(told["error"])
+    state: dict[str, Any] = told["state"]
+    return state
+
+
+async def messages(
+    connection: bus.Bus, stream: str, after: int = 0, *, headers_only: bool = False
+) -> AsyncIterator[Msg]:
+    """Every message after a position, in order, that can be read."""
+    config = api.ConsumerConfig(
+        deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+        opt_start_seq=after + 1,
+        ack_policy=api.AckPolicy.NONE,
+        inactive_threshold=60,
+        mem_storage=True,
+        headers_only=headers_only,
+    )
+    subscription = await connection.js.pull_subscribe("", stream=stream, config=config)
+    try:
+        left = (await subscription.consumer_info()).num_pending or 0
+        while left > 0:
+            try:
+                fetched = await subscription.fetch(min(left, _AT_ONCE), timeout=_SILENT_S)
+            except nats.errors.TimeoutError:
+                # The server skips what it cannot read.
+                left = min(left - 1, (await subscription.consumer_info()).num_pending or 0)
+                continue
+            left -= len(fetched)
+            for msg in fetched:
+                yield msg
+    finally:
+        await subscription.unsubscribe()
+
+
+async def bring_over(source: bus.Bus, target: bus.Bus, stream: str, after: int, since: datetime | None) -> int:
+    """Publishes to `target` what `source` has after a position; how many messages. `since` is for a stream that may
+    have lost its end, or been made again, and then given earlier positions to later messages."""
+    count = 0
+    async for msg in messages(source, stream, after if since is None else 0):
+        if msg.metadata.sequence.stream <= after and (since is None or msg.metadata.timestamp <= since):
+            continue
+        headers = {
+            name: value
+            for name, value in (msg.headers or {}).items()
+            if not name.startswith(("Nats-Expected", "Nats-Batch", "Nats-Msg-Id"))
+        }
+        if "Nats-Marker-Reason" in headers:
+            continue  # The server's own note that a key has expired.
+        await target.js.publish(msg.subject, msg.data, headers=headers or None)
+        count += 1
+    return count
+
+
+def has_streams(store: Path) -> bool:
+    return any((store / "jetstream").glob("*/streams/*"))
+
+
+def has_stream(store: Path, stream: str) -> bool:
+    """Whether messages of the stream lie there, also where the server does not see them."""
+    return any((store / "jetstream").glob(f"*/streams/{stream}/msgs/*.blk"))

@@ -1,0 +1,1 @@
+"""What the text of a reply says, before a kind of answer is looked for in it."""

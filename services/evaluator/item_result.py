@@ -1,0 +1,174 @@
+"""Turns an item and its answer into an item result.
+
+A result must fit into one NATS message (1 MB): texts are cut after scoring, the response at 256 KB, reasoning and
+prompt at 128 KB each, and `error` says so. An uploaded row's messages take no more than its prompt, its metadata 32 KB.
+Everything else in a result is small.
+"""
+
+from __future__ import annotations
+
+import json
+
+from services import numbers
+from services.evaluator.datasets.task import AnyTask
+from services.evaluator.items.task import Continuation, Item, Response
+from touchstone.v1 import item_result_pb2
+
+RESPONSE_BYTES = 256 * 1024
+REASONING_BYTES = PROMPT_BYTES = 128 * 1024
+_ERROR_BYTES = 8 * 1024
+_NAME_BYTES = 512
+_MOST_CHARACTER_BYTES = 4
+
+
+def prompt_text(item: Item) -> str:
+    """The prompt as sent: messages with their roles, separated by blank lines; in log-likelihood mode the context."""
+    if item.messages:
+        return "\n\n".join(f"{message.role}:\n{message.content}" for message in item.messages)
+    return item.context
+
+
+def answered(
+    task: AnyTask, item: Item, position: int, repeat: int, response: Response, calls: int, identity: str = ""
+) -> item_result_pb2.ItemResult:
+    """The result of an item that the provider answered. Scores the whole texts, then cuts them."""
+    scored = task.score(item, response)
+    result = _base(task, item, position, repeat, calls)
+    notes = [response.note] if response.note else []
+    result.response = _cut("response", response.text, RESPONSE_BYTES, notes)
+    result.reasoning = _cut("reasoning", response.reasoning, REASONING_BYTES, notes)
+    result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, notes)
+    result.outcome = scored.outcome
+    result.prediction = _cut("prediction", scored.prediction, _ERROR_BYTES, notes)
+    result.extraction = scored.extraction
+    result.latency_ms = response.latency_ms
+    # Stored answers and imports come by here, too: numbers that cannot be cost no answer.
+    read = numbers.whole(response.input_tokens, numbers.MOST_TOKENS)
+    written = numbers.whole(response.output_tokens, numbers.MOST_TOKENS)
+    # A prompt has tokens: a server that says 0 does not count them.
+    result.input_untold = not read
+    result.output_untold = written is None or not (written or read)
+    result.input_tokens, result.output_tokens = read or 0, written or 0
+    result.finish_reason = _cut("finish reason", response.finish_reason, _NAME_BYTES, notes)
+    result.served_model = _cut("model's name", response.served_model, _NAME_BYTES, notes)
+    result.continuations.extend(
+        item_result_pb2.Continuation(text=c.text, loglikelihood=c.loglikelihood, tokens=c.tokens, greedy=c.greedy)
+        for c in response.continuations
+    )
+    result.ttft_ms = response.ttft_ms
+    result.parameters = _cut("parameters", response.parameters, _ERROR_BYTES, notes)
+    result.reasoning_tokens = numbers.whole(response.reasoning_tokens, numbers.MOST_TOKENS) or 0
+    cost = numbers.answer_usd(response.cost_usd)
+    if cost is not None:
+        result.cost_usd = cost
+    result.identity = identity
+    result.error = " ".join(notes)
+    for name, value in scored.statistics.items():
+        result.statistics[name] = value
+    return result
+
+
+def reused(
+    task: AnyTask, item: Item, position: int, repeat: int, stored: item_result_pb2.ItemResult
+) -> item_result_pb2.ItemResult:
+    """The result of an item whose answer was stored before, by the present scorer. No call was made."""
+    result = answered(task, item, position, repeat, _response(stored), 0, stored.identity)
+    result.reused = True
+    result.source_job = stored.source_job
+    # What was cut when it was stored stays cut.
+    result.error = result.error or stored.error
+    return result
+
+
+def imported(
+    task: AnyTask, item: Item, position: int, repeat: int, response: Response, prompt: str, prompt_hash: str
+) -> item_result_pb2.ItemResult:
+    """The result of an answer that another tool collected, by the present scorer, with the prompt that it sent."""
+    result = answered(task, item, position, repeat, response, 0)
+    result.reused = True
+    result.prompt = _cut("prompt", prompt, PROMPT_BYTES, [])
+    result.prompt_hash = prompt_hash
+    return result
+
+
+def is_whole(stored: item_result_pb2.ItemResult) -> bool:
+    """Whether the whole response was stored, so that it can be scored again. One of the very length of a cut one
+    counts as cut."""
+    return len(stored.response.encode()) <= RESPONSE_BYTES - _MOST_CHARACTER_BYTES
+
+
+def with_prompt(stored: item_result_pb2.ItemResult, item: Item) -> None:
+    """Completes a result that the store gave without its prompt and what else the item tells."""
+    stored.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
+    if item.custom_id:
+        _tell_row(stored, item)
+
+
+def _response(stored: item_result_pb2.ItemResult) -> Response:
+    return Response(
+        text=stored.response,
+        reasoning=stored.reasoning,
+        finish_reason=stored.finish_reason,
+        input_tokens=None if stored.input_untold else stored.input_tokens,
+        output_tokens=None if stored.output_untold else stored.output_tokens,
+        latency_ms=stored.latency_ms,
+        served_model=stored.served_model,
+        # The provider said so itself: no scorer reads these two from a text.
+        refused=stored.outcome == item_result_pb2.OUTCOME_REFUSED,
+        input_truncated=stored.outcome == item_result_pb2.OUTCOME_INPUT_TRUNCATED,
+        continuations=tuple(Continuation(c.text, c.loglikelihood, c.tokens, c.greedy) for c in stored.continuations),
+        parameters=stored.parameters,
+        ttft_ms=stored.ttft_ms,
+        reasoning_tokens=stored.reasoning_tokens,
+        cost_usd=stored.cost_usd if stored.HasField("cost_usd") else None,
+    )
+
+
+def failed(
+    task: AnyTask, item: Item, position: int, repeat: int, message: str, calls: int
+) -> item_result_pb2.ItemResult:
+    """The result of an item whose calls failed: an infrastructure error, never scored."""
+    result = _base(task, item, position, repeat, calls)
+    result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
+    result.outcome = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
+    result.input_untold = result.output_untold = True
+    result.error = _cut("error", message, _ERROR_BYTES, [])
+    return result
+
+
+def _base(task: AnyTask, item: Item, position: int, repeat: int, calls: int) -> item_result_pb2.ItemResult:
+    result = item_result_pb2.ItemResult(
+        item=item.index,
+        position=position,
+        repeat=repeat,
+        item_hash=item.hash,
+        prompt_hash=item.prompt_hash,
+        reference=item.reference,
+        group=item.group,
+        scorer_version=task.scorer_version,
+        calls=calls,
+    )
+    if item.custom_id:
+        _tell_row(result, item)
+    return result
+
+
+def _tell_row(result: item_result_pb2.ItemResult, item: Item) -> None:
+    """What an uploaded row brings. Messages that are too long to be stored whole are left out: cut, they were no JSON,
+    and the prompt shows how they begin."""
+    result.custom_id = item.custom_id
+    result.metadata = item.metadata
+    if len(item.messages) > 1:
+        messages = [{"role": message.role, "content": message.content} for message in item.messages]
+        text = json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        if len(text) <= PROMPT_BYTES:
+            result.messages = text.decode()
+
+
+def _cut(what: str, text: str, most: int, notes: list[str]) -> str:
+    # A lone surrogate, as JSON's escapes can bring, is no text that protobuf takes.
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= most:
+        return raw.decode("utf-8")
+    notes.append(f"The {what} of {len(raw)} bytes was cut to {most} for storage.")
+    return raw[:most].decode("utf-8", "ignore")

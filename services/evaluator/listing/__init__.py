@@ -1,0 +1,1 @@
+"""What each endpoint offers now, and the identity of an answer."""

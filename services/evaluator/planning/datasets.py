@@ -1,0 +1,129 @@
+"""What a job over a dataset comes to. Every row that it would run is looked at first: a row that cannot be asked or
+scored is told before the first call, not after thousands."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from services.errors import InvalidRequestError
+from services.evaluator.answers.reading import layers
+from services.evaluator.datasets import rows
+from services.evaluator.datasets.task import PROMPT_HASH, TASK, DatasetTask
+from services.evaluator.endpoints.batch_options import BatchOptions
+from services.evaluator.items.task import Message
+from services.evaluator.planning.budget import MostCost, reserve
+from services.evaluator.provider_batches.planning import line_bytes, unit_rows
+from services.evaluator.providers.baseline import MAJORITY, NO_REFERENCE
+from services.evaluator.providers.protocol.capabilities import Resolved
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.words import sentences
+from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1.dataset_pb2 import DatasetRow
+
+_MOST_SAMPLINGS = 10_000
+"""Different ones that are remembered as looked at."""
+_MOST_NAMES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who will be asked, of a job that calls somebody. `resolve` tells what goes out for a sampling, and raises
+    ProviderError for parameters that the model refuses; `most_cost` is there for jobs with a budget. `baseline` is the
+    name of one, `batch` how batches are cut, of a job that goes through the provider's batch API."""
+
+    resolve: Callable[[job_pb2.Sampling], Resolved]
+    most_cost: MostCost | None
+    baseline: str = ""
+    batch: BatchOptions | None = None
+
+
+async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller: Caller | None) -> job_pb2.TaskPlan:
+    """`caller` is None for a job that takes all answers from the store. Reads all rows of the job. Raises
+    InvalidRequestError and DataError."""
+    looked = _Looked(spec, task, caller)
+    async for numbered in task.batches():
+        await asyncio.to_thread(looked.at, numbered)
+    if caller is not None and caller.baseline == MAJORITY and not looked.with_reference:
+        raise InvalidRequestError(NO_REFERENCE, "model")
+    if caller is not None and caller.batch is not None:
+        unit_size = await asyncio.to_thread(unit_rows, looked.sizes, caller.batch)
+    planned = job_pb2.TaskPlan(
+        task=TASK,
+        title=task.name,
+        version=task.version,
+        scorer_version=task.scorer_version,
+        items=len(task.chosen),
+        published_items=task.info.published_items,
+        data=task.info.data,
+        item_set=task.item_set,
+        # Without any reference there is nothing to measure; the answers are there to be read and compared.
+        metrics=task.metrics if looked.with_reference else (),
+        unit_size=unit_size,
+        prompt_hash=PROMPT_HASH,
+        repeats=1,
+        row_parameters=sorted(looked.names)[:_MOST_NAMES],
+        reading=layers.reading_of(task.reading),
+    )
+    if caller is not None and caller.most_cost is not None:
+        reserve(spec, planned, looked.most_usd)
+    return planned
+
+
+def check_mode(spec: job_pb2.JobSpec) -> None:
+    """Raises InvalidRequestError."""
+    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD:
+        raise InvalidRequestError(sentences.GENERATE_ONLY, "mode")
+
+
+class _Looked:
+    """What the rows tell as they go by."""
+
+    def __init__(self, spec: job_pb2.JobSpec, task: DatasetTask, caller: Caller | None) -> None:
+        self._spec, self._task, self._caller = spec, task, caller
+        self._takes_stop: dict[bytes, bool] = {}
+        self.with_reference = 0
+        self.most_usd = 0.0
+        self.names: set[str] = set()
+        """Of parameters that rows ask for themselves."""
+        self.sizes: list[int] = []
+        """Bytes of the rows as lines of a batch, where they go through one."""
+
+    def at(self, numbered: list[tuple[int, DatasetRow]]) -> None:
+        for number, row in numbered:
+            self.with_reference += bool(self._task.answers(number, row))
+            self.names.update(rows.asked_names(row))
+            if self._caller is not None:
+                self._ask(self._caller, number, row)
+
+    def _ask(self, caller: Caller, number: int, row: DatasetRow) -> None:
+        own = rows.asked_with(row, self._spec.sampling)
+        sampling = self._spec.sampling if own is None else own
+        try:
+            if (own is not None or row.stop) and not caller.baseline:
+                self._require_taken(caller, sampling, row)
+            messages = [Message(message.role, message.content) for message in row.messages]
+            if caller.batch is not None:
+                self.sizes.append(line_bytes(messages, sampling))
+            if caller.most_cost is not None:
+                self.most_usd = max(self.most_usd, caller.most_cost.written(messages, sampling))
+        except (ProviderError, InvalidRequestError) as error:
+            where = f"Row {number + 1} of {self._task.name} ({row.custom_id}) cannot be run"
+            raise InvalidRequestError(f"{where}: {error.message}", "dataset") from error
+
+    def _require_taken(self, caller: Caller, sampling: job_pb2.Sampling, row: DatasetRow) -> None:
+        # Its hash, as each row may bring a schema of its own of 64 KB.
+        key = hashlib.sha256(sampling.SerializeToString(deterministic=True)).digest()
+        takes_stop = self._takes_stop.get(key)
+        if takes_stop is None:
+            takes_stop = caller.resolve(sampling).stop
+            if len(self._takes_stop) < _MOST_SAMPLINGS:
+                self._takes_stop[key] = takes_stop
+        if row.stop and not takes_stop:
+            raise InvalidRequestError(
+                f"{self._spec.model} does not take stop strings. Remove stop from the row, or set stop = true for "
+                "the model in the endpoints file.",
+                "stop",
+            )

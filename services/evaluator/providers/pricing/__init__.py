@@ -1,0 +1,1 @@
+"""What an answer cost, and at whose prices."""

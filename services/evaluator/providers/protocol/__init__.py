@@ -1,0 +1,1 @@
+"""What all providers share: requests, transport, streams, failures and usage."""

@@ -1,0 +1,172 @@
+"""What a model takes, and the parameters that it is therefore asked with. Pure.
+
+Three sources, the later wins: what is known here of kinds and model families, what the endpoint's listing tells, what
+the endpoints file says. The table is small on purpose: it holds what makes a call fail or a score meaningless when it
+is not known. It is of 2026-11-20; models that came later are corrected in the endpoints file.
+
+The policy, where a job leaves a parameter open: temperature 0, so that a score can be repeated, except where the
+model's maker advises against it or refuses it, where several answers an item are asked for (k equal answers measure
+nothing), and where the job sets top_p, top_k or min_p, which mean nothing at 0, or samples by its further fields. There
+the provider's default holds. Everything else that is absent is not sent. A parameter that the model refuses fails the
+job: what is recorded has been sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from services import further_fields
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.providers.protocol.sampling import extra, recorded
+from services.words.sampling import PARAMETERS
+from touchstone.v1 import endpoint_pb2, job_pb2
+from touchstone.v1.endpoint_pb2 import Capabilities
+
+_SAMPLING = [name for name in PARAMETERS if name not in ("max_tokens", "context_length", "seed")]
+_NO_LOGLIKELIHOOD = ("ollama", "grok", "gemini", "anthropic", "http", "baseline")
+_OPEN_WEIGHTS = ("openai", "vllm", "engine", "ollama")
+
+# Kinds, the pattern of the model's name, and what holds for it. The first row that fits counts.
+_FAMILIES: tuple[tuple[tuple[str, ...], re.Pattern[str], Capabilities], ...] = (
+    # OpenAI, "Reasoning models" and "Using GPT-5": temperature and top_p only with effort "none", stop not at all.
+    # The chat variants are no reasoning models.
+    (
+        ("openai",),
+        re.compile(r"(?:^|/)(?:o[1-9](?:-|$)|gpt-(?:[5-9]|\d\d)(?![^/]*chat))"),
+        Capabilities(greedy=False, reasoning=True, stop=False, sampling=False, loglikelihood=False),
+    ),
+    # OpenAI, "Completions": echo with logprobs is left to its two base models.
+    (("openai",), re.compile(r"(?:^|/)(?:gpt-[3-9]|chatgpt-)"), Capabilities(loglikelihood=False)),
+    # xAI, "Reasoning" and "Best Practices Guide": reasoning models refuse stop and penalties; temperature 0.7.
+    (("grok",), re.compile(r"non-reasoning|^grok-(?:2|3(?!-mini))"), Capabilities(reasoning=False)),
+    (("grok",), re.compile(r"^grok"), Capabilities(greedy=False, reasoning=True, stop=False)),
+    # Google, "Gemini 3 Developer Guide": keep temperature at 1.0, lower ones may loop. The aliases point there.
+    (
+        ("gemini",),
+        re.compile(r"gemini-(?:[3-9]|\d\d)|gemini-(?:pro|flash|flash-lite)-latest"),
+        Capabilities(greedy=False, reasoning=True),
+    ),
+    (("gemini",), re.compile(r"gemini-2\.5"), Capabilities(reasoning=True)),
+    # Anthropic, "Migration guide": up to Opus 4.6, Sonnet 4.6 and Haiku 4.5 sampling parameters are taken; later models
+    # refuse them.
+    (
+        ("anthropic",),
+        re.compile(r"claude-(?:[1-3](?!\d)|instant|(?:opus|sonnet|haiku)-4(?:-[0-6])?(?:-\d{6,}|@|-v|-latest|$))"),
+        Capabilities(),
+    ),
+    (("anthropic",), re.compile(r"claude"), Capabilities(greedy=False, sampling=False)),
+    # Model cards: greedy decoding makes the thinking of these loop (Qwen3, DeepSeek-R1, QwQ, Magistral).
+    (_OPEN_WEIGHTS, re.compile(r"qwen3[^/]*(?:instruct|base|coder|embed|rerank)"), Capabilities()),
+    (_OPEN_WEIGHTS, re.compile(r"qwen3|qwq|deepseek-r1|magistral"), Capabilities(greedy=False, reasoning=True)),
+    (_OPEN_WEIGHTS, re.compile(r"gpt-oss"), Capabilities(reasoning=True)),
+)
+
+
+def of_protocol(endpoint: Endpoint) -> Capabilities:
+    """What holds for every model of the endpoint, unless its listing or the endpoints file says otherwise."""
+    found = Capabilities()
+    if endpoint.kind in _NO_LOGLIKELIHOOD:
+        found.loglikelihood = False
+    if endpoint.kind == "vllm" or (endpoint.engine is not None and endpoint.engine.api == "vllm"):
+        found.loglikelihood = True
+    if endpoint.kind == "anthropic":
+        found.seed = False
+    if endpoint.kind == "grok" and endpoint.api != "chat":
+        found.stop = False
+    return found
+
+
+def capabilities(endpoint: Endpoint, model: str, listed: Capabilities | None = None) -> Capabilities:
+    """What the model takes: configured before listed before known here. An absent field is not known."""
+    found = of_protocol(endpoint)
+    name = model.lower()
+    known = (row for kinds, pattern, row in _FAMILIES if endpoint.kind in kinds and pattern.search(name))
+    found.MergeFrom(next(known, Capabilities()))
+    if listed is not None:
+        found.MergeFrom(listed)
+    entry = endpoint.entry(model)
+    if entry is not None:
+        found.MergeFrom(entry.capabilities)
+    return found
+
+
+def complete(endpoint: Endpoint, model: endpoint_pb2.Model) -> endpoint_pb2.Model:
+    """A listed model with its capabilities, its prices and what the endpoints file says of it, changed in place."""
+    found = capabilities(endpoint, model.model, model.capabilities)
+    model.capabilities.CopyFrom(found)
+    entry = endpoint.entry(model.model)
+    if entry is not None:
+        model.context_length = entry.context_length or model.context_length
+        model.parameters_b = entry.parameters_b or model.parameters_b
+        model.digest = entry.digest or model.digest
+    known = prices.of(endpoint, model.model, model)
+    if known is not None:
+        model.prices.CopyFrom(known)
+        model.input_price, model.output_price = known.input, known.output
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The parameters of one answer under Touchstone's names, as they will be sent.
+
+    `extra` are further provider fields. `stop`: the task's stop sequences are sent.
+    """
+
+    parameters: Mapping[str, Any]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    stop: bool = True
+
+    @property
+    def json(self) -> str:
+        """JSON of parameters and extra, for receipts and identities: names of fields sorted, what stands in them as it
+        is sent."""
+        further_ones = {"extra": dict(sorted(self.extra.items()))} if self.extra else {}
+        return recorded({**self.parameters, **further_ones})
+
+
+def resolve(
+    sampling: job_pb2.Sampling, capabilities: Capabilities, repeat: int = 0, repeats: int = 1, model: str = "The model"
+) -> Resolved:
+    """Applies the policy to a job's sampling for answer `repeat` of `repeats` to an item: its seed is `seed + repeat`.
+
+    Raises a fatal ProviderError for a parameter that the model refuses.
+    """
+    parameters: dict[str, Any] = {
+        entry.name: value for entry, value in sampling.ListFields() if entry.name not in further_fields.FIELDS
+    }
+    refused = [name for name in _SAMPLING if name in parameters] if _no(capabilities, "sampling") else []
+    if "seed" in parameters and _no(capabilities, "seed"):
+        refused.append("seed")
+    if refused:
+        raise ProviderError(
+            f"{model} does not take {' and '.join(refused)}. Leave it out of the job's parameters.", fatal=True
+        )
+    if "seed" in parameters:
+        parameters["seed"] += repeat
+    more = extra(sampling, ())
+    open_ended = _no(capabilities, "greedy") or _no(capabilities, "sampling") or repeats > 1 or _samples(more)
+    if not open_ended and not parameters.keys() & {"temperature", "top_p", "top_k", "min_p"}:
+        parameters["temperature"] = 0.0
+    # Where it is not known, a stop sequence might end the thinking before the answer has begun.
+    stop = capabilities.stop if capabilities.HasField("stop") else not capabilities.reasoning
+    return Resolved(further_fields.whole(parameters), more, stop)
+
+
+def _samples(extra: Mapping[str, Any]) -> bool:
+    """Whether further fields set the sampling themselves, at the places that some protocol has for it, or turn on
+    Claude's thinking, which takes no temperature beside it.
+    """
+    places = [extra, *(extra[key] for key in ("options", "generationConfig") if isinstance(extra.get(key), dict))]
+    thinking = extra.get("thinking")
+    thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+    return thinks or any({"temperature", "top_p", "top_k", "min_p", "topP", "topK"} & place.keys() for place in places)
+
+
+def _no(capabilities: Capabilities, name: Literal["greedy", "seed", "sampling"]) -> bool:
+    return capabilities.HasField(name) and not getattr(capabilities, name)

@@ -1,0 +1,113 @@
+"""The sentences for what goes wrong at any provider: what happened at which endpoint, then what to do.
+
+They never hold the key: where a provider may repeat parts of it, its words are left out.
+"""
+
+from __future__ import annotations
+
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.items.task import Response
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.providers.protocol.transport import AGAIN, Reply
+
+
+def require_key(endpoint: Endpoint) -> None:
+    """Raises ProviderError, before any call, while the key that the endpoint names is not set."""
+    if not endpoint.configured:
+        raise ProviderError(endpoint.no_key, fatal=True)
+
+
+def does_not_fit(reply: Reply, parameters: str) -> Response:
+    """The item's own end when its prompt is longer than the model's context: no failure of the call."""
+    return Response(
+        "",
+        finish_reason="context_length_exceeded",
+        latency_ms=reply.latency_ms,
+        input_truncated=True,
+        parameters=parameters,
+    )
+
+
+def key_refused(endpoint: Endpoint) -> ProviderError:
+    variable = endpoint.api_key_env
+    if variable:
+        what = f"Set {variable} where the evaluator runs and restart it."
+    else:
+        what = "Name the variable that holds it as api_key_env in the endpoints file."
+    return ProviderError(f"{endpoint.name} refused the key. {what}", fatal=True)
+
+
+def used_up(endpoint: Endpoint) -> ProviderError:
+    return ProviderError(f"{endpoint.name} says that the quota is used up. Add credit there, then retry.", fatal=True)
+
+
+def fewer_calls(endpoint: Endpoint, retry_after_s: float | None, words: str = "") -> ProviderError:
+    return ProviderError(
+        f"{endpoint.name} asks for fewer calls{_after(words)}. Lower its concurrency or set requests_per_minute in the "
+        "endpoints file.",
+        retryable=True,
+        rate_limited=True,
+        retry_after_s=retry_after_s,
+    )
+
+
+def overloaded(endpoint: Endpoint, retry_after_s: float | None) -> ProviderError:
+    """The provider has too much to do for everyone. Paced like a rate limit: it costs an item no try."""
+    return ProviderError(
+        f"{endpoint.name} is overloaded. Lower concurrency or retry later.",
+        retryable=True,
+        rate_limited=True,
+        of_endpoint=True,
+        retry_after_s=retry_after_s,
+    )
+
+
+def no_model(endpoint: Endpoint, model: str) -> ProviderError:
+    return ProviderError(f"{endpoint.name} does not have model {model}. Choose one that it lists.", fatal=True)
+
+
+def not_this_api(endpoint: Endpoint, what: str, hint: str = "Correct base_url in the endpoints file.") -> ProviderError:
+    return ProviderError(f"{endpoint.name} has no {what} at {endpoint.address}. {hint}", fatal=True)
+
+
+def not_taken(endpoint: Endpoint, parameter: str) -> ProviderError:
+    """A parameter of the job that the protocol has no field for. What is recorded must have been sent."""
+    return ProviderError(
+        f"{endpoint.name} does not take {parameter}. Leave it out of the job's parameters.", fatal=True
+    )
+
+
+def cut_short(endpoint: Endpoint) -> ProviderError:
+    return ProviderError(f"{endpoint.name} cut an answer short: it is not whole JSON. {AGAIN}", retryable=True)
+
+
+def lacking(endpoint: Endpoint, what: str) -> ProviderError:
+    return ProviderError(f"{endpoint.name} sent an answer without {what}. {AGAIN}", retryable=True)
+
+
+def malformed(endpoint: Endpoint) -> ProviderError:
+    return ProviderError(f"{endpoint.name} sent an answer whose text is not a string. {AGAIN}", retryable=True)
+
+
+def failed_midway(endpoint: Endpoint, words: str) -> ProviderError:
+    return ProviderError(f"{endpoint.name} failed while answering{_after(words)}. {AGAIN}", retryable=True)
+
+
+def by_status(endpoint: Endpoint, reply: Reply) -> ProviderError:
+    """What a status means that says nothing more: the server's trouble is worth another try, a refusal is not."""
+    if reply.status in (408, 409, 425) or reply.status >= 500:
+        return ProviderError(
+            f"{endpoint.name} failed with status {reply.status}{_after(reply.error_text)}. {AGAIN}",
+            retryable=True,
+            unreachable=reply.status in (502, 503, 504),
+            retry_after_s=reply.retry_after_s,
+            free=reply.status == 503,
+        )
+    return ProviderError(
+        f"{endpoint.name} refused a call with status {reply.status}{_after(reply.error_text)}. Correct the cause, "
+        "then retry."
+    )
+
+
+def _after(words: str) -> str:
+    return f": {words}" if words else ""

@@ -1,0 +1,74 @@
+"""A job's sampling parameters in any wire format, and what of a request is kept with its answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services import further_fields
+from services.evaluator.providers.protocol.provider import ProviderError, Request
+from touchstone.v1 import job_pb2
+
+_MOST_PREPARED = 256
+
+
+def extra(sampling: job_pb2.Sampling, written: Collection[str]) -> dict[str, Any]:
+    """The further fields that are sent, in their order.
+
+    Raises ProviderError when it would replace a field that is written here: what was recorded must be what was sent.
+    """
+    fields = further_fields.fields(sampling)
+    taken = sorted(set(fields) & set(written))
+    if taken:
+        raise ProviderError(f"sampling.extra must not set {', '.join(taken)}: Touchstone sets it itself.", fatal=True)
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a request carries beside model and prompt: its `fields`, and the same as JSON. Shared between requests."""
+
+    fields: Mapping[str, Any]
+    json: str
+
+
+class Preparations:
+    """Makes once what thousands of requests share. `make` gives a request's fields from model, sampling, repeat, stop
+    sequences and `stream`, and from nothing else of it.
+    """
+
+    def __init__(self, make: Callable[[Request], Awaitable[Mapping[str, Any]]]) -> None:
+        self._make = make
+        self._made: dict[tuple[Any, ...], Beside] = {}
+
+    async def of(self, request: Request) -> Beside:
+        """Raises ProviderError for a parameter that cannot be sent."""
+        sampling = request.sampling
+        key = (
+            request.model,
+            sampling.SerializeToString(deterministic=True),
+            request.repeat if sampling.HasField("seed") else 0,
+            request.repeats > 1,
+            request.item.stop,
+            request.stream,
+        )
+        made = self._made.get(key)
+        if made is None:
+            fields = await self._make(request)
+            made = Beside(fields, recorded(fields))
+            if len(self._made) >= _MOST_PREPARED:
+                self.forget()
+            self._made[key] = made
+        return made
+
+    def forget(self) -> None:
+        """To be called when what is known of the models has changed."""
+        self._made.clear()
+
+
+def recorded(beside: Mapping[str, Any]) -> str:
+    """JSON of what a request carried beside model and prompt, in the provider's own names: its fields sorted,
+    and within them everything in the order in which it was sent."""
+    return json.dumps(dict(sorted(beside.items())), separators=(",", ":"), ensure_ascii=False)

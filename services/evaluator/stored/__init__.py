@@ -1,0 +1,1 @@
+"""Answers that exist already: stored responses, re-scores and imported answers."""

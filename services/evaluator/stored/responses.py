@@ -1,0 +1,230 @@
+"""Stored answers: where they come from, and which of a unit's items they spare a call.
+
+The items that the results service keeps are the store; there is no second one. An evaluator asks it in three cases:
+when a unit was begun before (its job's own answers are not paid twice), when the job takes another job's answers, and
+when it takes equal requests' answers from any job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import grpc
+
+from services import rpc
+from services.bus import heed_cancel, of_job
+from services.errors import DeadlineError, TouchstoneError, UnavailableError
+from services.evaluator import item_result
+from services.evaluator.items.task import Item
+from services.evaluator.listing.identity import Identity, named, setup
+from services.evaluator.listing.listing import EndpointListing
+from services.evaluator.providers.protocol.capabilities import capabilities
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.units.unit_loader import Loaded
+from services.evaluator.units.units_in_hand import FaultError, Held
+from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
+from touchstone.v1.item_result_pb2 import ItemResult
+from touchstone.v1.results_service_pb2 import FindResponsesRequest, FindResponsesResponse
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", int, str)
+
+_ASK_S = 5.0
+_GLANCE_S = 2.0
+"""A plain job does not wait longer for answers that it could also ask for again."""
+_PAUSE_S = 1.0
+_MOST_ASKED = 1000
+_LONG_BYTES = 1024 * 1024
+"""An answer above this may lack some that are stored: the service fills one message, and one result may take 400 KB."""
+
+
+class ResponseStore(Protocol):
+    """Final item results without their prompts; what is not stored is left out.
+
+    Raises UnavailableError or DeadlineError while the store does not answer.
+    """
+
+    async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]: ...
+
+    async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
+        """Of several with one identity the newest; where reads are closed, of the owner's own."""
+        ...
+
+
+class ResultsStore:
+    """The results service over gRPC."""
+
+    def __init__(self, channel: grpc.aio.Channel, service_token: str) -> None:
+        self._stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._metadata = rpc.metadata(service_token)
+
+    async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]:
+        def request(left: Sequence[int]) -> FindResponsesRequest:
+            return FindResponsesRequest(job_id=job_id, task=task, positions=left)
+
+        return await self._all(positions, request, lambda found: found.position)
+
+    async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
+        def request(left: Sequence[str]) -> FindResponsesRequest:
+            return FindResponsesRequest(identities=left, owner=owner)
+
+        return await self._all(identities, request, lambda found: found.identity)
+
+    async def _all(
+        self,
+        wanted: Sequence[T],
+        request: Callable[[Sequence[T]], FindResponsesRequest],
+        key: Callable[[ItemResult], T],
+    ) -> list[ItemResult]:
+        """As many at once as one request may name, and the rest again where an answer was cut to one message."""
+        found: list[ItemResult] = []
+        for start in range(0, len(wanted), _MOST_ASKED):
+            left = list(wanted[start : start + _MOST_ASKED])
+            while left:
+                answer = await self._find(request(left))
+                found += answer.results
+                here = {key(one) for one in answer.results}
+                left = [one for one in left if one not in here] if answer.ByteSize() > _LONG_BYTES else []
+        return found
+
+    async def _find(self, request: FindResponsesRequest) -> FindResponsesResponse:
+        try:
+            return await self._stub.FindResponses(request, timeout=_ASK_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+
+
+@dataclass(slots=True)
+class Known:
+    """A unit's results that need no call, by position; `unusable` says why a stored answer cannot stand in. `told` are
+    the positions of those that an earlier delivery has published."""
+
+    results: dict[int, ItemResult] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
+    unusable: dict[int, str] = field(default_factory=dict)
+
+
+Identify = Callable[[Item, int], str]
+"""The identity of an item's answer number `repeat`."""
+
+
+class KnownAnswers:
+    """Looks in the store, `None` where this evaluator knows none. `listings` tell what the endpoints' models take."""
+
+    def __init__(self, store: ResponseStore | None, listings: Mapping[str, EndpointListing]) -> None:
+        self._store = store
+        self._listings = listings
+
+    def identity(self, unit: unit_pb2.Unit) -> Identity:
+        """Gives the unit's answers their identities.
+
+        Raises FaultError for a parameter that the model refuses, and when other weights than were planned stand behind
+        the model's name: the score would be of two models, and answers would be found again under the wrong weights.
+        """
+        spec, listing = unit.spec, self._listings[unit.spec.endpoint]
+        listed = named(listing.models, spec.model)
+        if listed is not None and unit.model_digest and listed.digest not in ("", unit.model_digest):
+            raise FaultError(
+                f"The weights of {spec.model} at {spec.endpoint} have changed since the job was planned "
+                f"({listed.digest[:19]}, not {unit.model_digest[:19]}). Start a new job."
+            )
+        found = capabilities(listing.endpoint, spec.model, listed.capabilities if listed is not None else None)
+        try:
+            return Identity(spec, unit.model_digest, listing.endpoint.kind, found, setup(listing.endpoint, spec.model))
+        except ProviderError as error:
+            raise FaultError(error.message) from error
+
+    async def of(self, held: Held, loaded: Loaded, identify: Identify) -> Known:
+        """Waits for a silent store where the job is to take stored answers; a plain job goes on without.
+
+        Raises FaultError when there is no store for a job that needs one, or when it refuses.
+        """
+        unit = held.unit
+        known = Known()
+        if held.delivery > 1 or unit.begun:
+            known.results.update(await self._own(unit, loaded))
+            known.told.update(known.results)
+        if unit.spec.reuse.job_id:
+            await self._of_source(unit.spec.reuse, unit.task, loaded, known)
+        elif unit.spec.reuse.any_job and unit.model_digest:
+            await self._of_any(unit.owner, loaded, identify, known)
+        return known
+
+    async def _own(self, unit: unit_pb2.Unit, loaded: Loaded) -> dict[int, ItemResult]:
+        """What an earlier delivery has stored. It is published again as it is, so that the scheduler counts it."""
+        items = {position: item for position, _, item in loaded.items}
+
+        def ask(store: ResponseStore) -> Awaitable[list[ItemResult]]:
+            return store.of_job(unit.job_id, unit.task, list(items))
+
+        # A job that takes answers would otherwise find its own ones among those of others, and count them as reused.
+        reuse = unit.spec.reuse
+        takes = reuse.job_id or reuse.any_job or reuse.import_id
+        found = list(await (self._patiently(ask) if takes else self._at_a_glance(unit.job_id, ask)))
+        for stored in found:
+            item_result.with_prompt(stored, items[stored.position])
+        return {stored.position: stored for stored in found}
+
+    async def _at_a_glance(
+        self, job_id: str, ask: Callable[[ResponseStore], Awaitable[list[ItemResult]]]
+    ) -> list[ItemResult]:
+        if self._store is None:
+            return []
+        try:
+            async with asyncio.timeout(_GLANCE_S):
+                return await ask(self._store)
+        except (TouchstoneError, TimeoutError) as error:
+            log.warning(
+                "job %s: asking the model again: the store of answers does not answer (%s)",
+                job_id,
+                error,
+                extra=of_job(job_id),
+            )
+            return []
+
+    async def _of_source(self, reuse: job_pb2.Reuse, task: str, loaded: Loaded, known: Known) -> None:
+        left = {place: (repeat, item) for place, repeat, item in loaded.items if place not in known.results}
+        for stored in await self._patiently(lambda store: store.of_job(reuse.job_id, task, list(left))):
+            repeat, item = left[stored.position]
+            if stored.outcome in reuse.rerun:
+                continue
+            if not item_result.is_whole(stored):
+                known.unusable[stored.position] = "Its stored answer was truncated, so it cannot be scored."
+            elif (stored.item_hash, stored.prompt_hash) != (item.hash, item.prompt_hash):
+                known.unusable[stored.position] = (
+                    "Its stored answer belongs to a different prompt, so it cannot be scored."
+                )
+            else:
+                known.results[stored.position] = item_result.reused(loaded.task, item, stored.position, repeat, stored)
+
+    async def _of_any(self, owner: str, loaded: Loaded, identify: Identify, known: Known) -> None:
+        places: defaultdict[str, list[tuple[int, int, Item]]] = defaultdict(list)
+        for place, repeat, item in loaded.items:
+            if place not in known.results:
+                places[identify(item, repeat)].append((place, repeat, item))
+        for stored in await self._patiently(lambda store: store.by_identity(list(places), owner)):
+            if item_result.is_whole(stored):
+                for place, repeat, item in places[stored.identity]:
+                    known.results[place] = item_result.reused(loaded.task, item, place, repeat, stored)
+
+    async def _patiently(self, ask: Callable[[ResponseStore], Awaitable[Iterable[ItemResult]]]) -> Iterable[ItemResult]:
+        if self._store is None:
+            raise FaultError(
+                "The job uses stored answers, but its evaluator does not know the address of the results service. "
+                "Set TOUCHSTONE_RESULTS where the evaluator runs."
+            )
+        while True:
+            heed_cancel()
+            try:
+                return await ask(self._store)
+            except (UnavailableError, DeadlineError) as error:
+                log.warning("waiting for stored answers: %s", error.message)
+                await asyncio.sleep(_PAUSE_S)
+            except TouchstoneError as error:
+                raise FaultError(f"The results service cannot return stored answers: {error.message}") from error

@@ -1,0 +1,1 @@
+"""The kinds of task that suites are made of: loading, rendering, few-shot examples and scoring."""

@@ -1,0 +1,179 @@
+"""Further fields of a request: what a job or a row asks of a provider beside the parameters that Touchstone names.
+
+They are kept and sent as one JSON object with its names in the order in which they were given: a schema whose fields
+stand in another order asks a model for something else. Whole numbers keep their digits, 1.0 stays 1.0.
+
+Versions up to 0.1 kept them as a protobuf Struct, which knows neither the order of names nor whole numbers. It is still
+read, its names sorted, and never written. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from google.protobuf import json_format
+
+from touchstone.v1 import job_pb2
+
+FIELDS = ("extra", "extra_json")
+"""Fields of Sampling that hold them, the one of earlier versions first."""
+MOST_DEPTH = 16
+_LOGPROBS = frozenset(
+    ("logprobs", "top_logprobs", "prompt_logprobs", "responseLogprobs", "n_probs", "return_logprob", "top_logprobs_num")
+)
+NO_LOGPROBS = "asks for log-probabilities, which are not kept with answers. Leave it out."
+"""How a sentence goes on after the name of such a field."""
+_INSIDE = ("generationConfig", "options")
+"""Objects in which providers take parameters beside those of the request itself."""
+
+
+def fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
+    """The fields by name, a new object; empty without any. Raises ValueError for what no request could hold."""
+    if sampling.extra_json:
+        found: dict[str, Any] = json.loads(sampling.extra_json)
+        return found
+    if not sampling.HasField("extra"):
+        return {}
+    try:
+        known = whole(json_format.MessageToDict(sampling.extra))
+        return {name: _sorted(known[name]) for name in sorted(known)}
+    except json_format.Error as error:
+        raise ValueError("contains a number that is not valid JSON") from error
+
+
+def write(sampling: job_pb2.Sampling, values: Mapping[str, Any]) -> None:
+    """Puts the fields in place of any that are there. Raises ValueError for what `fault` tells of."""
+    sampling.ClearField("extra")
+    sampling.extra_json = dump(values) if values else ""
+
+
+def dump(value: Any) -> str:
+    """The value as JSON without needless space. Raises ValueError for numbers that JSON does not know."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The fields in a caller's JSON text. Raises ValueError with half a sentence that goes on after its name."""
+    try:
+        values = _decode(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is not JSON: {error.msg} at character {error.pos + 1:,}") from None
+    if not isinstance(values, dict):
+        raise ValueError('must be a JSON object, such as {"reasoning_effort": "low"}')
+    if why := fault(values):
+        raise ValueError(why)
+    return values
+
+
+def fault(values: Mapping[str, Any]) -> str:
+    """Why the fields cannot be kept, as half a sentence that goes on after their name; empty where they can."""
+    if too_deep(values):
+        return _TOO_DEEP
+    if too_large(values):
+        return _TOO_LARGE
+    try:
+        dump(values).encode()
+    except UnicodeEncodeError:
+        return "contains half a character"
+    except ValueError:
+        return "contains a number that is not valid JSON"
+    return ""
+
+
+def too_deep(value: Any, depth: int = MOST_DEPTH) -> bool:
+    """Whether there are more than so many objects and arrays, one in the other, in a value that is one."""
+    if not isinstance(value, dict | list):
+        return False
+    inside = value.values() if isinstance(value, dict) else value
+    return any(isinstance(inner, dict | list) and (not depth or too_deep(inner, depth - 1)) for inner in inside)
+
+
+def too_large(value: Any) -> bool:
+    """Whether a whole number in it is more than most readers of JSON can hold at all. `value` is not too deep."""
+    if isinstance(value, dict | list):
+        return any(map(too_large, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and abs(value) > _LARGEST
+
+
+def asks_logprobs(values: Mapping[str, Any]) -> str:
+    """The name of a field that asks for log-probabilities; empty where none does. They are not kept with answers, so a
+    caller who asks for them is told so."""
+    inside = [values[name] for name in _INSIDE if isinstance(values.get(name), dict)]
+    places: list[Mapping[str, Any]] = [values, *inside]
+    for place in places:
+        for name in sorted(_LOGPROBS & place.keys()):
+            if place[name] not in (None, False, 0):
+                return name
+    include = values.get("include")
+    named = (
+        any(isinstance(each, str) and "logprobs" in each for each in include) if isinstance(include, list) else False
+    )
+    return "include" if named else ""
+
+
+def is_ordered(sampling: job_pb2.Sampling) -> bool:
+    """Whether it holds an object whose names have an order that a model may see, and that is known. Names of the
+    request's own fields have none."""
+    return bool(sampling.extra_json) and any(_has_order(value) for value in fields(sampling).values())
+
+
+def whole(value: Any) -> Any:
+    """JSON with its whole numbers as integers: what went through a double lost the difference, and servers refuse
+    `"seed": 5.0`."""
+    if isinstance(value, dict):
+        return {name: whole(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_LARGEST = int(sys.float_info.max)
+_TOO_LARGE = "contains a number that is too large"
+_TOO_DEEP = f"nests more than {MOST_DEPTH} objects and arrays"
+
+
+def _has_order(value: Any) -> bool:
+    if isinstance(value, dict):
+        return len(value) > 1 or any(map(_has_order, value.values()))
+    return isinstance(value, list) and any(map(_has_order, value))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("has the same name twice in one object")
+    return made
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(_TOO_LARGE)
+    return value
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("contains a number with too many digits") from None
+
+
+def _constant(text: str) -> NoReturn:
+    raise ValueError(f"contains {text}, which is not valid JSON")
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_once, parse_float=_finite, parse_int=_whole, parse_constant=_constant
+).decode

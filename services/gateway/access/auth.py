@@ -1,0 +1,176 @@
+"""Who sends a request: a bearer token, a browser's session, or `local` where the installation needs no token."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+
+from services import rpc
+from services.errors import AwayError, PermissionDeniedError, UnauthenticatedError
+from services.gateway.access.sessions import Session, Sessions, within
+from touchstone.v1 import token_pb2
+
+CSRF_HEADER = "x-csrf-token"
+CSRF_FIELD = "csrf"
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An identity and, for browsers, the CSRF token that its forms must carry."""
+
+    identity: rpc.Identity
+    csrf: str = ""
+    session: str = ""
+
+
+class TokenCache:
+    """Token lookups, remembered for `ttl_s`, so that a revoked token ends within that time."""
+
+    def __init__(self, lookup: rpc.TokenLookup, ttl_s: float = 3, clock: Callable[[], float] = time.monotonic) -> None:
+        self._lookup = lookup
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._known: dict[str, tuple[float, token_pb2.Token | None]] = {}
+
+    async def __call__(self, digest: str) -> token_pb2.Token | None:
+        """Raises AwayError when the token store does not answer."""
+        now = self._clock()
+        held = self._known.get(digest)
+        if held and now - held[0] < self._ttl_s:
+            return held[1]
+        token = await within(self._lookup(digest), "token store")
+        if len(self._known) >= 1000:
+            self._known.clear()
+        # Also that there is none, for a moment: guessing must not cost a look-up each.
+        self._known[digest] = (now if token is not None else now - self._ttl_s + min(1, self._ttl_s), token)
+        return token
+
+
+class LocalAccess:
+    """Local mode: loopback names only, no foreign page may send a request, everyone is the admin `local`."""
+
+    sessions: Sessions | None = None
+
+    async def __call__(self, connection: HTTPConnection) -> Caller:
+        """Raises PermissionDeniedError for another host's name or another site's page."""
+        host = connection.headers.get("host", "")
+        if _host_name(host) not in _LOOPBACK_NAMES:
+            raise PermissionDeniedError(
+                f"This installation answers to localhost only, not to {host[:80]!r}. Use http://localhost or set "
+                "TOUCHSTONE_AUTH=token."
+            )
+        require_same_site(connection)
+        return Caller(rpc.LOCAL)
+
+
+class ClosedAccess:
+    """Token mode until NATS was reached: nobody can be let in yet."""
+
+    sessions: Sessions | None = None
+
+    async def __call__(self, connection: HTTPConnection) -> Caller:
+        """Raises AwayError."""
+        raise AwayError("The token store (NATS) does not answer. Try again in a moment.")
+
+
+class TokenAccess:
+    """Token mode: a token in a header, or a browser session that rests on one."""
+
+    def __init__(self, tokens: TokenCache, settings: rpc.Settings, sessions: Sessions) -> None:
+        self._tokens = tokens
+        self._authenticate = rpc.Authenticator(tokens, settings.service_token, settings.wrong_tokens)
+        self.sessions: Sessions | None = sessions
+
+    async def __call__(self, connection: HTTPConnection) -> Caller:
+        """Raises UnauthenticatedError without valid credentials, PermissionDeniedError for another site's page."""
+        token = _token_of(connection.headers)
+        if token:
+            return Caller(await self.identify(token, address_of(connection)))
+        session_id, session = await self._session(connection)
+        if connection.scope.get("method", "GET") not in _SAFE_METHODS:
+            require_same_site(connection, evidence=True)
+        return Caller(rpc.Identity(session.user, session.role), session.csrf, session_id)
+
+    async def recheck(self, connection: HTTPConnection) -> None:
+        """Raises UnauthenticatedError when the token or session of a request that was let in has ended."""
+        token = _token_of(connection.headers)
+        await (self._authenticate(token) if token else self._session(connection))
+
+    async def identify(self, token: str, address: str) -> rpc.Identity:
+        """Raises UnauthenticatedError, and LimitReachedError where too many wrong tokens came from the address."""
+        identity = await self._authenticate(token, address)
+        if identity.role == token_pb2.ROLE_SERVICE:
+            raise UnauthenticatedError("A service's token is not for users. Ask an admin for one of your own.")
+        return identity
+
+    async def _session(self, connection: HTTPConnection) -> tuple[str, Session]:
+        assert self.sessions is not None
+        session_id = self.sessions.id_of(connection)
+        session = await self.sessions.read(session_id) if session_id else None
+        if session is not None:
+            # A session ends with its token: revoking the token signs the browser out.
+            stored = await self._tokens(session.token_digest)
+            expired = stored is None or (stored.HasField("expires_at") and stored.expires_at.ToSeconds() < time.time())
+            if not expired:
+                return session_id, session
+        raise UnauthenticatedError(
+            "Send a token: Authorization: Bearer <token>, or X-API-Key: <token>; in a browser, sign in at /login."
+        )
+
+
+def require_same_site(connection: HTTPConnection, *, evidence: bool = False) -> None:
+    """Refuses requests that another site's page makes. With `evidence`, silence about the origin is refused too.
+
+    Raises PermissionDeniedError.
+    """
+    method = connection.scope.get("method", "GET")
+    origin = connection.headers.get("origin")
+    fetch_site = connection.headers.get("sec-fetch-site")
+    if origin is not None:
+        own = f"{connection.url.scheme}://{connection.headers.get('host', '')}"
+        if origin.lower() != own.lower():
+            raise PermissionDeniedError(f"Requests from {origin[:80]!r} are not accepted. Use this page's own address.")
+        return
+    if method in _SAFE_METHODS:
+        return
+    if fetch_site not in (None, "same-origin") or (evidence and fetch_site is None):
+        raise PermissionDeniedError("The request does not come from this site's own pages. Reload the page.")
+
+
+def csrf_token(headers: Headers, body: bytes) -> str:
+    """The token that an unsafe request carries, in a header or a form field; empty without one."""
+    sent = headers.get(CSRF_HEADER, "")
+    if not sent and headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=2000)
+        sent = fields.get(CSRF_FIELD, [""])[0]
+    return sent
+
+
+def require_csrf(caller: Caller, sent: str) -> None:
+    """A session's unsafe request carries its token. Raises PermissionDeniedError."""
+    if not sent or not hmac.compare_digest(sent.encode(), caller.csrf.encode()):
+        raise PermissionDeniedError("The page is too old to send this. Reload it, then try again.")
+
+
+def address_of(connection: HTTPConnection) -> str:
+    return connection.client.host if connection.client else "unknown"
+
+
+def _token_of(headers: Headers) -> str:
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+
+
+def _host_name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

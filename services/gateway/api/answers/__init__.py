@@ -1,0 +1,1 @@
+"""What answers about jobs hold: their fields, metrics and prices, with their schemas."""

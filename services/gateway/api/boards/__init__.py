@@ -1,0 +1,1 @@
+"""Questions over many jobs: leaderboard, comparison, overview, trends and configurations."""

@@ -1,0 +1,151 @@
+"""A run over a dataset as the document has it, and ours beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.errors import NotFoundError
+from services.gateway.api.answers import members
+from services.gateway.api.answers.job import (
+    ATTEMPT,
+    BUDGET_USD,
+    LABELS,
+    LOST_CALLS,
+    LOST_USD,
+    QUEUE_POSITION,
+    tokens_a_second,
+)
+from services.gateway.api.declare.endpoint import Call
+from services.gateway.fields import scoring
+from services.gateway.fields.schema import (
+    BOOLEAN,
+    COUNT,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TIME,
+    Schema,
+    about,
+    null,
+    shape,
+    table,
+)
+from services.gateway.reads import jobs, values
+from services.gateway.reads.datasets import sampling_body
+from services.gateway.reads.jobs import percent, total_seconds
+from services.words.enums import PRIORITIES
+from services.words.jobs import is_finished, status_of, suite_of
+from touchstone.v1 import job_pb2
+
+ID: Schema = {"type": "string", "pattern": "^bm_[0-9a-f]{32}$"}
+MEMBERS: dict[str, Schema] = {
+    "benchmark_id": about(ID, "The run's id."),
+    "model_id": members.MODEL,
+    "model_name": about(STRING, "The part of `model_id` after its last slash."),
+    "dataset_id": about(STRING, "The dataset's id."),
+    "dataset_name": about(STRING, "The dataset's name."),
+    "status": members.STATUS,
+    "progress": about(
+        {"type": "integer", "minimum": 0, "maximum": 100}, "Percent of rows done, rounded down: 100 means all rows."
+    ),
+    "completed": about(COUNT, "Rows that are done, failed ones included."),
+    "total": about(COUNT, "Rows to ask. 0 until they are counted."),
+    "throughput": about(
+        null(NUMBER),
+        "Generated tokens per second over the last 30 seconds. The mean of the whole run when it is finished. "
+        "null if the provider does not report tokens.",
+    ),
+    "eta_seconds": about(null(COUNT), "Seconds left at the present rate. null while unknown, 0 when finished."),
+    "started_at": about(null(TIME), "When it began to run. Before that, when it was created."),
+    "total_time_seconds": about(null(NUMBER), "How long it ran, over all attempts. null until it is finished."),
+    "completed_at": members.COMPLETED_AT,
+    "created_at": members.CREATED_AT,
+    "job_id": about(STRING, "The id of the run as a job."),
+    "provider": members.PROVIDER,
+    "owner": members.OWNER,
+    "project_id": members.PROJECT_ID,
+    "failed": about(COUNT, "Rows whose calls failed after all retries. A retry of the run asks them again."),
+    "eta_low_seconds": about(null(COUNT), "The lower end of the 95 % interval of `eta_seconds`."),
+    "eta_high_seconds": about(null(COUNT), "The upper end of that interval."),
+    "items_per_second": about(NUMBER, "Rows per second, over the same time as `throughput`."),
+    "cost_usd": about(null(NUMBER), "US dollars so far. null if no price is known."),
+    "lost_calls": LOST_CALLS,
+    "lost_usd": LOST_USD,
+    "budget_usd": BUDGET_USD,
+    "current_step": about(STRING, "What happens now, in words."),
+    "queue_position": QUEUE_POSITION,
+    "priority": members.PRIORITY,
+    "incomplete": about(BOOLEAN, "Completed, but some rows have no answer."),
+    "attempt": ATTEMPT,
+    "error": about(null(STRING), "Why it failed or was cancelled, and what to do."),
+    "parameters": about(OBJECT, "The sampling parameters of the run. Those of a row come first."),
+    "limit": about(null(COUNT), "The most rows that it asks. null means all."),
+    "seed": about(INTEGER, "The seed of the sample that `limit` takes."),
+    "scoring": about(scoring.BODY, "How answers are scored."),
+    "labels": about(table(STRING), LABELS),
+    "source_benchmark": about(null(STRING), "The run whose answers are taken."),
+}
+BENCHMARK = shape(MEMBERS, name="Benchmark")
+
+
+def benchmark_body(job: job_pb2.Job) -> dict[str, Any]:
+    """The documented fields first."""
+    work, progress, finished = job.spec.dataset, job.progress, is_finished(job)
+    return {
+        "benchmark_id": jobs.benchmark_id(job.job_id),
+        "model_id": job.spec.model,
+        "model_name": model_name(job.spec.model),
+        "dataset_id": work.dataset_id,
+        "dataset_name": work.name,
+        "status": status_of(job.state),
+        "progress": percent(job),
+        "completed": progress.items_done,
+        "total": progress.items_total,
+        "throughput": tokens_a_second(progress, 2),
+        "eta_seconds": 0 if finished else _seconds(progress, "eta_s"),
+        "started_at": jobs.iso(job.started_at) or jobs.iso(job.created_at),
+        "total_time_seconds": total_seconds(job) if finished else None,
+        "completed_at": jobs.iso(job.finished_at),
+        "created_at": jobs.iso(job.created_at),
+        "job_id": job.job_id,
+        "provider": job.spec.endpoint,
+        "owner": job.owner,
+        "project_id": job.spec.project_id,
+        "failed": progress.items_failed,
+        "eta_low_seconds": 0 if finished else _seconds(progress, "eta_low_s"),
+        "eta_high_seconds": 0 if finished else _seconds(progress, "eta_high_s"),
+        "items_per_second": round(progress.items_per_second, 3),
+        "cost_usd": values.cost(progress),
+        "lost_calls": values.lost_calls(job),
+        "lost_usd": progress.lost_usd if job.spec.budget_usd else None,
+        "budget_usd": job.spec.budget_usd or None,
+        "current_step": progress.current_step,
+        "queue_position": progress.queue_position or None,
+        "priority": PRIORITIES.of(job.spec.priority) or None,
+        "incomplete": job.incomplete,
+        "attempt": job.attempt,
+        "error": job.reason or None,
+        "parameters": sampling_body(job.spec.sampling),
+        "limit": work.limit or None,
+        "seed": work.seed,
+        "scoring": scoring.scoring_body(work.scoring) | ({"scorer": work.scorer} if work.scorer else {}),
+        "labels": dict(job.spec.labels),
+        "source_benchmark": jobs.benchmark_id(job.spec.reuse.job_id) if job.spec.reuse.job_id else None,
+    }
+
+
+def model_name(model: str) -> str:
+    return model.rstrip("/").rpartition("/")[2] or model
+
+
+def _seconds(progress: job_pb2.Progress, field: str) -> int | None:
+    return max(0, round(getattr(progress, field))) if progress.HasField(field) else None
+
+
+async def find(call: Call) -> job_pb2.Job:
+    """The run in the path, of any age. Raises NotFoundError, also for a job that runs no dataset."""
+    job = await jobs.find(call.ctx.backend, call.job_id, call.caller)
+    if not job.spec.HasField("dataset"):
+        raise NotFoundError(f"Job {job.job_id} runs {suite_of(job.spec)}, not a dataset. Read it as a job.")
+    return job

@@ -1,0 +1,152 @@
+"""`POST /admin/benchmarks/run`: queue one model, or several, over a dataset."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from services.errors import InvalidRequestError, TouchstoneError
+from services.gateway.api.dataset_runs import find_endpoint
+from services.gateway.api.dataset_runs.body import MEMBERS, benchmark_body
+from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint
+from services.gateway.api.declare.wording import in_rest
+from services.gateway.api.jobs.run import CUSTOM, PARAMETERS, QUEUEING, WEBHOOK_SECRET, WORK
+from services.gateway.fields import scoring
+from services.gateway.fields.checks import Field, list_of, one_of, record, text
+from services.gateway.fields.job import option, options_of
+from services.gateway.fields.sampling import sampling
+from services.gateway.fields.schema import Schema, about, array, shape
+from services.gateway.http.responses import FieldErrors, JSONResponse
+from services.gateway.reads import jobs
+from services.words.enums import READINGS
+from services.words.job_options import fill
+from services.words.scorers import SCORERS
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
+
+MOST_MODELS = 20
+SCORING_FIELDS: dict[str, Field] = {
+    "scorer": Field(one_of(*SCORERS), about="The scorer, without options, instead of the dataset's own."),
+    "scoring": Field(scoring.SCORING, about="The scorer with options, instead of the dataset's own."),
+}
+FIELDS: dict[str, Field] = {
+    "model_id": Field(text(400), about="A model, or `model@endpoint`. This or `model_ids` is required."),
+    "model_ids": Field(
+        list_of(text(400), MOST_MODELS), about="Several models: a run for each. If one is refused, none is queued."
+    ),
+    "dataset_id": Field(text(100), required=True, about="The dataset's id."),
+    "provider": Field(
+        text(200),
+        about="An endpoint's name, or its kind if only one has it. If absent, the only endpoint with the model.",
+    ),
+    "parameters": Field(PARAMETERS, about="Sampling parameters. Those of a row come first."),
+    "custom_config": Field(CUSTOM),
+    "limit": option("limit", "The most rows: a seeded, nested sample."),
+    "seed": option("seed", "The seed of that sample. 0 if absent."),
+    **SCORING_FIELDS,
+    "provider_batch": option("provider_batch"),
+    **{name: WORK[name] for name in ("reading", "stream", "reuse", "webhook_url", "labels", "budget_usd")},
+    "project_id": option("project_id"),
+    "priority": option("priority", "The place in the queue. `normal` if absent."),
+    "request_id": QUEUEING["request_id"],
+}
+STARTED: Schema = shape(
+    MEMBERS | {"webhook_secret": WEBHOOK_SECRET}, name="StartedBenchmark", optional=("webhook_secret",)
+)
+
+
+async def run(call: Call) -> JSONResponse:
+    """Answers once the runs are queued: with the one of `model_id`, or a list for `model_ids`. Where one of several is
+    refused, none is queued."""
+    started = await start(call, await specs_of(call))
+    return JSONResponse(started[0] if "model_id" in call.body else {"benchmarks": started})
+
+
+async def specs_of(call: Call) -> list[job_pb2.JobSpec]:
+    """A spec for each model. Raises FieldErrors, and what `choosing.place_of` raises before anything is queued."""
+    body = call.body
+    if ("model_id" in body) == ("model_ids" in body):
+        raise FieldErrors([("model_id", "Give model_id, or model_ids for several.")])
+    dataset_id = jobs.checked_dataset(body["dataset_id"])
+    models = body.get("model_ids") or [body["model_id"]]
+    catalogue = call.ctx.catalogue
+    places = [await find_endpoint.place_of(catalogue, model, body.get("provider", "")) for model in models]
+    for place, chosen in enumerate(places):
+        if chosen in places[:place]:
+            raise FieldErrors([(f"model_ids[{place}]", f"{models[place][:200]!r} is given twice. Give it once.")])
+    return [_spec(body, dataset_id, endpoint, model) for endpoint, model in places]
+
+
+def _spec(body: Mapping[str, Any], dataset_id: str, endpoint: str, model: str) -> job_pb2.JobSpec:
+    spec = job_pb2.JobSpec(
+        endpoint=endpoint,
+        model=model,
+        sampling=sampling(
+            {name: value for name, value in body.get("parameters", {}).items() if value is not None},
+            body.get("custom_config"),
+        ),
+        mode=suite_pb2.MODE_GENERATE,
+        dataset=job_pb2.DatasetWork(dataset_id=dataset_id),
+    )
+    fill(spec, options_of(body))
+    set_scoring(spec, body)
+    return spec
+
+
+def set_scoring(spec: job_pb2.JobSpec, body: Mapping[str, Any]) -> None:
+    """What `scorer` or `scoring` say, and `reading`; without them the job keeps what it has, but that another scoring
+    takes its own reading. Raises FieldErrors for both of the first two."""
+    work = spec.dataset
+    if "scorer" in body and "scoring" in body:
+        raise FieldErrors([("scorer", "Give scorer, or scoring with its options, not both.")])
+    if "scorer" in body:
+        # The scheduler fills in the rest.
+        work.ClearField("scoring")
+        work.scorer = body["scorer"]
+    if "scoring" in body:
+        work.ClearField("scorer")
+        work.scoring.CopyFrom(scoring.scoring_of(body["scoring"]))
+    if "scorer" in body or "scoring" in body:
+        spec.ClearField("reading")
+    if "reading" in body:
+        spec.reading = READINGS[body["reading"]]
+
+
+async def start(call: Call, specs: list[job_pb2.JobSpec]) -> list[dict[str, Any]]:
+    """The runs, queued: all of them or none.
+
+    Raises LimitReachedError when the user's queue has no room, NotFoundError for an unknown dataset,
+    InvalidRequestError for what the scheduler refuses.
+    """
+    backend = call.ctx.backend
+    # Calls are repeated when a scheduler falls silent: without an id that would start the runs twice.
+    request_id = call.body.get("request_id") or uuid.uuid4().hex
+    request = scheduler_service_pb2.CreateJobsRequest(request_id=request_id, specs=specs)
+    try:
+        made = await call.ask(backend.scheduler.CreateJobs, request)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(in_rest(error.message)) from error
+    # Lists are the results service's, which hears of the runs a moment later: who lists at once shall find them.
+    with suppress(TouchstoneError):
+        for job in made.jobs:
+            await call.ask(backend.results.GetJob, results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id))
+    secret = {"webhook_secret": made.webhook_secret} if made.webhook_secret else {}
+    return [benchmark_body(job) | secret for job in made.jobs]
+
+
+ONE_OR_SEVERAL: Schema = {
+    "anyOf": [STARTED, shape({"benchmarks": about(array(STARTED), "A run per model.")}, name="StartedBenchmarks")]
+}
+RUN_BENCHMARK = Endpoint(
+    "POST",
+    "/benchmarks/run",
+    run,
+    "runOnDataset",
+    "Run a model, or several, over a dataset.",
+    answer=ONE_OR_SEVERAL,
+    body=record(FIELDS, name="RunBenchmarkRequest"),
+    errors=(404, 409),
+    gives={"benchmark_id": "/benchmark_id"},
+    base=ADMIN,
+)

@@ -1,0 +1,1 @@
+"""`/run`, `/results`, `/history` and what is done to one job: cancel, retry, re-score, export, logs."""

@@ -1,0 +1,170 @@
+"""`POST /run`: queue one job."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from services.errors import InvalidRequestError, LimitReachedError
+from services.gateway.api.answers import members
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.declare.wording import in_rest
+from services.gateway.fields.checks import Check, Field, Problem, record, text
+from services.gateway.fields.checks import members as judged
+from services.gateway.fields.job import option, options_of
+from services.gateway.fields.sampling import (
+    CUSTOM_SCHEMA,
+    custom_problems,
+    parameter_problems,
+    parameter_schema,
+    sampling,
+)
+from services.gateway.fields.schema import STRING, UUID, about, shape
+from services.gateway.http.responses import FieldErrors, JSONResponse
+from services.gateway.reads import estimate
+from services.words.job_options import MOST_MODEL, fill
+from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
+
+QUEUE_FULL = "Queue is full. Please try again later."
+
+PARAMETERS = judged(parameter_problems, parameter_schema())
+CUSTOM = judged(custom_problems, CUSTOM_SCHEMA)
+_config = record(
+    {
+        "provider": Field(
+            text(200), required=True, about="An endpoint's name, or its kind if only one endpoint has it."
+        ),
+        "model": Field(text(MOST_MODEL), required=True, about="The model's id at that endpoint."),
+        "ollama_params": Field(
+            PARAMETERS, about="Sampling parameters. Absent ones are not sent, so that the provider's defaults hold."
+        ),
+        "params": Field(PARAMETERS, about="The same as `ollama_params`, for any provider. Give one of the two."),
+        "custom_config": Field(CUSTOM),
+    },
+    name="ModelConfig",
+)
+WORK: dict[str, Field] = {
+    "project_id": option("project_id", required=True),
+    "config": Field(_config, required=True, about="The model and its parameters."),
+    "suite": Field(text(200), default="glue", about="The suite, such as `superglue`, `mmlu`, `medical` or `demo`."),
+    **{name: option(name) for name in ("tasks", "limit", "mode", "shots", "repeats", "seed", "reading", "stream")},
+    "reuse": Field(
+        record({"any_job": option("any_job")}),
+        about="Which stored answers to take. It needs an endpoint that reports the digest of the model's weights.",
+    ),
+    **{name: option(name) for name in ("webhook_url", "labels", "budget_usd")},
+}
+"""What a job is made of."""
+QUEUEING: dict[str, Field] = {
+    "priority": option("priority"),
+    "request_id": Field(
+        text(64), about="A repeated request with the same id gives the same job, for a day. With another body, 409."
+    ),
+}
+BODY = record(WORK | QUEUEING, name="RunRequest")
+WEBHOOK_SECRET = about(STRING, "The key that signs the calls of `webhook_url`, the same for all of your jobs.")
+QUEUED = {
+    "job_id": members.JOB_ID,
+    "message": members.MESSAGE,
+    "estimated_duration": about(STRING, 'A range, such as "10-30 minutes".'),
+    "source_job": about(UUID, "The job whose answers are taken."),
+    "webhook_secret": WEBHOOK_SECRET,
+}
+STARTED = shape(QUEUED, name="Started", optional=("source_job", "webhook_secret"))
+
+
+async def run(call: Call) -> JSONResponse:
+    """Answers once the job is queued. 400 for an unknown suite or provider, 422 for wrong fields, 429 when full."""
+    spec = await spec_of(call, call.body)
+    spec.priority = spec.priority or job_pb2.PRIORITY_HIGH
+    return await queue(call, spec, f"Benchmarking started for suite: {spec.suite.suite}")
+
+
+async def spec_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb2.JobSpec:
+    """The spec that checked members of WORK, and perhaps a priority, come to; `path` stands before its fields' names.
+
+    Raises InvalidRequestError for an unknown suite or provider, FieldErrors for the rest.
+    """
+    config = body["config"]
+    name = body.get("suite") or "glue"
+    suite = await call.ctx.catalogue.suite(name)
+    endpoint = await call.ctx.catalogue.endpoint(config["provider"])
+    problems = task_problems(body.get("tasks") or [], suite, f"{path}tasks")
+    given = [params for params in ("ollama_params", "params") if config.get(params) is not None]
+    if len(given) == 2:
+        words = f"Give {path}config.params or {path}config.ollama_params, not both."
+        problems.append((f"{path}config.params", words))
+    if problems:
+        raise FieldErrors(problems)
+    spec = job_pb2.JobSpec(
+        endpoint=endpoint.endpoint,
+        model=config["model"].strip(),
+        sampling=sampling(_given(config.get(given[0])) if given else {}, config.get("custom_config")),
+        suite=job_pb2.SuiteWork(suite=name),
+    )
+    fill(spec, options_of(body))
+    return spec
+
+
+def task_problems(tasks: list[str], suite: suite_pb2.Suite, path: str = "tasks") -> list[Problem]:
+    if suite.open:
+        return [(path, f"Name the task in suite, as {suite.suite}:<task>, and leave tasks out.")] if tasks else []
+    known = [task.task for task in suite.tasks]
+    return [
+        (path, f"{suite.suite} has no task {task!r}. Its tasks: {', '.join(known)}.")
+        for task in tasks
+        if task not in known
+    ]
+
+
+async def queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse:
+    """Queues the job and says how long it may take. Raises LimitReachedError when the user's queue is full."""
+    # Calls are repeated when a scheduler falls silent: without an id that would start two jobs.
+    request_id = call.body.get("request_id") or uuid.uuid4().hex
+    request = scheduler_service_pb2.CreateJobRequest(request_id=request_id, spec=spec)
+    try:
+        made = await call.ask(call.ctx.backend.scheduler.CreateJob, request)
+    except LimitReachedError as error:
+        raise LimitReachedError(QUEUE_FULL, error.retry_after_s) from error
+    except InvalidRequestError as error:
+        # The scheduler names fields of its own message, which the API's users never see.
+        raise InvalidRequestError(in_rest(error.message)) from error
+    job, items = made.job, await _answers_of(call, spec)
+    return JSONResponse(
+        {
+            "job_id": job.job_id,
+            "message": message,
+            "estimated_duration": await estimate.duration(call.ctx.backend, job, items, call.caller),
+            **({"source_job": spec.reuse.job_id} if spec.reuse.job_id else {}),
+            **({"webhook_secret": made.webhook_secret} if made.webhook_secret else {}),
+        }
+    )
+
+
+async def _answers_of(call: Call, spec: job_pb2.JobSpec) -> int:
+    if spec.HasField("dataset"):
+        return await estimate.rows_of(call.ctx.backend, spec.dataset, call.caller)
+    work = spec.suite
+    suite = await call.ctx.catalogue.suite(work.suite)
+    return estimate.items_of(suite, list(work.tasks), work.limit) * max(1, work.repeats)
+
+
+def _given(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def queueing(check: Check, *, needed: bool = True) -> dict[str, Any]:
+    """What the endpoints have in common that queue a job."""
+    return {"answer": STARTED, "body": check, "body_needed": needed, "gives": {"job_id": "/job_id"}}
+
+
+RUN = Endpoint(
+    "POST",
+    "/run",
+    run,
+    "runBenchmark",
+    "Queue a job. The answer comes at once, with the job's id.",
+    errors=(409,),
+    **queueing(BODY),
+)

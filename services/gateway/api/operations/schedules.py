@@ -1,0 +1,168 @@
+"""`/schedules`: jobs that are created again and again."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from services.errors import InvalidRequestError
+from services.gateway.api.answers import job_results, members
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.jobs.run import WORK, spec_of
+from services.gateway.fields.checks import Field, record, text
+from services.gateway.fields.job import option
+from services.gateway.fields.query import NEXT_PAGE_TOKEN, OWNER, PAGE_TOKEN, PROJECT, limit
+from services.gateway.fields.schema import COUNT, STRING, TIME, UUID, about, array, null, shape
+from services.gateway.http.responses import JSONResponse
+from services.gateway.reads import jobs
+from services.words.enums import PRIORITIES
+from services.words.jobs import suite_of
+from touchstone.v1 import job_pb2, schedule_pb2, scheduler_service_pb2
+
+_PRIORITY = option("priority", "The place in the queue. `low` if absent. Others need an admin.")
+_BODY = record(
+    {
+        "cron": Field(
+            text(200), required=True, about="A cron expression: minute, hour, day of the month, month, day of the week."
+        ),
+        "time_zone": Field(text(100), about="An IANA name, such as `Europe/Zurich`. UTC if absent."),
+        "label": Field(text(80), about="A name for people."),
+        "job": Field(
+            record(WORK | {"priority": _PRIORITY}, name="ScheduledJob"),
+            required=True,
+            about="The job to create each time.",
+        ),
+        "request_id": Field(text(64), about="A repeated request with the same id returns the same schedule."),
+    },
+    name="ScheduleRequest",
+)
+
+
+async def create(call: Call) -> JSONResponse:
+    """400 for a cron expression or time zone that is none, or an unknown suite or provider."""
+    body = call.body
+    spec = await spec_of(call, body["job"], "job.")
+    request = scheduler_service_pb2.CreateScheduleRequest(
+        request_id=body.get("request_id") or uuid.uuid4().hex,
+        cron=body["cron"],
+        time_zone=body.get("time_zone", ""),
+        spec=spec,
+        label=body.get("label", ""),
+    )
+    try:
+        made = await call.ask(call.ctx.backend.scheduler.CreateSchedule, request)
+    except InvalidRequestError as error:
+        # The scheduler names fields of its own message, which the API's users never see.
+        raise InvalidRequestError(error.message) from error
+    return JSONResponse(_schedule(made.schedule))
+
+
+async def schedules(call: Call) -> JSONResponse:
+    """All that the caller may see."""
+    request = scheduler_service_pb2.ListSchedulesRequest(
+        page_size=call.query["limit"],
+        page_token=call.query["page_token"],
+        owner=call.query["owner"],
+        project_id=call.query["project_id"],
+    )
+    found = await call.ask(call.ctx.backend.scheduler.ListSchedules, request)
+    return JSONResponse(
+        {"schedules": [_schedule(one) for one in found.schedules], "next_page_token": found.next_page_token}
+    )
+
+
+async def delete(call: Call) -> JSONResponse:
+    """Its jobs stay. 404 for an unknown id."""
+    schedule_id = call.path["schedule_id"]
+    request = scheduler_service_pb2.DeleteScheduleRequest(schedule_id=schedule_id)
+    await call.ask(call.ctx.backend.scheduler.DeleteSchedule, request)
+    return JSONResponse({"message": f"Schedule {schedule_id} deleted"})
+
+
+def _schedule(one: schedule_pb2.Schedule) -> dict[str, Any]:
+    return {
+        "schedule_id": one.schedule_id,
+        "owner": one.owner,
+        "label": one.label,
+        "cron": one.cron,
+        "time_zone": one.time_zone,
+        "created_at": jobs.iso(one.created_at),
+        "next_at": jobs.iso(one.next_at),
+        "last_job_id": one.last_job_id or None,
+        "last_at": jobs.iso(one.last_at),
+        "last_problem": one.last_problem or None,
+        "job": _job(one.spec),
+    }
+
+
+def _job(spec: job_pb2.JobSpec) -> dict[str, Any]:
+    return {
+        "provider": spec.endpoint,
+        "model": spec.model,
+        "suite": suite_of(spec),
+        "tasks": list(spec.suite.tasks),
+        "limit": spec.suite.limit or spec.dataset.limit or None,
+        "project_id": spec.project_id,
+        "priority": PRIORITIES.of(spec.priority) or None,
+        **job_results.asked(spec),
+    }
+
+
+_JOB = {
+    "provider": members.PROVIDER,
+    "model": members.MODEL,
+    "suite": members.SUITE,
+    "tasks": about(array(STRING), "The tasks. An empty list means all."),
+    "limit": about(null(COUNT), "The most items per task. null means all."),
+    "project_id": members.PROJECT_ID,
+    "priority": members.PRIORITY,
+    **job_results.ASKED,
+}
+_SCHEDULE = shape(
+    {
+        "schedule_id": about(UUID, "The schedule's id."),
+        "owner": members.OWNER,
+        "label": about(STRING, "Its name for people."),
+        "cron": about(STRING, "The cron expression."),
+        "time_zone": about(STRING, "The time zone of the cron expression."),
+        "created_at": members.CREATED_AT,
+        "next_at": about(null(TIME), "When the next job is created."),
+        "last_job_id": about(null(STRING), "The job that it created last."),
+        "last_at": about(null(TIME), "When it was due last."),
+        "last_problem": about(null(STRING), "Why no job was created then. null if one was."),
+        "job": about(shape(_JOB, name="JobSettings", optional=("reuse",)), "The job that it creates."),
+    },
+    name="Schedule",
+)
+CREATE_SCHEDULE = Endpoint(
+    "POST",
+    "/schedules",
+    create,
+    "createSchedule",
+    "Create a schedule: a job that is created again and again.",
+    answer=_SCHEDULE,
+    body=_BODY,
+    errors=(409,),
+    gives={"schedule_id": "/schedule_id"},
+)
+SCHEDULES = Endpoint(
+    "GET",
+    "/schedules",
+    schedules,
+    "listSchedules",
+    "List schedules.",
+    answer=shape(
+        {"schedules": about(array(_SCHEDULE), "The schedules that you may see."), "next_page_token": NEXT_PAGE_TOKEN},
+        name="Schedules",
+    ),
+    query=(OWNER, PROJECT, limit(100, 500), PAGE_TOKEN),
+    gives={"schedule_id": "/schedules/0/schedule_id"},
+)
+DELETE_SCHEDULE = Endpoint(
+    "DELETE",
+    "/schedules/{schedule_id}",
+    delete,
+    "deleteSchedule",
+    "Delete a schedule. Its jobs are kept.",
+    answer=shape({"message": members.MESSAGE}, name="Message"),
+)

@@ -1,0 +1,118 @@
+"""Every endpoint of the REST API, and the routes that lead to them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from starlette.exceptions import HTTPException
+from starlette.routing import Mount, Route, Router
+from starlette.types import Receive, Scope, Send
+
+from services.gateway.api.boards.compare import COMPARE
+from services.gateway.api.boards.configurations import CONFIGURATIONS, MARK, NAME
+from services.gateway.api.boards.leaderboard import BOARD
+from services.gateway.api.boards.overview import OVERVIEW, TRENDS
+from services.gateway.api.dataset_runs.control import CANCEL_BENCHMARK, RESCORE_BENCHMARK, RETRY_BENCHMARK
+from services.gateway.api.dataset_runs.estimates import ESTIMATE, PILOT
+from services.gateway.api.dataset_runs.listing import BENCHMARKS, SHOW_BENCHMARK
+from services.gateway.api.dataset_runs.rows import BENCHMARK_RESULTS
+from services.gateway.api.dataset_runs.run import RUN_BENCHMARK
+from services.gateway.api.datasets.hub import HUB
+from services.gateway.api.datasets.listing import DATASET_ROWS, DATASETS, DELETE_DATASET, SHOW_DATASET
+from services.gateway.api.datasets.upload import UPLOAD
+from services.gateway.api.declare import openapi
+from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
+from services.gateway.api.items.annotation import ANNOTATE
+from services.gateway.api.items.listing import ITEM_DETAIL, ITEMS
+from services.gateway.api.items.side_by_side import SIDE_BY_SIDE
+from services.gateway.api.jobs.exports import EXPORT, EXPORT_JOB
+from services.gateway.api.jobs.listing import CANCEL, HISTORY, LIST
+from services.gateway.api.jobs.live import EVENTS, RESULTS
+from services.gateway.api.jobs.logs import LOGS
+from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
+from services.gateway.api.jobs.run import RUN
+from services.gateway.api.operations.fleet import ENDPOINTS, EVALUATORS, MODELS, QUEUE, SUITES
+from services.gateway.api.operations.schedules import CREATE_SCHEDULE, DELETE_SCHEDULE, SCHEDULES
+from services.gateway.api.operations.set_aside import SET_ASIDE
+from services.gateway.api.operations.webhooks import CREATE_WEBHOOK, DEAD, DELETE_WEBHOOK, REDELIVER, WEBHOOKS
+
+_ROOTS = ("/api", ADMIN)
+
+_LISTED: tuple[Endpoint, ...] = (
+    RUN,
+    LIST,
+    RESULTS,
+    EVENTS,
+    CANCEL,
+    RETRY,
+    RESCORE,
+    RERUN_ITEMS,
+    MARK,
+    LOGS,
+    ITEMS,
+    ITEM_DETAIL,
+    ANNOTATE,
+    EXPORT_JOB,
+    EXPORT,
+    HISTORY,
+    BOARD,
+    COMPARE,
+    SIDE_BY_SIDE,
+    OVERVIEW,
+    TRENDS,
+    CONFIGURATIONS,
+    NAME,
+    QUEUE,
+    EVALUATORS,
+    ENDPOINTS,
+    MODELS,
+    SUITES,
+    CREATE_SCHEDULE,
+    SCHEDULES,
+    DELETE_SCHEDULE,
+    CREATE_WEBHOOK,
+    WEBHOOKS,
+    DEAD,
+    REDELIVER,
+    DELETE_WEBHOOK,
+    SET_ASIDE,
+    UPLOAD,
+    HUB,
+    DATASETS,
+    SHOW_DATASET,
+    DATASET_ROWS,
+    DELETE_DATASET,
+    RUN_BENCHMARK,
+    BENCHMARKS,
+    SHOW_BENCHMARK,
+    BENCHMARK_RESULTS,
+    RESCORE_BENCHMARK,
+    CANCEL_BENCHMARK,
+    RETRY_BENCHMARK,
+    PILOT,
+    ESTIMATE,
+)
+ALL = (*_LISTED, openapi.endpoint(_LISTED))
+"""Every endpoint there is, in the document's order."""
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise HTTPException(404, f"{scope['path'][:200]!r} does not exist. {BASE}/openapi.json lists all paths.")
+
+
+def _paths(root: str) -> list[Route]:
+    """One route for each path below a root; those without parameters first, as they are the more exact."""
+    below = [endpoint for endpoint in ALL if endpoint.route.startswith(f"{root}/")]
+    ordered = sorted(below, key=lambda endpoint: ("{" in endpoint.route, endpoint.route))
+    return [
+        Route(route.removeprefix(root), Resource(list(endpoints)))
+        for route, endpoints in groupby(ordered, key=lambda endpoint: endpoint.route)
+    ]
+
+
+# Routers of their own answer everything below a root, and redirect nothing: a path with a slash too many is unknown.
+routes = [
+    *(Mount(root, Router(_paths(root), redirect_slashes=False, default=_nothing)) for root in _ROOTS),
+    # Generators and tools look for the document here.
+    Route("/openapi.json", Resource([ALL[-1]])),
+]

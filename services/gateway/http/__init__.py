@@ -1,0 +1,1 @@
+"""HTTP itself: connections, middleware, static files, health, and errors as responses."""

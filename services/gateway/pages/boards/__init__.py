@@ -1,0 +1,1 @@
+"""The leaderboard page: rows, item sets, task columns."""

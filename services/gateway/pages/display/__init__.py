@@ -1,0 +1,1 @@
+"""Values as pages show them: numbers, times, intervals, charts, colours and names."""

@@ -1,0 +1,89 @@
+"""What a job runs, in words: suites and datasets by their names, and what a dataset is."""
+
+from __future__ import annotations
+
+from services.gateway.pages.display import formatting
+from services.words import jobs, phrases
+from services.words.scorers import SCORERS, USUAL
+from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
+
+_ACRONYMS = ("glue", "mmlu")
+
+
+def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
+    """(name, what, code) for each, without those that say nothing."""
+    source = dataset.source
+    of_hub = "/".join(filter(None, (source.dataset, source.config, source.split))) if dataset.HasField("source") else ""
+    longest = f"{dataset.longest_prompt_bytes:,} bytes the longest" if dataset.longest_prompt_bytes else ""
+    found = [
+        ("Rows", f"{dataset.rows:,}", ""),
+        ("Reference", _with_reference(dataset), ""),
+        ("Last message", _last_messages(dataset), ""),
+        ("Scored by", scoring_words(dataset.scoring) if dataset.rows_with_reference else "", ""),
+        ("Size", formatting.size(dataset.bytes), ""),
+        ("Tokens", f"about {dataset.input_tokens:,} to read" if dataset.input_tokens else "", ""),
+        ("Prompts", longest, ""),
+        ("Answers", f"at most {dataset.most_max_tokens:,} tokens, by row" if dataset.most_max_tokens else "", ""),
+        ("Format", phrases.DATASET_FORMATS.get(dataset.format, ""), ""),
+        ("From", of_hub, source.revision[:12]),
+        ("Metadata", ", ".join(dataset.metadata_fields), ""),
+        ("Models", f"rows name {', '.join(dataset.models)}; the run's own counts" if dataset.models else "", ""),
+        ("Uploaded", f"{formatting.stamp(dataset.uploaded_at)} by {dataset.owner}", ""),
+        ("Project", str(dataset.project_id) if dataset.project_id else "", ""),
+        ("Digest", "", dataset.digest[:12]),
+        ("Id", "", dataset.dataset_id),
+    ]
+    return [fact for fact in found if fact[1] or fact[2]]
+
+
+def scorer_name(scorer: str) -> str:
+    """The scorer in words; the default's for an empty name."""
+    return SCORERS.get(scorer or USUAL, scorer)
+
+
+def scoring_words(scoring: scoring_pb2.Scoring) -> str:
+    """How answers are scored, with what differs from the scorer's default."""
+    choices = f"of {', '.join(scoring.choices)}" if scoring.choices else ""
+    relative = " of the reference" if scoring.tolerance_is_relative else ""
+    tolerance = f"within {scoring.tolerance:g}{relative}" if scoring.tolerance else ""
+    fields = f"of {', '.join(scoring.fields)}" if scoring.fields else ""
+    match = "the first match of " if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
+    pattern = f"answer found by {match}{scoring.answer_pattern}" if scoring.answer_pattern else ""
+    reference = f"reference in {scoring.reference_field}" if scoring.reference_field else ""
+    return ", ".join(filter(None, (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference)))
+
+
+def last_assistant_words(done: job_pb2.LastAssistant) -> str:
+    """What became of last messages of the assistant's; empty where no row had one."""
+    return f"the assistant's {phrases.LAST_ASSISTANT[done]}" if done in phrases.LAST_ASSISTANT else ""
+
+
+def _last_messages(dataset: dataset_pb2.Dataset) -> str:
+    words, rows = last_assistant_words(dataset.last_assistant), dataset.rows_with_last_assistant
+    return f"{words}, in {rows:,} of {dataset.rows:,} rows" if words and rows < dataset.rows else words
+
+
+def _with_reference(dataset: dataset_pb2.Dataset) -> str:
+    if not dataset.rows_with_reference:
+        return "none: answers are read and compared, not scored"
+    if dataset.rows_with_reference == dataset.rows:
+        return "in every row"
+    return f"in {dataset.rows_with_reference:,} of {dataset.rows:,} rows"
+
+
+def work_of(job: job_pb2.Job) -> str:
+    """The suite's or the dataset's name."""
+    return jobs.work_of(job.spec)
+
+
+def dataset_of(job: job_pb2.Job) -> str:
+    """The dataset's id; empty for other work."""
+    return job.spec.dataset.dataset_id
+
+
+def heading(job: job_pb2.Job) -> str:
+    """As `work_of`, for a heading. A dataset's name is shown as it is written."""
+    name = work_of(job)
+    if dataset_of(job):
+        return name
+    return name.upper() if name in _ACRONYMS else name.title()

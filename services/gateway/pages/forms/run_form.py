@@ -1,0 +1,189 @@
+"""The Run page's form: what was sent, what is wrong with it, and the job specs that it comes to."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from starlette.datastructures import FormData, QueryParams
+
+from services.gateway.fields import form_numbers
+from services.gateway.fields.sampling import custom_problems, sampling
+from services.words.enums import MODES, PRIORITIES, READINGS
+from services.words.fields import INT32_MAX
+from services.words.job_options import MOST_SHOTS, NUMBERS, fill
+from services.words.sampling import PARAMETERS, Parameter
+from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
+
+_OPEN_TASK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+@dataclass(slots=True)
+class Form:
+    """The form as sent, with a sentence for each field that is wrong. `texts` are the settings' fields."""
+
+    endpoint: str
+    models: list[str]
+    suite: str
+    tasks: list[str]
+    open_task: str
+    mode: str
+    reading: str
+    limit: int
+    priority: str
+    project: str
+    custom: str
+    texts: dict[str, str]
+    request_id: str
+    errors: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> Form:
+        def one(name: str) -> str:
+            return str(sent.get(name, "")).strip()[:4000]
+
+        limit = one("limit")
+        return cls(
+            endpoint=one("endpoint"),
+            models=[str(model) for model in sent.getlist("model")],
+            suite=one("suite"),
+            # A suite's boxes count only for the suite that they belong to.
+            tasks=[str(task) for task in sent.getlist("task")] if one("tasks_of") == one("suite") else [],
+            open_task=one("open_task"),
+            mode=one("mode") if one("mode") in MODES else "generate",
+            reading=one("reading") if one("reading") in READINGS else "",
+            limit=int(limit) if limit.isdecimal() and int(limit) <= INT32_MAX else 0,
+            priority=one("priority") if one("priority") in PRIORITIES else "high",
+            project=one("project"),
+            custom=one("custom"),
+            texts={name: one(name) for name in (*(p.rest for p in PARAMETERS.values()), "shots", "repeats")},
+            request_id=one("request_id") or uuid.uuid4().hex,
+        )
+
+    def check(self, parameters: Sequence[Parameter], suite: suite_pb2.Suite | None, takes_custom: bool) -> Checked:
+        """What was filled in, as values. What is wrong stands in `errors` by field."""
+        chosen, problems = form_numbers.read(self.texts, parameters)
+        self.errors |= problems
+        most = shots_of(suite, self.tasks)
+        options, problems = form_numbers.read(
+            self.texts | {"project": self.project},
+            [replace(NUMBERS["shots"], high=most), NUMBERS["repeats"], replace(NUMBERS["project_id"], rest="project")],
+        )
+        if "shots" in problems and most == 0:
+            problems["shots"] = "Shots must be 0: the chosen tasks have no examples."
+        self.errors |= problems
+        if suite is not None and suite.open and not _OPEN_TASK.fullmatch(self.open_task) and self.open_task:
+            self.errors["open_task"] = "A task's name has letters, digits, _, . and -."
+        custom = self._custom() if self.custom and takes_custom else None
+        return Checked(chosen, custom, options)
+
+    def specs(self, checked: Checked, suite: suite_pb2.Suite) -> Iterator[job_pb2.JobSpec]:
+        """One for each chosen model, in order."""
+        whole = len(self.tasks) == len(suite.tasks)
+        options = {
+            "shots": checked.options.get("shots"),
+            "repeats": checked.options.get("repeats"),
+            "project_id": checked.options.get("project"),
+            "limit": self.limit,
+            "mode": self.mode,
+            "priority": self.priority,
+            "reading": self.reading if takes_reading(suite, self.mode) else "",
+            "tasks": [] if whole or suite.open else self.tasks,
+        }
+        for model in self.models:
+            spec = job_pb2.JobSpec(
+                endpoint=self.endpoint,
+                model=model,
+                sampling=sampling(checked.parameters, checked.custom),
+                suite=job_pb2.SuiteWork(suite=f"{suite.suite}:{self.open_task}" if suite.open else suite.suite),
+            )
+            fill(spec, options)
+            yield spec
+
+    def _custom(self) -> dict[str, Any]:
+        try:
+            custom = json.loads(self.custom)
+        except (ValueError, RecursionError):
+            custom = None
+        if not isinstance(custom, dict):
+            self.errors["custom"] = 'Custom JSON must be an object, such as {"reasoning_effort": "low"}.'
+            return {}
+        for _, sentence in custom_problems(custom, "Custom JSON"):
+            self.errors["custom"] = sentence
+        return custom
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The settings that were filled in, as values by their names in the form."""
+
+    parameters: dict[str, Any]
+    custom: dict[str, Any] | None
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """Tasks under one heading; `chosen` of them are ticked."""
+
+    title: str
+    tasks: list[suite_pb2.TaskInfo]
+    chosen: int
+
+
+def categories(suite: suite_pb2.Suite, chosen: Sequence[str]) -> list[Category]:
+    """The suite's tasks by category, in its order."""
+    gathered: dict[str, list[suite_pb2.TaskInfo]] = {}
+    for task in suite.tasks:
+        gathered.setdefault(task.category, []).append(task)
+    return [Category(title, tasks, sum(task.task in chosen for task in tasks)) for title, tasks in gathered.items()]
+
+
+def modes(
+    suite: suite_pb2.Suite | None, tasks: Sequence[str], endpoint: endpoint_pb2.Endpoint | None
+) -> list[tuple[str, str]]:
+    """(mode, why it cannot be chosen) for both modes. A task that lacks the mode is left out while others remain."""
+    found = []
+    for mode, value in MODES.items():
+        why = ""
+        if suite is not None and not suite.open:
+            chosen = [task for task in suite.tasks if task.task in tasks]
+            if chosen and not any(value in task.modes for task in chosen):
+                why = f"{chosen[0].title or chosen[0].task} cannot run in it"
+        if value == suite_pb2.MODE_LOGLIKELIHOOD and endpoint and _gives_none(endpoint.capabilities):
+            why = f"{endpoint.endpoint} gives no log-likelihoods"
+        found.append((mode, why))
+    return found
+
+
+def _gives_none(protocol: endpoint_pb2.Capabilities) -> bool:
+    return protocol.HasField("loglikelihood") and not protocol.loglikelihood
+
+
+def takes_reading(suite: suite_pb2.Suite | None, mode: str) -> bool:
+    """Whether a job may say by which layers answers are read."""
+    return mode == "generate" and not (suite is not None and suite.open)
+
+
+def shots_of(suite: suite_pb2.Suite | None, tasks: Sequence[str]) -> int:
+    """The most few-shot examples that a chosen task takes; tasks that take fewer than are asked for are left out."""
+    if suite is None or suite.open:
+        return MOST_SHOTS
+    return max((task.max_shots for task in suite.tasks if task.task in tasks), default=0)
+
+
+def left_out(suite: suite_pb2.Suite | None, tasks: Sequence[str], mode: str, shots: str) -> list[str]:
+    """Titles of chosen tasks that cannot run in the mode, or not with so many examples."""
+    if suite is None or suite.open:
+        return []
+    asked = int(shots) if shots.isdecimal() else 0
+    return [
+        task.title or task.task
+        for task in suite.tasks
+        if task.task in tasks and (MODES[mode] not in task.modes or asked > task.max_shots)
+    ]

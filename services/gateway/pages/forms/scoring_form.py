@@ -1,0 +1,99 @@
+"""The part of forms that says how answers are scored: the scorer and the options that it takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from starlette.datastructures import FormData, QueryParams
+
+from services.gateway.fields.query import values_of
+from services.gateway.fields.scoring import OPTIONS, scoring_body, scoring_of
+from services.gateway.http.responses import FieldErrors
+from services.words.enums import READINGS
+from services.words.scorers import USUAL
+from touchstone.v1 import scoring_pb2
+
+LABELS = {
+    "scorer": "Scored by",
+    "reference_field": "Reference field",
+    "tolerance": "Tolerance",
+    "fields": "Fields",
+    "choices": "Choices",
+    "answer_pattern": "Answer pattern",
+    "answer_match": "Answer at",
+}
+_OF = {"tolerance": "numeric", "tolerance_is_relative": "numeric", "fields": "json", "choices": "choice"}
+"""The only scorer that takes an option; every scorer takes the others."""
+_READ = ("exact_match", "choice", "numeric")
+"""Scorers that look for the answer in a response, where no pattern does."""
+_LISTS = ("fields", "choices")
+_MOST_TEXT = 64 * 1024
+
+
+@dataclass(slots=True)
+class ScoringForm:
+    """As sent, with a sentence for each field that is wrong. `texts` are by the names of the API's single fields, but
+    that lists may have commas between; `own` is the scorer that counts unless another is chosen, if there is one.
+    `reading` names the layers by which answers are read; empty for the scorer's own."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    own: str = ""
+    reading: str = ""
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scoring: scoring_pb2.Scoring) -> ScoringForm:
+        """The form before anything is changed."""
+        known = scoring_body(scoring)
+        texts = {name: str(known[name]) for name in ("scorer", "reference_field", "answer_pattern", "answer_match")}
+        texts |= {name: _written(known[name]) for name in _LISTS}
+        texts["tolerance"] = repr(scoring.tolerance).removesuffix(".0") if scoring.tolerance else ""
+        texts["tolerance_is_relative"] = "true" if scoring.tolerance_is_relative else ""
+        return cls(texts, texts["scorer"])
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> ScoringForm:
+        texts = {one.name: str(sent.get(one.name, "")).strip()[:_MOST_TEXT] for one in OPTIONS}
+        reading = str(sent.get("reading", ""))
+        return cls(texts, reading=reading if reading in READINGS else "")
+
+    @property
+    def scorer(self) -> str:
+        return self.texts.get("scorer", "") or self.own or USUAL
+
+    def layers(self) -> scoring_pb2.Reading:
+        """The reading that is asked for, as far as the scorer takes one."""
+        taken = self.scorer in _READ and not self.texts.get("answer_pattern") and self.reading
+        return READINGS[self.reading] if taken else scoring_pb2.READING_UNSPECIFIED
+
+    def scoring(self) -> scoring_pb2.Scoring | None:
+        """What is asked for, without options of other scorers; None where no scorer is, or where something is wrong."""
+        if not self.texts.get("scorer"):
+            return None
+        taken = {name: text for name, text in self.texts.items() if text and _OF.get(name, self.scorer) == self.scorer}
+        if "answer_pattern" not in taken:
+            taken.pop("answer_match", None)
+        taken |= {name: _as_json(taken[name]) for name in _LISTS if name in taken}
+        try:
+            return scoring_of(values_of(taken, OPTIONS))
+        except FieldErrors as error:
+            for path, sentence in error.problems:
+                name = path.partition("[")[0]
+                self.errors.setdefault(name, sentence.replace(name, LABELS[name], 1))
+        return None
+
+
+def _written(names: Iterable[str]) -> str:
+    """With commas between, or as JSON where that would be read as other names."""
+    listed = list(names)
+    text = ", ".join(listed)
+    alike = not text.startswith("[") and [name.strip() for name in text.split(",")] == (listed or [""])
+    return text if alike else json.dumps(listed, ensure_ascii=False)
+
+
+def _as_json(text: str) -> str:
+    if text.startswith("["):
+        return text
+    return json.dumps([name.strip() for name in text.split(",") if name.strip()])

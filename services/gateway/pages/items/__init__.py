@@ -1,0 +1,1 @@
+"""Pages of a job's items: lists, one item, annotations, and several jobs' answers row by row."""

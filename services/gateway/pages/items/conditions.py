@@ -1,0 +1,82 @@
+"""What else the items of a page must satisfy, as its address says it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+
+from services.words.enums import VERDICTS
+from services.words.fields import INT32_MAX
+from touchstone.v1 import results_service_pb2
+
+NAMES = ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdict")
+VERDICT_CHOICES = (("", "Any"), ("golden", "golden"), ("fix", "fix"), ("wrong", "wrong"), ("none", "not judged"))
+MOST_FIELDS = 100
+
+
+def read(query: Mapping[str, str]) -> dict[str, str]:
+    """The conditions that are given and can be met; a page is no API, so that others are dropped."""
+    given = {name: query.get(name, "").strip()[:200] for name in NAMES}
+    kept = {name: text for name, text in given.items() if text and _fits(name, text)}
+    if "metadata_value" not in kept:
+        # A field alone asks for nothing.
+        kept.pop("metadata_field", None)
+    return kept
+
+
+def _fits(name: str, text: str) -> bool:
+    if name == "verdict":
+        return text in VERDICTS
+    if name.startswith("length_"):
+        return text.isascii() and text.isdecimal() and int(text[:12]) <= INT32_MAX
+    if name.startswith("score_"):
+        return _number(text) is not None
+    return True
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def conditions_of(kept: Mapping[str, str]) -> results_service_pb2.ItemConditions | None:
+    """None where nothing is asked."""
+    if not kept:
+        return None
+    conditions = results_service_pb2.ItemConditions(
+        metadata_field=kept.get("metadata_field", ""), metadata_value=kept.get("metadata_value", "")
+    )
+    for name in ("length_low", "length_high"):
+        if name in kept:
+            setattr(conditions, name, int(kept[name]))
+    for name in ("score_low", "score_high"):
+        if name in kept:
+            setattr(conditions, name, float(kept[name]))
+    if "verdict" in kept:
+        conditions.verdicts.append(VERDICTS[kept["verdict"]])
+    return conditions
+
+
+def fields_of(metadata: Iterable[str]) -> list[str]:
+    """Names of metadata fields in these JSON objects, as they first appear."""
+    found: dict[str, None] = {}
+    for text in metadata:
+        found.update(dict.fromkeys(members(text)))
+    return list(found)[:MOST_FIELDS]
+
+
+def members(text: str) -> dict[str, str]:
+    """A JSON object's values by name, each as text; none of what is no object, such as one that was cut."""
+    try:
+        held = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(held, dict):
+        return {}
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for name, value in held.items()
+    }

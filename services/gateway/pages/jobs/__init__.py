@@ -1,0 +1,1 @@
+"""Pages of jobs: the history, and one job with its receipt, events and progress."""

@@ -1,0 +1,161 @@
+"""Every job, newest first: what runs, what waits, what is done; and messages set aside, for admins."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from services.errors import TouchstoneError
+from services.gateway import context
+from services.gateway.pages.display import palette
+from services.gateway.pages.jobs.job_rows import job_rows
+from services.gateway.pages.layout.shell import fragment, is_fragment, render
+from services.gateway.reads import jobs
+from services.words.jobs import STATUSES, is_finished, states_of, status_of, suite_of
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
+
+PAGE_SIZE = 50
+
+_SHOWN = 20
+_PATIENCE_S = 2.0
+"""The page comes without the list when it takes longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address asks for; empty means any. `model` is an exact id, `query` a part of it in any case."""
+
+    status: str
+    suite: str
+    model: str
+    query: str
+
+    def __bool__(self) -> bool:
+        return any(asdict(self).values())
+
+    def address(self, **changes: str) -> str:
+        """The page with these filters, with `changes` to its query."""
+        return "/jobs?" + urlencode({name: value for name, value in (asdict(self) | changes).items() if value})
+
+    def export(self, form: str) -> str:
+        """The same jobs as a file."""
+        asked = {"kind": "jobs", "format": form, "status": self.status, "suite": self.suite}
+        asked |= {"model_name": self.model, "query": self.query}
+        return "/api/v1/benchmarking/export?" + urlencode({name: value for name, value in asked.items() if value})
+
+    def fit(self, job: job_pb2.Job) -> bool:
+        return (
+            self.status in ("", status_of(job.state))
+            and self.suite in ("", suite_of(job.spec))
+            and self.model in ("", job.spec.model)
+            and self.query.lower() in job.spec.model.lower()
+        )
+
+
+async def history(request: Request) -> Response:
+    """A filtered page of jobs. Live ones show the scheduler's figures, which are newer than the stored ones."""
+    ctx, caller = context.of(request), context.identity(request)
+    query = request.query_params
+    status = query.get("status", "") if query.get("status", "") in STATUSES else ""
+    after = query.get("after", "")
+    chosen = Filters(status, query.get("suite", ""), query.get("model", ""), query.get("query", "").strip()[:200])
+    call = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=PAGE_SIZE,
+        page_token=after,
+        model=chosen.model,
+        suite=chosen.suite,
+        states=states_of(status) if status else [],
+        model_query=chosen.query,
+        with_scores=True,
+    )
+    answer, live = await asyncio.gather(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller), _live(request))
+    found = [live.pop(job.job_id, job) for job in answer.jobs]
+    if not after:
+        # A job queued a moment ago may not be stored yet.
+        found = [job for job in live.values() if not is_finished(job) and chosen.fit(job)] + found
+    found = [job for job in found if not status or status_of(job.state) == status]
+    found.sort(key=lambda job: -job.created_at.ToNanoseconds())
+    try:
+        suites, keys = [s.suite for s in await ctx.catalogue.suites()], await ctx.catalogue.model_keys()
+    except TouchstoneError:
+        suites, keys = [], []
+    names = {job.spec.dataset.dataset_id: job.spec.dataset.name for job in found if job.spec.HasField("dataset")}
+    offered = [(name, name) for name in suites]
+    if chosen.suite not in ("", *suites):
+        offered.append((chosen.suite, names.get(chosen.suite) or chosen.suite))
+    values = {
+        "rows": job_rows(found, answer.scores),
+        "total": answer.total_size,
+        "chosen": chosen,
+        "statuses": STATUSES,
+        "suites": sorted(offered, key=lambda one: one[1]),
+        "more": chosen.address(after=answer.next_page_token) if answer.next_page_token else "",
+        "here": chosen.address(),
+        "slots": palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in found)),
+        "refresh": not after and any(not is_finished(job) for job in found),
+    }
+    if is_fragment(request):
+        return fragment(request, "jobs/_rows.html" if after else "jobs/_history.html", values)
+    return await render(
+        request, "jobs/index.html", "history", values | {"set_aside": await messages_set_aside(request)}
+    )
+
+
+async def _live(request: Request) -> dict[str, job_pb2.Job]:
+    """The scheduler's jobs by id, newest first; none while it is silent."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = scheduler_service_pb2.ListJobsRequest(page_size=100)
+    try:
+        answer = await ctx.backend.ask(ctx.backend.scheduler.ListJobs, call, caller)
+    except TouchstoneError:
+        return {}
+    return {job.job_id: job for job in answer.jobs}
+
+
+async def jump(request: Request) -> Response:
+    """The search box: a job's or a dataset's id, a suite or a model."""
+    ctx = context.of(request)
+    text = request.query_params.get("q", "").strip()
+    if not text:
+        return RedirectResponse("/jobs", 303)
+    if jobs.is_dataset(text):
+        return RedirectResponse(f"/datasets/{text}", 303)
+    found = await _job_named(request, text.lower())
+    if found:
+        return RedirectResponse(f"/jobs/{found}", 303)
+    try:
+        if text.lower() in {suite.suite for suite in await ctx.catalogue.suites()}:
+            return RedirectResponse("/leaderboard?" + urlencode({"suite": text.lower()}), 303)
+    except TouchstoneError:
+        pass
+    return RedirectResponse("/jobs?" + urlencode({"query": text}), 303)
+
+
+async def _job_named(request: Request, text: str) -> str:
+    """The id of the job whose id begins so (at least six characters); empty for none."""
+    ctx, caller = context.of(request), context.identity(request)
+    if jobs.is_benchmark(text):
+        return jobs.checked_id(text)
+    if len(text) < 6 or not set(text) <= set("0123456789abcdef-"):
+        return ""
+    if len(text) == 36:
+        return text
+    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=100)
+    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
+    return next((job.job_id for job in answer.jobs if job.job_id.startswith(text)), "")
+
+
+async def messages_set_aside(request: Request) -> scheduler_service_pb2.ListSetAsideMessagesResponse | None:
+    """The oldest of them. None for callers who are not admins, and while the scheduler or NATS is silent."""
+    ctx, caller = context.of(request), context.identity(request)
+    if not caller.is_admin:
+        return None
+    call = scheduler_service_pb2.ListSetAsideMessagesRequest(page_size=_SHOWN)
+    try:
+        return await ctx.backend.ask(ctx.backend.scheduler.ListSetAsideMessages, call, caller, timeout_s=_PATIENCE_S)
+    except TouchstoneError:
+        return None

@@ -1,0 +1,80 @@
+"""What surrounds every page: who is signed in, the queue, the endpoints' health. A silent scheduler leaves it bare."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, Response
+
+from services.errors import NoRoomError, TouchstoneError
+from services.gateway import context
+from services.gateway.access.auth import Caller
+from touchstone.v1 import endpoint_pb2, queue_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """`queue` is None while the scheduler does not answer; `caller` is None before signing in."""
+
+    page: str
+    caller: Caller | None
+    queue: queue_pb2.Queue | None
+    endpoints: list[endpoint_pb2.Endpoint]
+    notice: str = ""
+    """What everybody should know, such as that the disk is full."""
+
+    @property
+    def user(self) -> str:
+        return self.caller.identity.user if self.caller else ""
+
+    @property
+    def initials(self) -> str:
+        words = self.user.replace("-", " ").replace(".", " ").replace("_", " ").split()
+        return "".join(word[0] for word in words[:2]).upper()
+
+    @property
+    def csrf(self) -> str:
+        return self.caller.csrf if self.caller else ""
+
+
+def is_fragment(connection: HTTPConnection) -> bool:
+    """Whether htmx asks for a part of the page: not on navigation and not when history is restored."""
+    headers = connection.headers
+    return "hx-request" in headers and "hx-boosted" not in headers and "hx-history-restore-request" not in headers
+
+
+def fragment(connection: HTTPConnection, template: str, values: Mapping[str, object], status: int = 200) -> Response:
+    """A part of a page: the same template that the page includes."""
+    ctx = context.of(connection)
+    shell = Shell("", connection.scope.get("state", {}).get("caller"), None, [])
+    html = ctx.templates.get_template(template).render(shell=shell, **values)
+    return HTMLResponse(html, status, {"Vary": "HX-Request"})
+
+
+async def render(
+    connection: HTTPConnection, template: str, page: str, values: Mapping[str, object], status: int = 200
+) -> Response:
+    """A whole page inside the shell."""
+    ctx = context.of(connection)
+    shell = await load(connection, page)
+    html = ctx.templates.get_template(template).render(shell=shell, **values)
+    return HTMLResponse(html, status, {"Vary": "HX-Request"})
+
+
+async def load(connection: HTTPConnection, page: str) -> Shell:
+    ctx = context.of(connection)
+    caller: Caller | None = connection.scope.get("state", {}).get("caller")
+    queue: queue_pb2.Queue | None = None
+    endpoints: list[endpoint_pb2.Endpoint] = []
+    notice = ""
+    if caller is not None:
+        try:
+            queue, endpoints = await asyncio.gather(ctx.catalogue.queue(), ctx.catalogue.endpoints())
+        except NoRoomError as error:
+            notice = error.message
+        except TouchstoneError:
+            queue = None
+    return Shell(page, caller, queue, endpoints, notice or (queue.notice if queue else ""))

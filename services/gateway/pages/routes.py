@@ -1,0 +1,47 @@
+"""The addresses of all pages."""
+
+from __future__ import annotations
+
+from starlette.routing import Route
+
+from services.gateway.http.middleware import UPLOAD_PAGE
+from services.gateway.pages.boards.leaderboard import home, leaderboard
+from services.gateway.pages.datasets import listing as datasets
+from services.gateway.pages.datasets import page as dataset
+from services.gateway.pages.items.annotation import annotate
+from services.gateway.pages.items.listing import item, items
+from services.gateway.pages.items.side_by_side import side_by_side
+from services.gateway.pages.jobs.events import events
+from services.gateway.pages.jobs.history import history, jump
+from services.gateway.pages.jobs.page import job_page, retry, stop
+from services.gateway.pages.layout.login import login, logout
+from services.gateway.pages.runs.page import baselines, run_page, start
+from services.gateway.pages.runs.reuse import rerun, rescore
+
+routes = [
+    Route("/", home),
+    Route("/leaderboard", leaderboard),
+    Route("/run", run_page),
+    Route("/run", start, methods=["POST"]),
+    Route("/baselines", baselines, methods=["POST"]),
+    Route("/jobs", history),
+    Route("/jump", jump),
+    Route("/jobs/{job_id}", job_page),
+    Route("/jobs/{job_id}/events", events),
+    Route("/jobs/{job_id}/stop", stop, methods=["POST"]),
+    Route("/jobs/{job_id}/retry", retry, methods=["POST"]),
+    Route("/jobs/{job_id}/rescore", rescore, methods=["POST"]),
+    Route("/jobs/{job_id}/rerun", rerun, methods=["POST"]),
+    Route("/jobs/{job_id}/items", items),
+    Route("/jobs/{job_id}/items/{task}/{item:int}", item),
+    Route("/jobs/{job_id}/items/{task}/{item:int}/annotation", annotate, methods=["POST"]),
+    Route("/side-by-side", side_by_side),
+    Route("/datasets", datasets.index),
+    Route(UPLOAD_PAGE, datasets.upload, methods=["POST"]),
+    Route("/datasets/{dataset_id}", dataset.show),
+    Route("/datasets/{dataset_id}/runs", dataset.runs),
+    Route("/datasets/{dataset_id}/run", dataset.start, methods=["POST"]),
+    Route("/datasets/{dataset_id}/delete", datasets.delete, methods=["POST"]),
+    Route("/login", login, methods=["GET", "POST"]),
+    Route("/logout", logout, methods=["POST"]),
+]

@@ -1,0 +1,1 @@
+"""Pages that start jobs: the Run page, re-scores and re-runs."""

@@ -1,0 +1,161 @@
+"""What can be run and what waits: endpoints, models, suites and the queue, remembered for seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from services import rpc
+from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
+from services.gateway.backend import Backend
+from services.gateway.reads import jobs
+from services.words.suites import suite_order, unknown_suite
+from touchstone.v1 import endpoint_pb2, job_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
+
+T = TypeVar("T")
+
+
+class Remembered(Generic[T]):
+    """A value that is asked for again after `ttl_s`; requests at the same time share one answer."""
+
+    def __init__(self, ask: Callable[[], Awaitable[T]], ttl_s: float) -> None:
+        self._ask = ask
+        self._ttl_s = ttl_s
+        self._lock = asyncio.Lock()
+        self._held: tuple[float, T] | None = None
+        self._failed: tuple[float, TouchstoneError] | None = None
+
+    async def get(self) -> T:
+        """Raises what asking raises; a failure is remembered for a second."""
+        async with self._lock:
+            now = time.monotonic()
+            if self._held and now - self._held[0] < self._ttl_s:
+                return self._held[1]
+            if self._failed and now - self._failed[0] < 1:
+                raise self._failed[1]
+            try:
+                value = await self._ask()
+            except TouchstoneError as error:
+                self._failed = (time.monotonic(), error)
+                raise
+            # An empty list is the state of a start: remembered, it would refuse jobs after the evaluator is there.
+            self._held = (time.monotonic(), value) if value else None
+            return value
+
+
+class Catalogue:
+    """Endpoints, models, suites and the queue, asked as an admin: they are the same for everyone."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._caller = rpc.Identity("gateway", rpc.LOCAL.role)
+        self._queue = Remembered(self._ask_queue, 1)
+        self._endpoints = Remembered(self._ask_endpoints, 2)
+        self._suites = Remembered(self._ask_suites, 5)
+        self._models: dict[str, Remembered[list[endpoint_pb2.Model]]] = {}
+
+    async def queue(self) -> queue_pb2.Queue:
+        return await self._queue.get()
+
+    async def endpoints(self) -> list[endpoint_pb2.Endpoint]:
+        """Every endpoint ever announced: those in use by name, then those that are not, then baselines."""
+        return await self._endpoints.get()
+
+    async def suites(self) -> list[suite_pb2.Suite]:
+        """Installed suites: the API document's in its order, then the others."""
+        return await self._suites.get()
+
+    async def models(self, endpoint: str) -> list[endpoint_pb2.Model]:
+        """Raises NotFoundError for an endpoint that was never announced."""
+        if endpoint not in {known.endpoint for known in await self.endpoints()}:
+            raise NotFoundError(f"Endpoint {endpoint!r} not found.")
+        held = self._models.setdefault(endpoint, Remembered(lambda: self._ask_models(endpoint), 3))
+        return await held.get()
+
+    async def model_keys(self) -> list[tuple[str, str]]:
+        """(endpoint, model) of every model that is no baseline."""
+        endpoints = [known.endpoint for known in await self.endpoints() if not known.baseline]
+        lists = await asyncio.gather(*(self.models(endpoint) for endpoint in endpoints))
+        return [(endpoint, m.model) for endpoint, models in zip(endpoints, lists, strict=True) for m in models]
+
+    async def suite(self, name: str) -> suite_pb2.Suite:
+        """The suite of this name; of "<suite>:<task>" the open suite. Raises InvalidRequestError, which lists what is
+        installed."""
+        suites = await self.suites()
+        before, colon, _ = name.partition(":")
+        for suite in suites:
+            if suite.suite == before and (suite.open or not colon):
+                return suite
+        raise unknown_suite(suite.suite for suite in suites)
+
+    async def endpoint(self, provider: str, field: str = "config.provider") -> endpoint_pb2.Endpoint:
+        """The endpoint of this name, else the only one of this kind. Raises InvalidRequestError naming the choices."""
+        endpoints = await self.endpoints()
+        for known in endpoints:
+            if known.endpoint == provider:
+                return known
+        of_kind = [known for known in endpoints if known.kind == provider]
+        if len(of_kind) == 1:
+            return of_kind[0]
+        if of_kind:
+            names = ", ".join(known.endpoint for known in of_kind)
+            raise InvalidRequestError(
+                f"Several endpoints are of kind {provider}: {names}. Name one of them as provider.", field
+            )
+        names = ", ".join(known.endpoint for known in endpoints) or "none yet; start an evaluator"
+        raise InvalidRequestError(f"Unknown provider {provider!r}. Endpoints here: {names}.", field)
+
+    async def require_endpoint(self, name: str) -> None:
+        """Raises InvalidRequestError for a name that no endpoint ever had; while none is known, any may be."""
+        known = [endpoint.endpoint for endpoint in await self.endpoints()]
+        if known and name not in known:
+            raise InvalidRequestError(
+                f"Unknown endpoint {name[:80]!r}. Endpoints here: {', '.join(known)}.", "endpoint"
+            )
+
+    async def trouble(self, job: job_pb2.Job) -> str:
+        """What keeps a running job's endpoint from answering now, in its own words; empty when nothing is known to."""
+        if job.state != job_pb2.Job.STATE_RUNNING:
+            return ""
+        try:
+            endpoints = await self.endpoints()
+        except TouchstoneError:
+            return ""
+        known = next((endpoint for endpoint in endpoints if endpoint.endpoint == job.spec.endpoint), None)
+        if known is None or known.state == endpoint_pb2.Endpoint.STATE_REACHABLE:
+            return ""
+        return known.detail
+
+    async def require_suite(self, name: str) -> None:
+        """Raises InvalidRequestError for a suite that is not installed; while nobody knows what is, any may be. A
+        dataset's id is taken for what it says."""
+        if jobs.is_dataset(name):
+            return
+        try:
+            known = await self.suites()
+        except TouchstoneError:
+            return
+        if name and known:
+            await self.suite(name)
+
+    async def _ask_queue(self) -> queue_pb2.Queue:
+        request = scheduler_service_pb2.GetQueueRequest()
+        return (await self._backend.ask(self._backend.scheduler.GetQueue, request, self._caller)).queue
+
+    async def _ask_endpoints(self) -> list[endpoint_pb2.Endpoint]:
+        request = scheduler_service_pb2.ListEndpointsRequest(page_size=500)
+        answer = await self._backend.ask(self._backend.scheduler.ListEndpoints, request, self._caller)
+        unusable = (endpoint_pb2.Endpoint.STATE_NOT_CONFIGURED, endpoint_pb2.Endpoint.STATE_ABSENT)
+        return sorted(answer.endpoints, key=lambda known: (known.baseline, known.state in unusable, known.endpoint))
+
+    async def _ask_suites(self) -> list[suite_pb2.Suite]:
+        request = scheduler_service_pb2.ListSuitesRequest(page_size=500)
+        answer = await self._backend.ask(self._backend.scheduler.ListSuites, request, self._caller)
+        return sorted(answer.suites, key=lambda known: suite_order(known.suite))
+
+    async def _ask_models(self, endpoint: str) -> list[endpoint_pb2.Model]:
+        request = scheduler_service_pb2.ListModelsRequest(endpoint=endpoint, page_size=1000)
+        answer = await self._backend.ask(self._backend.scheduler.ListModels, request, self._caller)
+        return list(answer.models)

@@ -1,0 +1,46 @@
+"""Datasets as REST and pages both read them: their rows, and what becomes of the runs over a deleted one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services import further_fields, rpc
+from services.gateway.backend import Backend
+from services.gateway.reads import values
+from services.words.sampling import PARAMETERS
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
+
+_DELETE_TIMEOUT_S = 30.0
+
+
+async def delete(backend: Backend, dataset_id: str, caller: rpc.Identity) -> dataset_service_pb2.DeleteDatasetResponse:
+    """Raises NotFoundError for an unknown one, ConflictError while a run uses it."""
+    request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
+    return await backend.ask(backend.datasets.DeleteDataset, request, caller, timeout_s=_DELETE_TIMEOUT_S)
+
+
+def what_stays(finished: int) -> str:
+    """What becomes of the finished runs when their dataset is deleted; empty without any."""
+    if not finished:
+        return ""
+    runs = "1 finished run keeps its" if finished == 1 else f"{finished:,} finished runs keep their"
+    return f"{runs} results and answers, but can no longer be scored again"
+
+
+def row_body(number: int, row: dataset_pb2.DatasetRow) -> dict[str, Any]:
+    return {
+        "row": number,
+        "custom_id": row.custom_id,
+        "messages": [{"role": message.role, "content": message.content} for message in row.messages],
+        "parameters": sampling_body(row.sampling) if row.HasField("sampling") else None,
+        "stop": list(row.stop),
+        "reference": values.parsed(row.reference),
+        "metadata": values.parsed(row.metadata),
+    }
+
+
+def sampling_body(sampling: job_pb2.Sampling) -> dict[str, Any]:
+    """The parameters that are set, by their names in the API; further fields of a request as `custom_config`."""
+    body = {one.rest: getattr(sampling, name) for name, one in PARAMETERS.items() if sampling.HasField(name)}
+    custom = further_fields.fields(sampling)
+    return body | ({"custom_config": custom} if custom else {})

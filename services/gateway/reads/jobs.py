@@ -1,0 +1,139 @@
+"""Jobs as REST and pages both read them: status words, where a job is found, when it happened, how it is run again."""
+
+from __future__ import annotations
+
+import math
+import re
+import uuid
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from services import rpc
+from services.errors import NotFoundError, UnavailableError
+from services.gateway.backend import Backend
+from services.words.jobs import is_finished
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
+
+_BENCHMARK = re.compile(r"bm_[0-9a-fA-F]{32}")
+_DATASET = re.compile(r"ds_[0-9a-f]{32}")
+
+
+def short_id(job_id: str) -> str:
+    """Its last eight characters: the first ones are a time, which jobs of one minute share."""
+    return job_id[-8:]
+
+
+def benchmark_id(job_id: str) -> str:
+    """A job's id as /admin/benchmarks says it: bm_ and its UUID without hyphens."""
+    return f"bm_{job_id.replace('-', '')}"
+
+
+def is_benchmark(name: str) -> bool:
+    """Whether the name is what `benchmark_id` makes."""
+    return _BENCHMARK.fullmatch(name) is not None
+
+
+def is_dataset(name: str) -> bool:
+    """Whether the name of what a job ran is a dataset's id."""
+    return _DATASET.fullmatch(name) is not None
+
+
+def checked_dataset(dataset_id: str) -> str:
+    """The id. Raises NotFoundError for what can be no id."""
+    if not is_dataset(dataset_id):
+        raise NotFoundError(f"Dataset {dataset_id[:80]} not found")
+    return dataset_id
+
+
+def may_change(job: job_pb2.Job, caller: rpc.Identity) -> bool:
+    return caller.is_admin or job.owner == caller.user
+
+
+def moment(stamp: Timestamp) -> datetime | None:
+    """None for a time that is not set, or that no calendar has."""
+    try:
+        return stamp.ToDatetime(tzinfo=UTC) if stamp.seconds or stamp.nanos else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def iso(stamp: Timestamp) -> str | None:
+    """ISO-8601 in UTC with milliseconds and Z."""
+    when = moment(stamp)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z") if when else None
+
+
+def not_found(job_id: str) -> NotFoundError:
+    return NotFoundError(f"Benchmark job {job_id[:80]} not found")
+
+
+def checked_id(job_id: str) -> str:
+    """The id in its stored form, of a UUID or of what `benchmark_id` makes. Raises NotFoundError for other texts."""
+    if is_benchmark(job_id):
+        return str(uuid.UUID(job_id[3:]))
+    try:
+        canonical = str(uuid.UUID(job_id))
+    except ValueError:
+        raise not_found(job_id) from None
+    if canonical != job_id.lower():
+        raise not_found(job_id)
+    return canonical
+
+
+async def find(backend: Backend, job_id: str, caller: rpc.Identity) -> job_pb2.Job:
+    """A job of any age: live ones from the scheduler, old ones from results.
+
+    Raises NotFoundError. While the scheduler is silent, finished jobs are still found; for others UnavailableError.
+    """
+    job_id = checked_id(job_id)
+    silence: UnavailableError | None = None
+    try:
+        request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
+        return (await backend.ask(backend.scheduler.GetJob, request, caller)).job
+    except NotFoundError:
+        pass
+    except UnavailableError as error:
+        silence = error
+    try:
+        stored = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
+        job = (await backend.ask(backend.results.GetJob, stored, caller)).job
+    except NotFoundError:
+        raise silence or not_found(job_id) from None
+    if silence and not is_finished(job):
+        raise silence
+    return job
+
+
+async def result_of(backend: Backend, job_id: str, caller: rpc.Identity) -> metric_pb2.JobResult:
+    """What the job has measured so far; an empty result while nothing is stored."""
+    request = results_service_pb2.GetJobResultRequest(job_id=job_id)
+    try:
+        return (await backend.ask(backend.results.GetJobResult, request, caller)).result
+    except NotFoundError:
+        return metric_pb2.JobResult(job_id=job_id)
+
+
+def percent(job: job_pb2.Job) -> int:
+    """Whole percent of items done, rounded down: 100 means all."""
+    total = job.progress.items_total
+    return math.floor(100 * job.progress.items_done / total) if total else 0
+
+
+def total_seconds(job: job_pb2.Job) -> float:
+    """Time running, over all attempts and without the pauses between them; 0 before the start."""
+    return round(job.progress.elapsed_s, 2)
+
+
+def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb2.JobSpec:
+    """The job's spec over again, with its answers taken; items that ended as in `rerun` are asked for again."""
+    spec = job_pb2.JobSpec()
+    spec.CopyFrom(source.spec)
+    spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=rerun))
+    # Who asked for the first job to be announced did not ask for this one.
+    spec.webhook_url = spec.schedule_id = ""
+    if not rerun:
+        # Nobody is called, so that nothing is spent and no provider's day is waited for.
+        for field in ("provider_batch", "budget_usd", "time_limit_s"):
+            spec.ClearField(field)
+    return spec

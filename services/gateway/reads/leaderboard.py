@@ -1,0 +1,56 @@
+"""The question behind a leaderboard, and what is wrong with one about an unknown suite or metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services import rpc
+from services.errors import InvalidRequestError, NotFoundError
+from services.gateway.backend import Backend
+from services.gateway.reads import jobs
+from services.gateway.reads.catalogue import Catalogue
+from touchstone.v1 import results_service_pb2
+
+SUITE_SCORE = "score"
+"""The metric that stands for a suite's score."""
+
+
+async def ask(
+    backend: Backend, request: results_service_pb2.GetLeaderboardRequest, caller: rpc.Identity
+) -> results_service_pb2.GetLeaderboardResponse:
+    """Without entries for a suite that nothing was run of. Raises InvalidRequestError for an unknown item set."""
+    try:
+        return await backend.ask(backend.results.GetLeaderboard, request, caller)
+    except NotFoundError:
+        return results_service_pb2.GetLeaderboardResponse()
+
+
+def has_metric(board: results_service_pb2.GetLeaderboardResponse, metric: str) -> bool:
+    """Whether runs on the board can have the metric; while it names none, they may have any."""
+    return not board.metrics or metric in (SUITE_SCORE, *board.metrics)
+
+
+async def require_answered(
+    catalogue: Catalogue, suite: str, metric: str, board: results_service_pb2.GetLeaderboardResponse
+) -> None:
+    """Raises InvalidRequestError where the board is empty, or ranks by nothing, as the suite or metric is unknown."""
+    if not board.entries:
+        await require_known(catalogue, suite, metric)
+    elif not has_metric(board, metric):
+        raise _unknown_metric(metric, board.metrics)
+
+
+async def require_known(catalogue: Catalogue, suite: str, metric: str) -> None:
+    """Raises InvalidRequestError for an unknown suite, or a metric that no task of it has. A dataset, of which nothing
+    is there yet, may have any."""
+    if jobs.is_dataset(suite):
+        return
+    known = await catalogue.suite(suite)
+    metrics = {spec.metric for task in known.tasks for spec in task.metrics}
+    if metric != SUITE_SCORE and metric not in metrics and not known.open:
+        raise _unknown_metric(metric, sorted(metrics))
+
+
+def _unknown_metric(metric: str, known: Sequence[str]) -> InvalidRequestError:
+    names = ", ".join(dict.fromkeys([SUITE_SCORE, *known]))
+    return InvalidRequestError(f"Unknown metric {metric[:80]!r}. Metrics of this suite: {names}.", "metric")

@@ -1,0 +1,1 @@
+"""Questions over many runs: leaderboard, overview and trends."""

@@ -1,0 +1,1 @@
+"""Which runs a comparison means, and whether they can be compared."""

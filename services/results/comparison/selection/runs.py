@@ -1,0 +1,93 @@
+"""A finished run as comparisons see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from enum import Enum
+from functools import cached_property
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from services.results.runs import marks
+from services.results.storage.database import Connection, query
+from services.results.storage.run_scores import METRIC_COLUMNS, metric_of
+from services.words import weighting
+from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+
+
+class Unanswered(Enum):
+    """What items without an answer count as: as metrics have them, or as the bounds do."""
+
+    AS_SCORED = "as scored"
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Run:
+    """`subject` is what it was asked for by; `averages` are those that were sealed, by their stored names.
+    `unanswered` is how comparisons take what it has no answer to.
+    """
+
+    subject: str
+    job: job_pb2.Job
+    result: metric_pb2.JobResult
+    averages: Mapping[str, metric_pb2.Metric]
+    completed_at: Timestamp
+    name: str
+    unanswered: Unanswered = Unanswered.AS_SCORED
+
+    @property
+    def job_id(self) -> str:
+        return self.job.job_id
+
+    @property
+    def not_ranked_reason(self) -> str:
+        return self.result.not_ranked_reason
+
+    @property
+    def configuration(self) -> str:
+        return self.job.receipt.configuration
+
+    @property
+    def mode(self) -> suite_pb2.Mode:
+        return self.job.spec.mode or suite_pb2.MODE_GENERATE
+
+    @cached_property
+    def plans(self) -> Mapping[str, job_pb2.TaskPlan]:
+        return {plan.task: plan for plan in self.job.plan}
+
+    @cached_property
+    def measured(self) -> Mapping[str, metric_pb2.TaskResult]:
+        return {task.task: task for task in self.result.tasks}
+
+    def lost(self, task: str) -> int:
+        """Answers planned that have no final outcome."""
+        found = self.measured[task]
+        return found.items_planned - found.items + found.outcomes.infrastructure_error
+
+
+def load(connection: Connection, job_ids: Mapping[str, str]) -> list[Run]:
+    """Sealed runs in the order of their jobs, with the subjects that they were asked for by."""
+    where = {"job_ids": sorted(job_ids)}
+    averages: dict[str, dict[str, metric_pb2.Metric]] = {job_id: {} for job_id in job_ids}
+    for job_id, *values in connection.execute(
+        f"SELECT job_id, {', '.join(METRIC_COLUMNS)} FROM run_scores "
+        "WHERE list_contains($job_ids::VARCHAR[], job_id) ORDER BY job_id, place",
+        where,
+    ).fetchall():
+        metric = metric_of(values)
+        averages[job_id][metric.metric] = metric
+    runs = []
+    marked = marks.present(connection, where["job_ids"])
+    for job_blob, sealed, ended_at, name in connection.execute(query("comparison/compared_runs"), where).fetchall():
+        job = weighting.complete(job_pb2.Job.FromString(job_blob))
+        result = metric_pb2.JobResult.FromString(sealed)
+        completed_at = Timestamp()
+        completed_at.FromDatetime(ended_at.replace(tzinfo=UTC))
+        if mark := marked.get(job.job_id):
+            marks.put_on(result, mark)
+        runs.append(Run(job_ids[job.job_id], job, result, averages[job.job_id], completed_at, name))
+    return runs

@@ -1,0 +1,1 @@
+"""How long a run would take and what it would cost, from a pilot."""

@@ -1,0 +1,160 @@
+"""What a run would take, learned from the items of one that was made.
+
+The intervals hold what chance does in choosing the pilot's items. Further doubts are not in them:
+
+- answers are drawn anew: above temperature 0 their lengths vary even on the same items;
+- the pilot's items are taken for a random sample, which the first items of an unfinished run are not;
+- an endpoint under more load answers slower, and one that refuses calls (HTTP 429) makes them wait: latencies tell of
+  neither, though calls that were made again count against the limit a minute;
+- what is rare and long may not be among a few items at all;
+- prices may change, and the provider's own batch prices are others;
+- with several evaluators, or evaluators that come and go, more or fewer calls are made at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from services.errors import ConflictError, InvalidRequestError
+from services.results.estimates.durations import Pace, duration
+from services.results.estimates.totals import Interval, total
+from services.results.runs import job_reads
+from services.results.statistics.metric_values import Floats
+from services.results.storage.database import Connection, first_row, query
+from services.results.visibility import EVERYTHING, Visibility
+from services.words import sentences
+from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+FEWEST_ITEMS = 5
+MOST_ITEMS = 10_000_000
+MOST_AT_ONCE = 10_000
+
+Tasks = npt.NDArray[np.object_]
+
+
+def estimate_run(
+    connection: Connection,
+    request: pb.EstimateRunRequest,
+    per_minute: int = 0,
+    visible: Visibility = EVERYTHING,
+) -> pb.EstimateRunResponse:
+    """`per_minute` is how many requests the endpoint takes a minute, 0 for any number.
+
+    Raises NotFoundError for a job, ConflictError for one with too few answers, InvalidRequestError for the rest.
+    """
+    job = job_reads.get_job(connection, request.job_id, visible)
+    dataset = _dataset(connection, job)
+    sizes = {plan.task: plan.published_items or plan.items for plan in job.plan}
+    whole = dataset.rows if dataset is not None else job.published_items or sum(sizes.values())
+    # Characters are known of the whole dataset alone.
+    characters = dataset.prompt_characters if dataset is not None and request.items in (0, dataset.rows) else 0
+    asked = {"job_id": job.job_id, "with_characters": characters > 0}
+    found = connection.execute(query("estimates/pilot_items"), asked).fetchnumpy()
+    pilot_items = len(found["item"])
+    if pilot_items < FEWEST_ITEMS:
+        raise ConflictError(
+            f"Job {job.job_id} has {pilot_items} answered items; an estimate needs at least {FEWEST_ITEMS}. Wait, "
+            "or start a pilot run with a higher limit."
+        )
+    items = _checked(request, whole)
+    repeats = max((plan.repeats for plan in job.plan), default=1) or 1
+    columns = {
+        name: _column(found, name)
+        for name in ("input_tokens", "output_tokens", "cost_usd")
+        if not np.ma.getmaskarray(found[name]).any()
+    }
+    if characters and "input_tokens" in columns:
+        columns["input_tokens"] = by_ratio(columns["input_tokens"], _column(found, "characters"), characters / items)
+    totals = {
+        name: _message(total(weighted(values, found["task"], sizes), items).times(repeats))
+        for name, values in columns.items()
+        # Runs of before tell 0 of all where the provider does not count.
+        if name == "cost_usd" or values.any()
+    }
+    pace = Pace(request.concurrency or _at_once(connection, job), per_minute)
+    # Shares of tasks count by the mean alone: an ending call is one of some task.
+    seconds, calls = _column(found, "seconds"), _column(found, "calls")
+    mean = seconds.mean()
+    scale = weighted(seconds, found["task"], sizes).mean() / mean if mean > 0 else 1.0
+    return pb.EstimateRunResponse(
+        items=items,
+        pilot_items=pilot_items,
+        duration_s=_message(duration(seconds * scale, np.maximum(calls, 1.0), items * repeats, pace)),
+        **totals,
+    )
+
+
+def _checked(request: pb.EstimateRunRequest, whole: int) -> int:
+    if not 0 <= request.concurrency <= MOST_AT_ONCE:
+        raise InvalidRequestError(
+            sentences.between("concurrency", 0, MOST_AT_ONCE, zero="that of the first run"),
+            "concurrency",
+        )
+    if not 0 <= request.items <= MOST_ITEMS:
+        raise InvalidRequestError(sentences.between("items", 0, MOST_ITEMS, zero="all items"), "items")
+    if not request.items and not whole:
+        raise InvalidRequestError("The number of items is unknown. Set items.", "items")
+    return request.items or whole
+
+
+def _dataset(connection: Connection, job: job_pb2.Job) -> dataset_pb2.Dataset | None:
+    """Of a run over one: as it is listed, deleted or not."""
+    if job.spec.WhichOneof("work") != "dataset":
+        return None
+    found = first_row(connection, "SELECT dataset FROM datasets WHERE id = $id", {"id": job.spec.dataset.dataset_id})
+    return None if found is None else dataset_pb2.Dataset.FromString(found[0])
+
+
+def _at_once(connection: Connection, job: job_pb2.Job) -> int:
+    """What each evaluator was allowed, times those that answered."""
+    ((evaluators,),) = connection.execute(
+        "SELECT count(DISTINCT evaluator) FROM items WHERE job_id = $job_id AND NOT reused", {"job_id": job.job_id}
+    ).fetchall()
+    return max(1, job.receipt.concurrency) * max(1, int(evaluators))
+
+
+def _column(found: Mapping[str, Any], name: str) -> Floats:
+    return np.asarray(np.ma.filled(found[name], 0.0), dtype=float)
+
+
+def _message(found: Interval) -> pb.Estimate:
+    return pb.Estimate(value=found.value, low=found.low, high=found.high)
+
+
+def weighted(values: Floats, tasks: Tasks, sizes: Mapping[str, int]) -> Floats:
+    """Of a run with `sizes` items of each task, which the pilot may have asked in other shares. Tasks without a value
+    are taken to be like the others.
+
+    Where every task has two values or more, the differences between tasks are known and no chance: values then stand
+    apart from their task's mean alone.
+    """
+    names, place, counts = np.unique(tasks, return_inverse=True, return_counts=True)
+    if len(names) == 1:
+        return values
+    size = np.array([sizes.get(name, 0) for name in names], dtype=float)
+    if not size.sum():
+        return values
+    weight: Floats = (size / size.sum() / counts * len(values))[place]
+    if counts.min() < 2:
+        scaled: Floats = weight * values
+        return scaled
+    means = np.bincount(place, values) / counts
+    apart: Floats = (values - means[place]) * weight * np.sqrt(counts / (counts - 1))[place]
+    return apart + float(means @ size / size.sum())
+
+
+def by_ratio(values: Floats, sizes: Floats, mean_size: float) -> Floats:
+    """Of values that grow with a size whose mean over all items is known, such as tokens with characters.
+
+    Where the ratio explains nothing, the values as they are.
+    """
+    if sizes.min() <= 0 or mean_size <= 0:
+        return values
+    ratio = values.mean() / sizes.mean()
+    apart = (values - ratio * sizes) * mean_size / sizes.mean()
+    return apart + ratio * mean_size if apart.var() < values.var() else values

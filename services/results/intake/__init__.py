@@ -1,0 +1,1 @@
+"""From JetStream into DuckDB: item results, job events, seals and what people say."""

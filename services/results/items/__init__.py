@@ -1,0 +1,1 @@
+"""Items as they are filtered, read, scored and annotated."""

@@ -1,0 +1,123 @@
+"""Many hypotheses at once: which belong together, what becomes of their p, and what so many items can show. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+import numpy as np
+
+from services.results.paired import binary
+from services.results.paired.moments import smallest_shown
+from services.results.paired.pairs.difference import Difference
+from services.results.statistics.metric_values import Floats, Ints
+
+EXPLORATORY_FROM = 21
+"""So many tasks are explored, and no longer tested one by one."""
+
+
+class Family(StrEnum):
+    """What hypotheses are corrected together. Baselines are in none."""
+
+    PRIMARY = "primary"
+    """Differences of the suite's score, of all pairs of models."""
+    TASKS = "tasks"
+    """Their tasks."""
+    EXPLORATORY = "exploratory"
+    """Tasks too many, and metrics beside, for the chance of a single error to be controlled."""
+
+
+class Correction(StrEnum):
+    NONE = ""
+    HOLM = "holm"
+    BENJAMINI_HOCHBERG = "benjamini-hochberg"
+
+
+def task_family(tasks: int) -> tuple[Family, Correction]:
+    """Of a suite with so many tasks."""
+    if tasks < 2:
+        return Family.TASKS, Correction.NONE
+    if tasks < EXPLORATORY_FROM:
+        return Family.TASKS, Correction.HOLM
+    return Family.EXPLORATORY, Correction.BENJAMINI_HOCHBERG
+
+
+def adjust(p: Sequence[float | None], correction: Correction) -> list[float | None]:
+    """Adjusted p of one family, in its order. What has no p stays outside."""
+    known = [(place, each) for place, each in enumerate(p) if each is not None]
+    values = [each for _, each in known]
+    if correction is Correction.HOLM:
+        values = holm(values)
+    elif correction is Correction.BENJAMINI_HOCHBERG:
+        values = benjamini_hochberg(values)
+    adjusted: list[float | None] = [None] * len(p)
+    for (place, _), each in zip(known, values, strict=True):
+        adjusted[place] = each
+    return adjusted
+
+
+def adjust_pairs(p: Sequence[float | None], omnibus: float | None) -> list[float | None]:
+    """Adjusted p of the suite's differences of several pairs: Holm's, and never below that of all models together.
+
+    Otherwise two models could differ where it is not shown that any do.
+    """
+    floor = omnibus or 0.0
+    return [None if each is None else max(each, floor) for each in adjust(p, Correction.HOLM)]
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Bounds the chance of any false rejection. Source: Holm, Scandinavian Journal of Statistics 6 (1979) 65."""
+    order = np.argsort(p, kind="stable")
+    steps = np.arange(len(order), 0, -1)
+    rising = np.minimum(1.0, np.maximum.accumulate(steps * np.asarray(p, dtype=float)[order]))
+    return _in_order(rising, order)
+
+
+def benjamini_hochberg(p: Sequence[float]) -> list[float]:
+    """Bounds the expected share of false rejections.
+
+    Source: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57 (1995) 289.
+    """
+    order = np.argsort(p, kind="stable")[::-1]
+    count = len(order)
+    steps = count / np.arange(count, 0, -1)
+    falling = np.minimum(1.0, np.minimum.accumulate(steps * np.asarray(p, dtype=float)[order]))
+    return _in_order(falling, order)
+
+
+def _in_order(values: Floats, order: Ints) -> list[float]:
+    found = np.empty(len(order))
+    found[order] = values
+    return [float(each) for each in found]
+
+
+def within(differences: Sequence[Difference], alpha: float) -> list[Difference]:
+    """Members of one family that is corrected to `alpha`, each with the smallest true difference that it shows with
+    80 % power or more.
+
+    Computed at alpha by the number of members, the first step of Holm's and the last of Benjamini and Hochberg's
+    corrections: what is found there is found whatever the others show. The step that a member comes to hangs on the
+    others, and would be another one with other answers of the same models.
+    """
+    level = alpha / max(1, len(differences))
+    found = list(differences)
+    for places, smallest in (_of_counts(found, level), _of_reach(found, level)):
+        for place, value in zip(places, smallest.tolist(), strict=True):
+            found[place] = replace(found[place], smallest=value)
+    return found
+
+
+def _of_counts(differences: Sequence[Difference], level: float) -> tuple[list[int], Floats]:
+    chosen = [(i, d) for i, d in enumerate(differences) if d.smallest is not None and d.reach is None]
+    counts = np.array([(d.n, d.only_a, d.only_b) for _, d in chosen], dtype=float).reshape(-1, 3)
+    n, only_a, only_b = counts.T
+    return [i for i, _ in chosen], binary.smallest_difference(n, only_a, only_b, level)
+
+
+def _of_reach(differences: Sequence[Difference], level: float) -> tuple[list[int], Floats]:
+    chosen = [(i, d.reach) for i, d in enumerate(differences) if d.smallest is not None and d.reach is not None]
+    reaches = np.array([(r.width, r.degrees, r.limit) for _, r in chosen], dtype=float).reshape(-1, 3)
+    width, degrees, limit = reaches.T
+    smallest: Floats = np.minimum(smallest_shown(width, degrees, level), limit)
+    return [i for i, _ in chosen], smallest

@@ -1,0 +1,1 @@
+"""Rows of compared runs, and what each row adds to a difference. Pure."""

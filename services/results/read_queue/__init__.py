@@ -1,0 +1,1 @@
+"""How many questions are answered at once, in which order, and which share one answer."""

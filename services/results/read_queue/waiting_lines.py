@@ -1,0 +1,155 @@
+"""How many questions are answered at once, and how long the others wait: by turns of users, so that nobody's many
+questions hold up another's few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections import deque
+from collections.abc import Coroutine
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from services.errors import BusyError
+
+T = TypeVar("T")
+
+_SHARE = 0.2
+"""Weight of the newest work in the mean that tells how fast the line moves."""
+_LONGEST_RETRY_S = 30
+
+
+class Party:
+    """The users who wait for one answer. Where it waits, it has the turns of all of them."""
+
+    def __init__(self, user: str) -> None:
+        self.users = [user]
+        self.served = False
+        """It had a turn before: its next work goes first, or that one would have been in vain."""
+        self._turn: tuple[WaitingLine, asyncio.Future[None]] | None = None
+
+    def join(self, user: str) -> None:
+        """Another user asks the same."""
+        if user not in self.users:
+            self.users.append(user)
+            if self._turn is not None:
+                line, turn = self._turn
+                line.also(user, turn)
+
+    def waits(self, turn: tuple[WaitingLine, asyncio.Future[None]] | None) -> None:
+        self._turn = turn
+
+
+PARTY: ContextVar[Party] = ContextVar("party")
+"""Of the question that is being answered."""
+
+
+class WaitingLine:
+    """At most `at_once` works at a time. Up to `most` others wait, each for `wait_s` at most; of one user they come in
+    order, and the users take turns. In a full line a user with fewer waiting takes the newest place of the one with the
+    most."""
+
+    def __init__(self, at_once: int, most: int, wait_s: float) -> None:
+        self._free = at_once
+        self._at_once = at_once
+        self._most = most
+        self._wait_s = wait_s
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """By user, whose turn it is first. A turn of a party stands with each of its users."""
+        self._mean_s = 0.1
+
+    async def run(self, work: Coroutine[Any, Any, T], party: Party) -> T:
+        """What the work comes to. Raises BusyError when the line is full or does not move; the work is not begun then.
+
+        A caller that goes away while it runs leaves it running: it holds its place until it is done.
+        """
+        try:
+            await self._enter(party)
+        except BaseException:
+            work.close()
+            raise
+        party.served = True
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        running = loop.create_task(work)
+
+        def done(task: asyncio.Task[T]) -> None:
+            self._mean_s += _SHARE * (loop.time() - began - self._mean_s)
+            self._leave()
+            if not task.cancelled():
+                task.exception()  # of a caller that has gone nobody else asks
+
+        running.add_done_callback(done)
+        return await asyncio.shield(running)
+
+    def also(self, user: str, turn: asyncio.Future[None]) -> None:
+        """Another user waits for a turn in this line."""
+        if not turn.done():
+            self._waiting.setdefault(user, deque()).append(turn)
+
+    async def _enter(self, party: Party) -> None:
+        if self._free and not self._waiting:
+            self._free -= 1
+            return
+        if self._length() >= self._most:
+            self._make_room(party)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for user in party.users:
+            line = self._waiting.setdefault(user, deque())
+            line.appendleft(turn) if party.served else line.append(turn)
+        party.waits((self, turn))
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await turn
+        except TimeoutError:
+            self._give_up(turn)
+            raise self._busy() from None
+        except BaseException:
+            self._give_up(turn)
+            raise
+        finally:
+            party.waits(None)
+
+    def _length(self) -> int:
+        return len({turn for line in self._waiting.values() for turn in line})
+
+    def _make_room(self, party: Party) -> None:
+        """Raises BusyError when the party's users have as many places as anybody."""
+        own = min(len(self._waiting.get(user, ())) for user in party.users)
+        longest = max(self._waiting.values(), key=len, default=deque())
+        if len(longest) <= own + 1:
+            raise self._busy()
+        turn = longest[-1]
+        self._drop(turn)
+        turn.set_exception(self._busy())
+
+    def _give_up(self, turn: asyncio.Future[None]) -> None:
+        self._drop(turn)
+        if turn.done() and not turn.cancelled() and turn.exception() is None:
+            self._leave()  # its turn came at the same moment
+
+    def _drop(self, turn: asyncio.Future[None]) -> None:
+        for user, line in list(self._waiting.items()):
+            with contextlib.suppress(ValueError):
+                line.remove(turn)
+            if not line:
+                del self._waiting[user]
+
+    def _leave(self) -> None:
+        while self._waiting:
+            user, line = next(iter(self._waiting.items()))
+            turn = line[0]
+            self._drop(turn)
+            if user in self._waiting:
+                self._waiting[user] = self._waiting.pop(user)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def _busy(self) -> BusyError:
+        wait_s = self._length() * self._mean_s / self._at_once
+        seconds = min(_LONGEST_RETRY_S, max(1, math.ceil(wait_s)))
+        return BusyError(f"Too many requests are waiting for the results service. Try again in {seconds} s.", seconds)

@@ -1,0 +1,1 @@
+"""Values, intervals and resamples of metrics. Pure."""

@@ -1,0 +1,253 @@
+"""The open DuckDB file: one writer thread and a few reader threads, those of quick and of long reads apart.
+
+A write that the disk refuses leaves the file as it was, but the open database can no longer be trusted: `lost` is set,
+the process ends, and the next one opens the file again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+import duckdb
+
+from services import numbers
+from services.errors import DamagedFilesError, UnavailableError
+from services.results.storage.enum_names import with_numbers
+
+T = TypeVar("T")
+Connection = duckdb.DuckDBPyConnection
+
+READERS, LONG_READERS = 4, 3
+STREAMERS = 2
+FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
+_DAMAGE = re.compile(r"corrupt|checksum|not a valid DuckDB|Could not read enough bytes|replaying WAL|serializ", re.I)
+_PASSING = re.compile(r"No space left|Could not set lock|Permission denied|Too many open files", re.I)
+
+
+_MAGIC, _MAGIC_AT = b"DUCK", 8
+_KNOWN_USD = re.compile(r"known_usd\((\w+)\)")
+
+
+@cache
+def query(name: str) -> str:
+    """The text of `queries/<name>.sql`, with numbers for the names of enum values. A name begins with the folder of the
+    modules that use the query. `known_usd(column)` in it is written out: DuckDB would keep such a macro in the file,
+    whose version it then depends on."""
+    text = (resources.files(__package__) / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+    return with_numbers(_KNOWN_USD.sub(lambda found: known_usd(found[1]), text))
+
+
+def known_usd(column: str) -> str:
+    """SQL of an answer's cost, NULL where it cannot be: earlier versions stored what any provider said."""
+    return f"CASE WHEN {column} BETWEEN 0 AND {numbers.MOST_USD} THEN {column} END"
+
+
+def first_row(connection: Connection, sql: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The first row, or None. Reads all: DuckDB keeps a connection busy until a result is read to its end."""
+    rows = connection.execute(sql, parameters).fetchall()
+    return rows[0] if rows else None
+
+
+def path_of(connection: Connection) -> Path:
+    """The file that the connection has open."""
+    found = first_row(connection, "SELECT path FROM duckdb_databases() WHERE database_name = current_database()", {})
+    return Path(found[0] if found and found[0] else "results")
+
+
+@contextlib.contextmanager
+def writing_elsewhere() -> Iterator[None]:
+    """Has a disk that refuses another file raise OSError: the database itself is as it was."""
+    try:
+        yield
+    except duckdb.IOException as error:
+        raise OSError(errno.EIO, str(error).splitlines()[0]) from error
+
+
+def damage(error: Exception, path: Path) -> DamagedFilesError | None:
+    """What to say of an error of DuckDB's that a damaged file causes; None for any other error."""
+    text = " ".join(str(error).split())
+    if not isinstance(error, duckdb.Error) or _PASSING.search(text) or not _DAMAGE.search(text):
+        return None
+    return damaged(path, text[:300].rstrip("."))
+
+
+def not_a_database(path: Path) -> str:
+    """Why the file, or its log, cannot be opened as a database of DuckDB's; empty where it may. A file of another
+    database, such as SQLite's, would have DuckDB look for an extension."""
+    for place in (path, path.with_suffix(f"{path.suffix}.wal")):
+        if os.path.lexists(place) and not place.is_file():
+            return f"{place} is not a file"
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(_MAGIC_AT + len(_MAGIC))[_MAGIC_AT:] != _MAGIC:
+                return f"{path} is not a DuckDB file"
+    return ""
+
+
+def damaged(path: Path, why: str) -> DamagedFilesError:
+    """The sentence that says so, with the commands that help."""
+    state = path.parent.parent
+    return DamagedFilesError(
+        f"The results database {path} is damaged: {why}. Stop Touchstone, then run "
+        f"`touchstone restore BACKUP --state-dir {state}` with a backup, or `touchstone repair --state-dir {state}` "
+        "without one. Both keep the damaged files."
+    )
+
+
+class Database:
+    """Runs functions against the database off the event loop: writes one at a time, reads side by side."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.path = path_of(connection)
+        self._writer = ThreadPoolExecutor(1, "writer")
+        self._readers = ThreadPoolExecutor(READERS, "reader")
+        self._long_readers = ThreadPoolExecutor(LONG_READERS, "long reader")
+        self._streamers = ThreadPoolExecutor(STREAMERS, "streamer")
+        self.lost = asyncio.Event()
+        self.damage: DamagedFilesError | None = None
+        """Why the file cannot be trusted, where that is why it was lost."""
+        self.version = 0
+        """Counts the changes that are stored."""
+
+    async def write(self, change: Callable[[Connection], T]) -> T:
+        """Runs `change` in a transaction and commits it to disk. Raises UnavailableError when the disk refuses."""
+        try:
+            return await self._run(self._writer, partial(self._transaction, change))
+        finally:
+            self.version += 1
+
+    async def checkpoint(self) -> None:
+        """Moves what was committed so far from the log into the file: for what is nowhere else, so that a log that is
+        lost takes nothing of it along. Raises as `write`."""
+        await self._run(self._writer, self._connection.checkpoint)
+
+    async def read(self, ask: Callable[[Connection], T]) -> T:
+        """Runs `ask` on a cursor of its own, on one snapshot of everything committed so far."""
+        return await self._run(self._readers, partial(self._snapshot, ask))
+
+    async def read_long(self, ask: Callable[[Connection], T]) -> T:
+        """As `read`, for what may take seconds: quick reads wait for none of them, only for each other."""
+        return await self._run(self._long_readers, partial(self._snapshot, ask))
+
+    async def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]:
+        """What `make` yields, on one snapshot. Each step takes a thread for itself, so that who takes the next
+        value late holds none; but the file is not tidied up meanwhile, so an end must come. Raises as `read`."""
+        snapshot = _Snapshot(self._connection, make)
+        try:
+            while (found := await self._run(self._streamers, snapshot.step)) is not None:
+                yield found[0]
+        finally:
+            # At shutdown there are no threads any more, and the file closes with its cursors.
+            with contextlib.suppress(RuntimeError):
+                await asyncio.get_running_loop().run_in_executor(self._streamers, snapshot.close)
+
+    async def copy(self, path: Path) -> None:
+        """Writes everything committed so far to a new file, on one snapshot; writes go on meanwhile. Reads every block,
+        so that a damaged one is noticed. Raises as `read`, and OSError when the new file cannot be written."""
+        await self._run(self._long_readers, partial(self._copy, path))
+
+    async def close(self) -> None:
+        """Waits for what is running, then closes the file."""
+        for pool in (self._writer, self._readers, self._long_readers, self._streamers):
+            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
+        with contextlib.suppress(duckdb.Error):
+            self._connection.close()
+
+    async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
+        except duckdb.Error as error:
+            if (found := damage(error, self.path)) is not None:
+                self.damage = found
+                self.lost.set()
+                raise found from error
+            if not isinstance(error, FATAL):
+                raise
+            self.lost.set()
+            raise UnavailableError(
+                f"The results database cannot be used: {error}. Free some disk space; the service then opens it again."
+            ) from error
+
+    def _transaction(self, change: Callable[[Connection], T]) -> T:
+        connection = self._connection
+        connection.begin()
+        try:
+            result = change(connection)
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):
+                connection.rollback()
+            raise
+        try:
+            connection.commit()
+        except duckdb.Error as error:
+            # DuckDB answers a full disk here with a plain TransactionException.
+            raise duckdb.IOException(str(error)) from error
+        return result
+
+    def _copy(self, path: Path) -> None:
+        with self._connection.cursor() as cursor:
+            name = str(path).replace("'", "''")
+            (source,) = cursor.execute("SELECT current_database()").fetchall()[0]
+            with writing_elsewhere():
+                cursor.execute(f"ATTACH '{name}' AS copied")
+                try:
+                    cursor.execute(f'COPY FROM DATABASE "{source}" TO copied')
+                    cursor.execute("CHECKPOINT copied")
+                finally:
+                    cursor.execute("DETACH copied")
+
+    def _snapshot(self, ask: Callable[[Connection], T]) -> T:
+        with self._connection.cursor() as cursor:
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                return ask(cursor)
+            finally:
+                with contextlib.suppress(duckdb.Error):
+                    cursor.rollback()
+
+
+class _Snapshot(Generic[T]):
+    """One read that goes on step by step, perhaps in another thread each time."""
+
+    def __init__(self, connection: Connection, make: Callable[[Connection], Iterator[T]]) -> None:
+        self._connection = connection
+        self._make = make
+        self._lock = Lock()
+        self._cursor: Connection | None = None
+        self._values: Iterator[T] = iter(())
+        self._closed = False
+
+    def step(self) -> tuple[T] | None:
+        """The next value; None at the end, and after `close`."""
+        with self._lock:
+            if self._closed:
+                return None
+            if self._cursor is None:
+                self._cursor = self._connection.cursor()
+                self._cursor.execute("BEGIN TRANSACTION READ ONLY")
+                self._values = self._make(self._cursor)
+            for value in self._values:
+                return (value,)
+            return None
+
+    def close(self) -> None:
+        """Waits for the step under way, if any."""
+        with self._lock:
+            self._closed = True
+            self._values = iter(())
+            if self._cursor is not None:
+                with contextlib.suppress(duckdb.Error):
+                    self._cursor.rollback()
+                self._cursor.close()

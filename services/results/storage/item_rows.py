@@ -1,0 +1,207 @@
+"""Item results as rows of the `items` table, both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+
+from services import numbers
+from touchstone.v1 import item_result_pb2, results_service_pb2
+
+ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
+
+_CONTINUATION = pa.struct(
+    [("text", pa.string()), ("loglikelihood", pa.float64()), ("tokens", pa.int32()), ("greedy", pa.bool_())]
+)
+SCHEMA = pa.schema(
+    [
+        ("job_id", pa.string()),
+        ("task", pa.string()),
+        ("item", pa.int32()),
+        ("repeat", pa.int32()),
+        ("attempt", pa.int32()),
+        ("unit", pa.int32()),
+        ("position", pa.int32()),
+        ("outcome", pa.uint8()),
+        ("prediction", pa.string()),
+        ("reference", pa.string()),
+        ("group", pa.string()),
+        ("custom_id", pa.string()),
+        ("item_hash", pa.string()),
+        ("prompt_hash", pa.string()),
+        ("prompt", pa.string()),
+        ("response", pa.string()),
+        ("reasoning", pa.string()),
+        ("scorer_version", pa.string()),
+        ("correct", pa.float64()),
+        ("value", pa.float64()),
+        ("target", pa.float64()),
+        ("other_statistics", pa.string()),
+        ("latency_ms", pa.float64()),
+        ("input_tokens", pa.int32()),
+        ("output_tokens", pa.int32()),
+        ("finish_reason", pa.string()),
+        ("calls", pa.int32()),
+        ("error", pa.string()),
+        ("extraction", pa.string()),
+        ("served_model", pa.string()),
+        ("evaluator", pa.string()),
+        ("continuations", pa.list_(_CONTINUATION)),
+        ("ttft_ms", pa.float64()),
+        ("reused", pa.bool_()),
+        ("parameters", pa.string()),
+        ("identity", pa.string()),
+        ("cost_usd", pa.float64()),
+        ("reasoning_tokens", pa.int32()),
+        ("metadata", pa.string()),
+        ("messages", pa.string()),
+    ]
+)
+KEY = ("job_id", "task", "item", "repeat")
+_STATISTICS = ("correct", "value", "target")
+_BATCH_FIELDS = ("job_id", "task", "attempt", "unit", "evaluator")
+_OWN = {
+    *(*_BATCH_FIELDS, *_STATISTICS, "other_statistics"),
+    *("input_tokens", "output_tokens", "continuations", "identity", "cost_usd"),
+}
+_PLAIN_FIELDS = tuple(name for name in SCHEMA.names if name not in _OWN)
+
+COLUMNS = ", ".join(f'"{name}"' for name in SCHEMA.names)
+
+_Pair = tuple[item_result_pb2.ItemResultBatch, item_result_pb2.ItemResult]
+
+
+def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
+    """One row per item key, the one that would be left if the items were stored one after the other.
+
+    Results without an outcome are not results and are left out: the seal then counts the item as missing.
+    """
+    kept: dict[tuple[str, str, int, int], _Pair] = {}
+    for batch in batches:
+        job_id, task, attempt = batch.job_id, batch.task, batch.attempt
+        for result in batch.items:
+            if not result.outcome:
+                continue
+            key = (job_id, task, result.item, result.repeat)
+            old = kept.get(key)
+            if old is None or _replaces(attempt, result, old[0].attempt, old[1]):
+                kept[key] = (batch, result)
+    results = [result for _, result in kept.values()]
+    columns = _statistics(results)
+    columns["continuations"] = _continuations(results)
+    columns["identity"] = [result.identity for result in results]
+    columns["cost_usd"] = [
+        numbers.answer_usd(result.cost_usd) if result.HasField("cost_usd") else None for result in results
+    ]
+    columns["input_tokens"] = [None if result.input_untold else result.input_tokens for result in results]
+    columns["output_tokens"] = [None if result.output_untold else result.output_tokens for result in results]
+    for name in _BATCH_FIELDS:
+        columns[name] = [getattr(batch, name) for batch, _ in kept.values()]
+    for name in _PLAIN_FIELDS:
+        columns[name] = list(map(attrgetter(name), results))
+    arrays = [columns[f.name] for f in SCHEMA]
+    return pa.table(
+        [a if isinstance(a, pa.Array) else pa.array(a, f.type) for a, f in zip(arrays, SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
+
+
+def _replaces(attempt: int, new: item_result_pb2.ItemResult, old_attempt: int, old: item_result_pb2.ItemResult) -> bool:
+    """The rule of queries/intake/store_items.sql: only an error gives way, to a final outcome or a later attempt."""
+    return old.outcome == ERROR and (new.outcome != ERROR or attempt > old_attempt)
+
+
+def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: [] for name in _STATISTICS}
+    others: list[str | None] = []
+    for result in results:
+        left = dict(result.statistics)
+        for name in _STATISTICS:
+            number = left.pop(name, None)
+            # To the database NaN is greater than any number: it would count as right.
+            columns[name].append(number if number is None or isfinite(number) else None)
+        # JSON has no NaN, and one would make every other statistic of the job unreadable.
+        finite = {name: number for name, number in left.items() if isfinite(number)} if left else left
+        # An answer without statistics counts in no metric. One whose numbers are all none counts, with nothing reached.
+        marked = not finite and result.statistics and all(columns[name][-1] is None for name in _STATISTICS)
+        others.append(json.dumps(finite, sort_keys=True) if finite or marked else None)
+    columns["other_statistics"] = others
+    return columns
+
+
+def _continuations(results: Sequence[item_result_pb2.ItemResult]) -> pa.Array:
+    """Built column by column: rows of dictionaries would take several times as long."""
+    every = [c for result in results for c in result.continuations]
+    if not every:
+        return pa.nulls(len(results), SCHEMA.field("continuations").type)
+    ends, total = [0], 0
+    for result in results:
+        total += len(result.continuations)
+        ends.append(total)
+    fields = [pa.array(list(map(attrgetter(f.name), every)), f.type) for f in _CONTINUATION]
+    empty = pa.array([not result.continuations for result in results])
+    values = pa.StructArray.from_arrays(fields, fields=list(_CONTINUATION))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values, mask=empty)
+
+
+def stored_item(values: Sequence[Any], score: float | None = None) -> results_service_pb2.StoredItem:
+    """The message for a row selected as COLUMNS. `score` is StoredItem.score."""
+    row = dict(zip(SCHEMA.names, values, strict=True))
+    result = item_result_pb2.ItemResult(
+        **{name: row[name] for name in _PLAIN_FIELDS},
+        continuations=[item_result_pb2.Continuation(**c) for c in row["continuations"] or ()],
+        identity=row["identity"].hex if row["identity"] is not None else "",
+        cost_usd=numbers.answer_usd(row["cost_usd"]),
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        input_untold=row["input_tokens"] is None,
+        output_untold=row["output_tokens"] is None,
+    )
+    for name in _STATISTICS:
+        if row[name] is not None:
+            result.statistics[name] = row[name]
+    if row["other_statistics"]:
+        for name, number in json.loads(row["other_statistics"]).items():
+            result.statistics[name] = number
+    return results_service_pb2.StoredItem(
+        job_id=row["job_id"],
+        task=row["task"],
+        attempt=row["attempt"],
+        result=result,
+        evaluator=row["evaluator"],
+        score=score,
+    )
+
+
+def parsed_json(text: str) -> Any:
+    """Numbers that are none, or that a float does not hold, are null, as no file may have them.
+
+    Raises ValueError for what Python cannot read: no JSON, nested beyond its stack, a number of thousands of digits.
+    """
+    try:
+        return json.loads(text, parse_float=_number, parse_constant=_nothing)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def metadata_fields(text: str) -> dict[str, Any]:
+    """Of metadata the fields; none where there are no metadata, or none that Python can read."""
+    try:
+        found = parsed_json(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _number(text: str) -> float | None:
+    number = float(text)
+    return number if isfinite(number) else None
+
+
+def _nothing(_: str) -> None:
+    return None

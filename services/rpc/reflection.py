@@ -1,0 +1,37 @@
+"""gRPC reflection as v1 and as v1alpha.
+
+Clients ask for either. The package grpcio-reflection serves v1alpha alone; the messages of v1 are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, text_format
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
+
+_V1 = "grpc.reflection.v1.ServerReflection"
+NAMES = (_V1, reflection.SERVICE_NAME)
+
+
+def add(names: Sequence[str], server: grpc.aio.Server) -> None:
+    """Describes the services of these full names, and reflection itself."""
+    servicer = reflection.aio.ReflectionServicer([*names, *NAMES])
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
+    handler = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_V1, {"ServerReflectionInfo": handler}),))
+    descriptor_pool.Default().Add(_v1_file())
+
+
+def _v1_file() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto()
+    reflection_pb2.DESCRIPTOR.CopyToProto(file)
+    text = text_format.MessageToString(file).replace("reflection.v1alpha", "reflection.v1")
+    described = text_format.Parse(text, descriptor_pb2.FileDescriptorProto())
+    described.name = "grpc/reflection/v1/reflection.proto"
+    return described

@@ -1,0 +1,1 @@
+"""What a job must satisfy before it is queued. Pure."""

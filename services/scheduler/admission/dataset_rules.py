@@ -1,0 +1,116 @@
+"""Jobs over uploaded datasets: what of one is asked, and how it is scored. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from services import patterns
+from services.errors import InvalidRequestError, NotFoundError
+from services.words import sentences
+from services.words.enums import ANSWER_MATCHES
+from services.words.scorers import SCORERS, USUAL, USUAL_READINGS
+from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2, suite_pb2
+
+_MOST_NAMES = 100
+_MOST_NAME = 500
+
+
+def missing(dataset_id: str) -> NotFoundError:
+    """The error of a dataset that is not there."""
+    return NotFoundError(sentences.not_found("Dataset", dataset_id))
+
+
+def vanished(work: job_pb2.DatasetWork) -> str:
+    """Why a job ends whose dataset is gone."""
+    return (
+        f"Dataset {work.name or work.dataset_id} ({work.dataset_id}) was deleted before the job ended. "
+        "Answers so far are kept. Upload it again and start a new job."
+    )
+
+
+def deleted(work: job_pb2.DatasetWork, job_id: str) -> str:
+    """Why a job over a dataset that is gone can neither be retried nor lend its answers."""
+    return (
+        f"Dataset {work.name or work.dataset_id} ({work.dataset_id}) was deleted, and job {job_id} needs its rows. "
+        "Answers so far are kept. Upload the dataset again and start a new job."
+    )
+
+
+def check_form(work: job_pb2.DatasetWork) -> None:
+    """What can be told without the dataset. A pattern takes up to a third of a second. Raises InvalidRequestError."""
+    if not work.scoring.answer_pattern:
+        return
+    try:
+        patterns.compiled(work.scoring.answer_pattern)
+    except ValueError as error:
+        raise InvalidRequestError(sentences.pattern(error), "spec.dataset.scoring.answer_pattern") from error
+
+
+def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_rows: int) -> None:
+    """Checks the dataset's part of a spec and completes it: what is told of the dataset, and the scoring that counts.
+
+    A limit that leaves no row out becomes 0, so that equal selections read alike. `most_rows` of 0 means any number.
+    Raises NotFoundError, InvalidRequestError.
+    """
+    work = spec.dataset
+    if dataset is None:
+        raise missing(work.dataset_id)
+    if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD:
+        raise InvalidRequestError(sentences.GENERATE_ONLY, "spec.mode")
+    if work.limit >= dataset.rows:
+        work.limit = 0
+    asked = work.limit or dataset.rows
+    if 0 < most_rows < asked:
+        raise InvalidRequestError(
+            f"{sentences.too_large('The job', asked, most_rows, 'rows')} Set limit, or split the dataset.",
+            "spec.dataset.limit",
+        )
+    work.name, work.digest = dataset.name, dataset.digest
+    work.last_assistant = dataset.last_assistant
+    work.scoring.CopyFrom(_scoring(work, dataset.scoring))
+    work.ClearField("scorer")
+    _check_reading(spec)
+
+
+def _check_reading(spec: job_pb2.JobSpec) -> None:
+    """Clears a reading that the scorer has anyway, so that equal ones read alike. Raises InvalidRequestError."""
+    scoring = spec.dataset.scoring
+    if spec.reading and (scoring.scorer not in USUAL_READINGS or scoring.answer_pattern):
+        by = "an answer pattern" if scoring.answer_pattern else scoring.scorer
+        raise InvalidRequestError(
+            f"reading is only for the scorers {', '.join(USUAL_READINGS)} without an answer pattern. These rows are "
+            f"scored by {by}. Leave reading out.",
+            "spec.reading",
+        )
+    if spec.reading == USUAL_READINGS.get(scoring.scorer):
+        spec.ClearField("reading")
+
+
+def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
+    chosen = scoring_pb2.Scoring()
+    chosen.CopyFrom(work.scoring if work.HasField("scoring") else own)
+    if work.scorer:
+        # Where the reference stands is no option of a scorer.
+        chosen = scoring_pb2.Scoring(scorer=work.scorer, reference_field=chosen.reference_field)
+    chosen.scorer = chosen.scorer or USUAL
+    if chosen.scorer not in SCORERS:
+        raise InvalidRequestError(sentences.not_valid(chosen.scorer, "scorer", SCORERS), "spec.dataset.scorer")
+    if not (math.isfinite(chosen.tolerance) and chosen.tolerance >= 0):
+        raise InvalidRequestError(sentences.at_least("tolerance", 0), "spec.dataset.scoring.tolerance")
+    if chosen.answer_match not in scoring_pb2.AnswerMatch.values():
+        raise InvalidRequestError(
+            sentences.not_valid(chosen.answer_match, "answer_match", ANSWER_MATCHES),
+            "spec.dataset.scoring.answer_match",
+        )
+    if chosen.answer_match == scoring_pb2.ANSWER_MATCH_FIRST and not chosen.answer_pattern:
+        raise InvalidRequestError(sentences.MATCH_WITHOUT_PATTERN, "spec.dataset.scoring.answer_match")
+    if chosen.answer_match == scoring_pb2.ANSWER_MATCH_LAST:
+        # As when nothing is said, so that equal scorings read alike.
+        chosen.ClearField("answer_match")
+    for field, names in (("choices", chosen.choices), ("fields", chosen.fields)):
+        if len(names) > _MOST_NAMES or not all(0 < len(name) <= _MOST_NAME for name in names):
+            raise InvalidRequestError(
+                sentences.entries(field, 0, _MOST_NAMES, _MOST_NAME),
+                f"spec.dataset.scoring.{field}",
+            )
+    return chosen

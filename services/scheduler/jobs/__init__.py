@@ -1,0 +1,1 @@
+"""A job's life, progress, budget and place in the queue. Pure."""

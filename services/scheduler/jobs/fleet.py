@@ -1,0 +1,194 @@
+"""What evaluators have announced: endpoints, models, suites and capacity; and where a job's units go.
+
+Pure: the caller brings the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from services.bus import STORED_ENDPOINT, batched_endpoint, batches_endpoint
+from services.errors import InvalidRequestError, NotFoundError
+from services.words import sentences
+from services.words.jobs import calls_nobody
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2
+
+_STATE_RANK = {
+    endpoint_pb2.Endpoint.STATE_REACHABLE: 0,
+    endpoint_pb2.Endpoint.STATE_LIMITED: 1,
+    endpoint_pb2.Endpoint.STATE_NOT_CONFIGURED: 2,
+    endpoint_pb2.Endpoint.STATE_DOWN: 3,
+}
+
+_STORED_AT_ONCE = 128
+"""Stored answers that an evaluator scores at once, as one would count calls."""
+_BATCHED_AT_ONCE = 100_000
+"""Rows at once in the hands of a batch API: all of a job, of which evaluators take as much as they may."""
+_FORGET_S = 7 * 24 * 3600.0
+"""As long as an announcement stays in the bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What an endpoint can take now, over its live evaluators that take new work.
+
+    `resident` are the models in memory there: what its evaluators tell, else what was sent there last.
+    """
+
+    calls: int
+    evaluators: int
+    exclusive: bool
+    resident: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An evaluator that ended without a goodbye, as it announced itself last. `restarted`: another process has its name
+    by now."""
+
+    evaluator: evaluator_pb2.Evaluator
+    restarted: bool
+
+
+class Fleet:
+    """All evaluators announced within a week."""
+
+    def __init__(self, absent_after_s: float) -> None:
+        self._absent_after_s = absent_after_s
+        self._heard: dict[str, tuple[float, evaluator_pb2.Evaluator]] = {}
+        self._sent: dict[str, str] = {}
+        self._watched: set[str] = set()
+        self._replaced: list[Loss] = []
+
+    def sent(self, endpoint: str, model: str) -> None:
+        """Notes that work for this model went out."""
+        self._sent[endpoint] = model
+
+    def hear(self, evaluator: evaluator_pb2.Evaluator, now: float) -> bool:
+        """Takes an announcement, heard at `now`; True when it changes what can be released."""
+        before = self._heard.get(evaluator.evaluator)
+        if evaluator.evaluator in self._watched and before is not None and _replaces(evaluator, before[1]):
+            self._replaced.append(Loss(before[1], restarted=True))
+        for name in [name for name, (heard, _) in self._heard.items() if now - heard > _FORGET_S]:
+            del self._heard[name]
+        self._heard[evaluator.evaluator] = (now, evaluator)
+        self._watched.add(evaluator.evaluator)
+        if before is None or not self._is_live(before[0], now):
+            return True
+        return _capacity_key(before[1]) != _capacity_key(evaluator)
+
+    def losses(self, now: float) -> list[Loss]:
+        """Those since this was asked last."""
+        found, self._replaced = self._replaced, []
+        gone = self._watched - {evaluator.evaluator for evaluator in self.live(now)}
+        self._watched -= gone
+        last = [self._heard[name][1] for name in sorted(gone & self._heard.keys())]
+        return found + [Loss(evaluator, restarted=False) for evaluator in last if not evaluator.draining]
+
+    def _is_live(self, heard: float, now: float) -> bool:
+        return now - heard <= self._absent_after_s
+
+    def live(self, now: float) -> list[evaluator_pb2.Evaluator]:
+        return [e for heard, e in self._heard.values() if self._is_live(heard, now)]
+
+    def evaluators(self, now: float) -> list[evaluator_pb2.Evaluator]:
+        """Every evaluator by name, with `live` filled in."""
+        found = []
+        for _, (heard, evaluator) in sorted(self._heard.items()):
+            copy = evaluator_pb2.Evaluator()
+            copy.CopyFrom(evaluator)
+            copy.live = self._is_live(heard, now)
+            found.append(copy)
+        return found
+
+    def capacity(self, endpoint: str, now: float) -> Capacity:
+        calls = evaluators = 0
+        exclusive = False
+        resident: set[str] = set()
+        if endpoint == STORED_ENDPOINT:
+            evaluators = sum(not evaluator.draining for evaluator in self.live(now))
+            return Capacity(evaluators * _STORED_AT_ONCE, evaluators, False)
+        if batched := batched_endpoint(endpoint):
+            evaluators = self.capacity(batched, now).evaluators
+            return Capacity(evaluators * _BATCHED_AT_ONCE, evaluators, False)
+        for evaluator in self.live(now):
+            for e in evaluator.endpoints:
+                if e.endpoint == endpoint and not evaluator.draining:
+                    calls += max(1, e.concurrency)
+                    evaluators += 1
+                    exclusive |= e.exclusive
+                    resident.add(e.resident_model or self._sent.get(endpoint, ""))
+        return Capacity(calls, evaluators, exclusive, frozenset(resident - {""}))
+
+    def endpoints(self, now: float) -> list[endpoint_pb2.Endpoint]:
+        """Every endpoint by name, merged over evaluators; without a live evaluator its state is ABSENT."""
+        return [self._merge(name, now) for name in sorted({e.endpoint for e in self._announced()})]
+
+    def endpoint(self, name: str, now: float) -> endpoint_pb2.Endpoint:
+        """Raises NotFoundError for one never announced."""
+        known = {e.endpoint for e in self._announced()}
+        if name not in known:
+            raise NotFoundError(f"{sentences.not_found('Endpoint', name)}. {_choices('Endpoints', known)}")
+        return self._merge(name, now)
+
+    def _announced(self) -> Iterable[endpoint_pb2.Endpoint]:
+        for _, evaluator in sorted(self._heard.values(), key=lambda heard: -heard[0]):
+            yield from evaluator.endpoints
+
+    def _merge(self, name: str, now: float) -> endpoint_pb2.Endpoint:
+        merged = endpoint_pb2.Endpoint()
+        live = [e for evaluator in self.live(now) for e in evaluator.endpoints if e.endpoint == name]
+        if live:
+            # The best state wins: a job runs where the endpoint can be reached.
+            merged.CopyFrom(min(live, key=lambda e: (_STATE_RANK.get(e.state, 9), -len(e.models))))
+            merged.slots_total = sum(e.concurrency for e in live)
+            merged.slots_busy = sum(e.slots_busy for e in live)
+            return merged
+        merged.CopyFrom(next(e for e in self._announced() if e.endpoint == name))
+        merged.state = endpoint_pb2.Endpoint.STATE_ABSENT
+        merged.detail = "No evaluator that serves it is running."
+        merged.slots_total = merged.slots_busy = 0
+        return merged
+
+    def suites(self, now: float) -> list[suite_pb2.Suite]:
+        """Suites that some evaluator can read; live evaluators count before absent ones, new ones before old."""
+        found: dict[str, suite_pb2.Suite] = {}
+        for _, evaluator in self._by_news(now):
+            for suite in evaluator.suites:
+                found.setdefault(suite.suite, suite)
+        return list(found.values())
+
+    def _by_news(self, now: float) -> list[tuple[float, evaluator_pb2.Evaluator]]:
+        return sorted(self._heard.values(), key=lambda h: (self._is_live(h[0], now), h[0]), reverse=True)
+
+    def suite(self, name: str, now: float) -> suite_pb2.Suite:
+        """Raises InvalidRequestError for one that no evaluator can read."""
+        known = {suite.suite: suite for suite in self.suites(now)}
+        if name not in known:
+            raise InvalidRequestError(
+                f"{sentences.not_found('Suite', name)}. {_choices('Suites', known)}", "spec.suite.suite"
+            )
+        return known[name]
+
+
+def _replaces(evaluator: evaluator_pb2.Evaluator, before: evaluator_pb2.Evaluator) -> bool:
+    return not before.draining and before.started_at != evaluator.started_at
+
+
+def _capacity_key(evaluator: evaluator_pb2.Evaluator) -> tuple[object, ...]:
+    endpoints = ((e.endpoint, e.concurrency, e.exclusive, e.resident_model) for e in evaluator.endpoints)
+    return (evaluator.draining, *endpoints)
+
+
+def _choices(what: str, names: Iterable[str]) -> str:
+    listed = ", ".join(sorted(names))
+    return f"{what}: {listed}." if listed else "No evaluator has announced itself yet. Start one."
+
+
+def route(spec: job_pb2.JobSpec) -> str:
+    """The endpoint token under which units are released: what calls nobody runs wherever an evaluator is, and what goes
+    through a batch API waits beside the endpoint's calls."""
+    if calls_nobody(spec):
+        return STORED_ENDPOINT
+    return batches_endpoint(spec.endpoint) if spec.provider_batch else spec.endpoint

@@ -1,0 +1,1 @@
+"""What moves jobs from their start to their end: events, releases, seals, losses and time."""

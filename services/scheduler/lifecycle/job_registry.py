@@ -1,0 +1,233 @@
+"""Every job in memory, and the one way to change one: move it, store it, tell who watches.
+
+Everything runs on one event loop. Moves are made under `lock` and stored before anyone is told; counting results is
+plain memory, as the stream can be replayed. When a write fails, the whole registry is thrown away and built again from
+the bucket, so there is no half-stored state to repair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from services.bus import KIND_BEGUN, KIND_ITEMS, KIND_RETURNED, Level, Room, of_job
+from services.errors import NotFoundError
+from services.scheduler.jobs import queue
+from services.scheduler.jobs.fleet import Fleet, route
+from services.scheduler.jobs.job import COMPLETED, HOLDS_SLOT, PENDING, Job, stamp
+from services.scheduler.jobs.ledger import Ledger
+from services.scheduler.jobs.progress_text import describe
+from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Told, Work
+from services.scheduler.settings import Limits
+from services.words import sentences
+from touchstone.v1 import job_pb2
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class JobRegistry:
+    """Jobs under one leadership. `clock` gives seconds since 1970, never going back."""
+
+    def __init__(
+        self,
+        store: Store,
+        work: Work,
+        datasets: Datasets,
+        fleet: Fleet,
+        limits: Limits,
+        clock: Callable[[], float],
+        event_ids: Callable[[], str],
+        room: Room | None = None,
+    ) -> None:
+        self.store, self.work, self.datasets = store, work, datasets
+        self.fleet, self.limits, self.now = fleet, limits, clock
+        self.room = room or Room()
+        self.jobs: dict[str, Job] = {}
+        self.lock = asyncio.Lock()
+        self.wake = asyncio.Event()
+        """Set when something changed that may let work start."""
+        self.closed = False
+        self.lost: asyncio.Future[LeadershipLostError] = asyncio.get_running_loop().create_future()
+        self._event_ids = event_ids
+        self._changed: dict[str, asyncio.Event] = {}
+        self._changes: set[asyncio.Task[Any]] = set()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def find(self, job_id: str) -> Job:
+        if job_id not in self.jobs:
+            raise NotFoundError(sentences.not_found("Benchmark job", job_id))
+        return self.jobs[job_id]
+
+    def in_state(self, *states: job_pb2.Job.State) -> list[Job]:
+        return [job for job in self.jobs.values() if job.state in states]
+
+    def waiting(self) -> list[queue.Waiting]:
+        """Pending jobs in the order in which they start."""
+        now = self.now()
+        capacity = cache(lambda endpoint: self.fleet.capacity(endpoint, now))
+        busy: dict[str, int] = {}
+        held: Counter[str] = Counter()
+        for job in self.in_state(*HOLDS_SLOT):
+            # Batches at a provider have slots of their own.
+            held[job.message.owner] += not job.message.spec.provider_batch
+            endpoint = route(job.message.spec)
+            if capacity(endpoint).exclusive:
+                busy[endpoint] = max(busy.get(endpoint, 0), job.message.spec.priority)
+        pending = []
+        for job in self.in_state(PENDING):
+            spec, endpoint = job.message.spec, route(job.message.spec)
+            exclusive = endpoint if capacity(endpoint).exclusive else ""
+            warm = spec.model in capacity(endpoint).resident
+            owner = job.message.owner
+            pending.append(queue.Waiting(job.id, spec.priority, job.waiting_since, exclusive, warm, owner))
+        return queue.order(pending, now, self.limits.ageing_s, busy, held)
+
+    def pending_by_owner(self) -> Counter[str]:
+        return Counter(job.message.owner for job in self.in_state(PENDING))
+
+    def views(self, jobs: Iterable[Job]) -> list[job_pb2.Job]:
+        """Copies for callers, with figures of this moment."""
+        now = self.now()
+        waiting = [w.job_id for w in self.waiting()]
+        copies = []
+        for job in jobs:
+            job.update(now)
+            if job.live:
+                describe(job, waiting, self.fleet, now, paused=self.room.level is Level.FULL)
+            copy = job_pb2.Job()
+            copy.CopyFrom(job.message)
+            copies.append(copy)
+        return copies
+
+    def view(self, job: Job) -> job_pb2.Job:
+        return self.views([job])[0]
+
+    async def finish_anyway(self, change: Coroutine[Any, Any, T]) -> T:
+        """Runs a caller's change to its end even when the caller goes away: half of it would be in memory only.
+
+        Raises NoRoomError for a change that could not be stored for want of disk space.
+        """
+        task = asyncio.create_task(change)
+        self._changes.add(task)
+        task.add_done_callback(self._changed_by_caller)
+        try:
+            return await asyncio.shield(task)
+        except LeadershipLostError:
+            self.room.require()
+            raise
+
+    def _changed_by_caller(self, task: asyncio.Task[Any]) -> None:
+        self._changes.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), LeadershipLostError):
+            self.lose(error)
+
+    def lose(self, error: LeadershipLostError) -> None:
+        """Ends this leadership: what memory says may not be what is stored."""
+        if not self.lost.done():
+            self.lost.set_result(error)
+
+    # -- changing: call these with `lock` held ------------------------------------------------------------------
+
+    async def commit(self, job: Job, actor: str, action: str) -> None:
+        """Stores a moved job with its audit event, then tells who watches."""
+        await self.commit_all([job], actor, action)
+
+    async def commit_all(self, jobs: Sequence[Job], actor: str, action: str) -> None:
+        """The same for several jobs: all of them or none."""
+        now = self.now()
+        changes = []
+        for job in jobs:
+            job.update(now)
+            if job.live:
+                describe(job, [], self.fleet, now, paused=self.room.level is Level.FULL)
+            self.note(job, actor, action)
+            changes.append(Change(job, job.event()))
+        await self.save(changes)
+        for job in jobs:
+            why = f" ({job.message.reason})" if job.message.reason else ""
+            log.info("job %s: %s%s", job.id, action, why, extra=of_job(job.id))
+            self.touch(job)
+        self.wake.set()
+
+    def note(self, job: Job, actor: str, action: str) -> None:
+        """Gives a job its next event."""
+        job.told = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action)
+        stamp(job.told.occurred_at, self.now())
+
+    async def save(self, changes: Sequence[Change]) -> None:
+        """Raises LeadershipLostError. After that nothing is stored any more under this leadership: memory is ahead of
+        what is stored, and the next record would be written without the event of the move before."""
+        if self.lost.done():
+            raise LeadershipLostError(str(self.lost.result()))
+        try:
+            await self.store.commit(changes, dict(self.pending_by_owner()))
+        except LeadershipLostError as error:
+            self.lose(error)
+            raise
+
+    async def finish(self, job: Job, actor: str, action: str) -> None:
+        """Stores a job that has just reached a finished state and takes its units back."""
+        await self.commit(job, actor, action)
+        job.ledger = None
+        if job.state != COMPLETED:
+            try:
+                await self.work.withdraw(job.id)
+            except LeadershipLostError as error:
+                # The change itself is stored; the next leadership takes the units back.
+                self.lose(error)
+
+    async def close_job(self, job: Job) -> None:
+        """Before a running job ends early: has no further call of its units begin, and counts those that have begun."""
+        if job.ledger is not None and job.ledger.tells:
+            # From here on none goes out again.
+            job.closing = True
+            await self.close_units(job, job.ledger.out)
+
+    async def close_units(self, job: Job, units: Sequence[int]) -> None:
+        """Takes units back whose evaluators tell of each call before it begins: then none begins any more, and those
+        that have begun are counted. Others stay as they are, and all do while RESULTS has no room."""
+        ledger, attempt = job.ledger, job.message.attempt
+        if ledger is None or not ledger.tells or not units:
+            return
+        for told in await self.work.close(job.id, attempt, units, ledger.sequence):
+            if told.headers.attempt == attempt:
+                _count(ledger, told)
+
+    async def fail(self, job: Job, reason: str, detail: str = "") -> None:
+        await self.close_job(job)
+        job.fail(reason, self.now(), detail)
+        await self.finish(job, "scheduler", "failed")
+
+    # -- watching ----------------------------------------------------------------------------------------------
+
+    def changed(self, job: Job) -> asyncio.Event:
+        """An event that the job's next change sets."""
+        return self._changed.setdefault(job.id, asyncio.Event())
+
+    def touch(self, job: Job) -> None:
+        changed = self._changed.pop(job.id, None)
+        if changed is not None:
+            changed.set()
+
+    def close(self) -> None:
+        """Ends every watch and refuses further changes: this leadership is over."""
+        self.lose(LeadershipLostError("This scheduler no longer leads. Try again."))
+        self.closed = True
+        for changed in self._changed.values():
+            changed.set()
+
+
+def _count(ledger: Ledger, told: Told) -> None:
+    if told.headers.kind == KIND_ITEMS:
+        ledger.record(told.unit, told.headers, told.sequence)
+    elif told.headers.kind == KIND_BEGUN:
+        ledger.begun(told.unit, told.headers, told.sequence)
+    elif told.headers.kind == KIND_RETURNED:
+        ledger.returned(told.unit, told.headers, told.sequence)

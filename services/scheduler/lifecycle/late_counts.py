@@ -1,0 +1,98 @@
+"""Counts of jobs that were cancelled or failed: answers that were under way then are stored all the same. What the
+results service has stored is what the job has done, for every one who asks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from services.bus import heed_cancel
+from services.errors import DeadlineError, NotFoundError, TouchstoneError, UnavailableError
+from services.scheduler.jobs.job import CANCELLED, FAILED, Job
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.ports import Change, Results
+from touchstone.v1 import job_pb2
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.25
+_PAUSE_S = 2.0
+_MOST_TRIES = 5
+"""Times that results is asked about a job when it fails at it. Then the job keeps the scheduler's own counts."""
+
+
+class Settling:
+    """Asks results about every job that ended early: after its end, after each late answer, and after a restart.
+
+    `position` is the last RESULTS position that was handled.
+    """
+
+    def __init__(self, registry: JobRegistry, results: Results, position: Callable[[], int]) -> None:
+        self._registry, self._results, self._position = registry, results, position
+        self._late: dict[str, int] = {}
+        """By job, the position of the last answer that came after its end."""
+        self._settled: dict[str, tuple[int, int]] = {}
+        """By job, the attempt and the late answer up to which its counts are right."""
+        self._failures: Counter[str] = Counter()
+        """By job, how often results has failed at it since it last told."""
+
+    def late(self, job: Job, sequence: int) -> None:
+        """An answer of the job has come; that counts only where it has ended early."""
+        if job.state in (FAILED, CANCELLED):
+            self._late[job.id] = sequence
+
+    async def run(self) -> None:
+        while True:
+            heed_cancel()
+            pause = _LOOK_S
+            for job in self._registry.in_state(FAILED, CANCELLED):
+                known = job.message.attempt, self._late.get(job.id, 0)
+                if job.message.plan and self._settled.get(job.id) != known:
+                    if await self._settle(job):
+                        self._settled[job.id] = known
+                    else:
+                        pause = _PAUSE_S
+            for job_id in self._settled.keys() - self._registry.jobs.keys():
+                del self._settled[job_id]
+                del self._failures[job_id]
+                self._late.pop(job_id, None)
+            await asyncio.sleep(pause)
+
+    async def _settle(self, job: Job) -> bool:
+        """False when results cannot tell yet."""
+        attempt = job.message.attempt
+        try:
+            # So that what is told next has every answer up to here.
+            await self._results.stored(job.id, self._position())
+            stored = await self._results.job(job.id)
+        except (UnavailableError, DeadlineError, NotFoundError) as error:
+            log.debug("job %s: what is stored is not known yet: %s", job.id, error.message)
+            return False
+        except TouchstoneError as error:
+            log.warning("job %s: the results service cannot say what is stored: %s", job.id, error.message)
+            self._failures[job.id] += 1
+            return self._failures[job.id] % _MOST_TRIES == 0
+        del self._failures[job.id]
+        async with self._registry.lock:
+            if job.state not in (FAILED, CANCELLED) or job.message.attempt != attempt:
+                return True
+            if (stored.attempt, stored.state) != (attempt, job.state):
+                return False
+            if _take_over(job.message.progress, stored.progress):
+                await self._registry.save([Change(job)])
+                self._registry.touch(job)
+        return True
+
+
+def _take_over(progress: job_pb2.Progress, stored: job_pb2.Progress) -> bool:
+    """True when that changes a count."""
+    before = job_pb2.Progress()
+    before.CopyFrom(progress)
+    progress.items_done, progress.items_failed = stored.items_done, stored.items_failed
+    tasks = {task.task: task for task in stored.tasks}
+    for task in progress.tasks:
+        if (known := tasks.get(task.task)) is not None:
+            task.items_done, task.items_failed = known.items_done, known.items_failed
+    return progress != before

@@ -1,0 +1,152 @@
+"""Jobs whose records or events were lost.
+
+NATS may lose a job's record, or an older backup may be restored: the results service still calls the job live, and the
+queue does not know it. Such a job cannot go on, so it ends as failed with the reason, and may be retried.
+
+NATS cuts off what it cannot read, and with it perhaps the last event of a job in the audit trail. Results learns of
+jobs from the trail alone, and its database may be lost as well. So the queue, which has the job, tells the event again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from services.bus import heed_cancel, is_at_fault, of_job
+from services.errors import TouchstoneError
+from services.scheduler.jobs.job import COMPLETED, Job
+from services.scheduler.jobs.unit_layout import Layout
+from services.scheduler.lifecycle.ask_results import until_answered
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.ports import Results
+from services.words.jobs import LIVE, state_name
+
+LOST_JOB = (
+    "The queue lost this job, for example because NATS lost its files. Answers so far are kept; a retry runs the rest."
+)
+_AGAIN_S = 20.0
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.5, 10.0
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 16
+LOST_ANSWERS = (
+    "{:,} of {:,} answers were lost with the files of NATS and of the results service. The others are kept; a "
+    "retry runs the missing ones."
+)
+
+
+async def reconcile(registry: JobRegistry, results: Results) -> None:
+    """Ends lost jobs until cancelled: results may learn of some late, as after a restored backup. Raises
+    LeadershipLostError."""
+    while True:
+        await end_lost_jobs(registry, results)
+        await asyncio.sleep(_AGAIN_S)
+
+
+async def end_lost_jobs(registry: JobRegistry, results: Results) -> None:
+    """Returns when results has told once which jobs are live. Raises LeadershipLostError."""
+    pause = _FIRST_PAUSE_S
+    while True:
+        heed_cancel()
+        try:
+            live = await results.live()
+            break
+        except TouchstoneError as error:
+            log.info("it is not yet known which jobs are live: %s", error.message)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _MOST_PAUSE_S)
+    for message in live:
+        if message.job_id in registry.jobs:
+            continue
+        # Results may be behind: the trail has the end of a job that the queue has forgotten since.
+        told = await registry.store.last_told(message.job_id)
+        newest = told.job if told is not None else message
+        if newest.state not in LIVE:
+            continue
+        async with registry.lock:
+            if newest.job_id not in registry.jobs:
+                registry.jobs[newest.job_id] = job = Job(newest)
+                await registry.fail(job, LOST_JOB)
+
+
+async def tell_again(registry: JobRegistry, results: Results, relayed: Mapping[str, str]) -> None:
+    """Looks once at jobs that were loaded, all of whose events were relayed; `relayed` has the last one's id by job.
+    It is the lost event that is told, so whoever has it takes no notice. Raises LeadershipLostError."""
+    untold: list[Job] = []
+    waiting = list(relayed)
+    while waiting:
+        heed_cancel()
+        some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
+        found = await asyncio.gather(*(_untold(registry, job_id, relayed[job_id]) for job_id in some))
+        untold += [job for job in found if job is not None]
+    # Those for which results must be asked come last: it may be away for long.
+    for job in sorted(untold, key=lambda job: job.state == COMPLETED):
+        heed_cancel()
+        event_id = relayed[job.id]
+        lost = await _lost_answers(registry, results, job, event_id) if job.state == COMPLETED else 0
+        async with registry.lock:
+            if _same(registry, job, event_id):
+                log.warning("job %s: the audit trail lost its last event", job.id, extra=of_job(job.id))
+                await _tell(registry, job, lost)
+
+
+async def _untold(registry: JobRegistry, job_id: str, event_id: str) -> Job | None:
+    """The job, unless the trail has its last event or the job has moved since."""
+    newest = await registry.store.last_told(job_id)
+    job = registry.jobs.get(job_id)
+    if job is None or not _same(registry, job, event_id):
+        return None
+    if newest is None:
+        return job
+    if event_id:
+        behind = _place(newest.event_id) < _place(event_id)
+    else:
+        behind = (newest.job.attempt, newest.job.state) < (job.message.attempt, job.state)
+    return job if behind else None
+
+
+def _same(registry: JobRegistry, job: Job, event_id: str) -> bool:
+    return registry.jobs.get(job.id) is job and job.told.event_id == event_id
+
+
+def _place(event_id: str) -> tuple[int, str]:
+    """As results orders events."""
+    return len(event_id), event_id
+
+
+async def _lost_answers(registry: JobRegistry, results: Results, job: Job, event_id: str) -> int:
+    """How many answers of a completed job results does not have. 0 where it cannot tell."""
+    position = await registry.work.results_position()
+    try:
+        stored = await until_answered(
+            job, lambda: _same(registry, job, event_id), lambda: results.stored(job.id, position)
+        )
+    except TouchstoneError as error:
+        if not is_at_fault(error):
+            raise
+        log.warning("job %s: the results service cannot say what is stored: %s", job.id, error.message)
+        return 0
+    if stored is None:
+        return 0
+    layout = Layout(job.message.plan)
+    return sum(
+        max(0, layout.task_items(number) - len(stored.get(task.task, ())))
+        for number, task in enumerate(job.message.plan)
+    )
+
+
+async def _tell(registry: JobRegistry, job: Job, lost: int) -> None:
+    """A job that has lost too many answers fails instead, as it would have at its end; with fewer it is incomplete, so
+    that it can be retried."""
+    planned = Layout(job.message.plan).items
+    if lost > registry.limits.error_share * planned:
+        await registry.fail(job, LOST_ANSWERS.format(lost, planned))
+    elif lost and not job.message.incomplete:
+        job.message.incomplete = True
+        await registry.commit(job, "scheduler", state_name(job.state))
+    else:
+        if not job.told.event_id:
+            registry.note(job, "scheduler", state_name(job.state))
+        await registry.store.tell(job.event())

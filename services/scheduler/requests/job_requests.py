@@ -1,0 +1,336 @@
+"""What callers may ask of the scheduler: create, read, watch, cancel and retry jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from services.errors import (
+    ConflictError,
+    DeadlineError,
+    InvalidRequestError,
+    LimitReachedError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+    UnsupportedError,
+)
+from services.rpc import Identity, check_request_id
+from services.scheduler.admission import dataset_rules
+from services.scheduler.admission.validation import require_project, usual_priority, validate
+from services.scheduler.jobs import budget, reuse
+from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, seconds, stamp
+from services.scheduler.jobs.job_ids import new_job_id
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.ports import Results
+from services.scheduler.requests.visibility import Reads
+from services.scheduler.webhooks.address import AddressRule
+from services.words import sentences
+from services.words.enums import PRIORITIES
+from services.words.jobs import calls_nobody, is_import
+from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
+
+MOST_AT_ONCE = 100
+"""Jobs of one request: what is stored of them fits into one atomic write."""
+_WATCH_INTERVAL_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a spec speaks of: the job whose answers it takes, and its dataset where that is there."""
+
+    source: job_pb2.Job | None
+    dataset: dataset_pb2.Dataset | None
+
+
+_Asked = tuple[job_pb2.JobSpec, _Context]
+
+
+class Desk:
+    """Requests against one registry."""
+
+    def __init__(
+        self, registry: JobRegistry, results: Results, reads: Reads | None = None, urls: AddressRule | None = None
+    ) -> None:
+        self._registry, self._results = registry, results
+        self._reads, self._urls = reads or Reads(), urls or AddressRule()
+
+    async def create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+        """Queues a job; the same request id again gives the job it made.
+
+        Raises InvalidRequestError, UnsupportedError, LimitReachedError, PermissionDeniedError, NoRoomError; of a job
+        whose answers are to be taken also NotFoundError, ConflictError and, when only results knows it,
+        UnavailableError.
+        """
+        (job,) = await self.create_all(caller, request_id, [spec])
+        return job
+
+    async def create_all(
+        self, caller: Identity, request_id: str, specs: Sequence[job_pb2.JobSpec]
+    ) -> list[job_pb2.Job]:
+        """Queues jobs, all or none; the same request id again gives the jobs it made. Raises as `create`."""
+        check_request_id(request_id)
+        if not 1 <= len(specs) <= MOST_AT_ONCE:
+            raise InvalidRequestError(
+                f"specs must hold between 1 and {MOST_AT_ONCE} jobs; it holds {len(specs)}.", "specs"
+            )
+        asked: list[_Asked] = []
+        for spec in specs:
+            with _told(spec, len(specs)):
+                one = self._asked(caller, spec)
+                asked.append((one, await self._context(caller, one)))
+        return await self._registry.finish_anyway(self._create(caller, request_id, asked))
+
+    async def check(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
+        """The spec of jobs that will be created on a schedule. Raises as `create`, except for a full queue."""
+        scheduled = self._asked(caller, spec)
+        scheduled.priority = scheduled.priority or job_pb2.PRIORITY_LOW
+        _require_priority(caller, scheduled, job_pb2.PRIORITY_LOW)
+        full = self._full(scheduled, await self._context(caller, scheduled))
+        if full.HasField("dataset"):
+            # Its jobs are scored as the dataset says now, and its list tells the dataset's name.
+            scheduled.dataset.CopyFrom(full.dataset)
+        return scheduled
+
+    async def create_scheduled(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+        """As `create`, for a spec that `check` has given. No user can choose a `request_id` with spaces."""
+        context = await self._context(owner, spec)
+        (job,) = await self._registry.finish_anyway(self._create(owner, request_id, [(spec, context)]))
+        return job
+
+    async def _context(self, caller: Identity, spec: job_pb2.JobSpec) -> _Context:
+        """What is asked for before the lock is taken, as it may be long in coming."""
+        there = await self._dataset(spec)
+        dataset = there if there is not None and self._reads.sees(caller, there.owner) else None
+        return _Context(await self._source(caller, spec), dataset)
+
+    async def _dataset(self, spec: job_pb2.JobSpec) -> dataset_pb2.Dataset | None:
+        """None also for a suite's job."""
+        if spec.WhichOneof("work") != "dataset":
+            return None
+        manifest = await self._registry.datasets.get_manifest(spec.dataset.dataset_id)
+        return manifest.dataset if manifest is not None and not manifest.deleting else None
+
+    def _full(self, spec: job_pb2.JobSpec, context: _Context) -> job_pb2.JobSpec:
+        registry, source = self._registry, context.source
+        if source is not None and spec.WhichOneof("work") == "dataset" and context.dataset is None:
+            raise NotFoundError(dataset_rules.deleted(spec.dataset, source.job_id))
+        return validate(spec, registry.fleet, registry.limits, registry.now(), source, context.dataset)
+
+    def _asked(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
+        """A copy of a caller's spec, whose form is right as far as it shows without the fleet."""
+        asked = job_pb2.JobSpec()
+        asked.CopyFrom(spec)
+        if asked.schedule_id and not asked.reuse.job_id:
+            raise InvalidRequestError("schedule_id is set by the scheduler. Leave it out.", "spec.schedule_id")
+        # What was copied from the job whose answers are taken says how that one came about.
+        asked.ClearField("schedule_id")
+        if asked.webhook_url:
+            self._urls.check_url(asked.webhook_url, "spec.webhook_url")
+        # Here, where the loop turns between the jobs of one request, and not under the lock.
+        dataset_rules.check_form(asked.dataset)
+        _require_priority(caller, asked, usual_priority(asked))
+        return asked
+
+    async def _source(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.Job | None:
+        """The job whose answers are taken."""
+        job_id = spec.reuse.job_id
+        if is_import(spec):
+            await self._check_import(caller, spec)
+        if not job_id:
+            return None
+        source = await self._any_age(job_id)
+        self._reads.check(caller, source)
+        # While results is silent the job may be queued: whether there are answers is asked again when it runs.
+        with suppress(UnavailableError, DeadlineError):
+            result = await self._results.result(job_id)
+            reuse.check_mark(job_id, result)
+            reuse.check_kept(job_id, result.texts_dropped)
+            reuse.check_rerun(spec.reuse, source, result)
+        return source
+
+    async def _check_import(self, caller: Identity, spec: job_pb2.JobSpec) -> None:
+        """Raises NotFoundError also for an import that the caller may not see."""
+        reuse.check_form(spec.reuse)
+        found = await self._results.imported(spec.reuse.import_id)
+        if not self._reads.sees(caller, found.owner):
+            raise NotFoundError(sentences.not_found("Import", spec.reuse.import_id))
+        reuse.check_import(spec, found)
+
+    async def _any_age(self, job_id: str) -> job_pb2.Job:
+        """Raises NotFoundError."""
+        if job_id in self._registry.jobs:
+            return self._registry.view(self._registry.find(job_id))
+        return await self._results.job(job_id)
+
+    async def _create(self, caller: Identity, request_id: str, asked: Sequence[_Asked]) -> list[job_pb2.Job]:
+        registry = self._registry
+        async with registry.lock:
+            now = registry.now()
+            if request_id:
+                known = await registry.store.find_request(caller.user, request_id)
+                if known and all(job_id in registry.jobs for job_id in known):
+                    made = [registry.jobs[job_id] for job_id in known]
+                    self._require_same(request_id, made, asked)
+                    return registry.views(made)
+            specs = []
+            for spec, context in asked:
+                with _told(spec, len(asked)):
+                    specs.append(self._full(spec, context))
+            self._require_room(caller.user, len(specs))
+            # Ids of one moment have no order of their own; jobs of one request start in its order.
+            ids = sorted(new_job_id(now) for _ in specs)
+            jobs = []
+            for job_id, full, (_, context) in zip(ids, specs, asked, strict=True):
+                message = job_pb2.Job(job_id=job_id, owner=caller.user, spec=full, state=PENDING, attempt=1)
+                if context.source is not None:
+                    reuse.begin(message, context.source)
+                    message.baseline = context.source.baseline
+                elif not calls_nobody(full):
+                    message.baseline = registry.fleet.endpoint(full.endpoint, now).baseline
+                stamp(message.created_at, now)
+                message.progress.time_limit_s = full.time_limit_s
+                jobs.append(Job(message, request_id=request_id, waiting_since=now))
+            registry.jobs |= {job.id: job for job in jobs}
+            await registry.commit_all(jobs, caller.user, "created")
+            return registry.views(jobs)
+
+    def _require_same(self, request_id: str, made: Sequence[Job], asked: Sequence[_Asked]) -> None:
+        """Raises ConflictError where the request has made other jobs before."""
+        if len(made) != len(asked):
+            raise ConflictError(sentences.id_used(request_id, f"{len(made)} jobs"))
+        for job, (spec, context) in zip(made, asked, strict=True):
+            if spec.schedule_id:
+                continue
+            # What cannot be judged any more, as its endpoint or dataset has gone, may well be the same call once more.
+            with suppress(InvalidRequestError, NotFoundError):
+                if job.message.spec != self._full(spec, context):
+                    raise ConflictError(sentences.id_used(request_id, f"job {job.id}"))
+
+    def _require_room(self, owner: str, jobs: int = 1) -> None:
+        self._registry.room.require()
+        limits = self._registry.limits
+        room = max(0, limits.pending_per_owner - self._registry.pending_by_owner()[owner])
+        if room >= jobs:
+            return
+        if jobs == 1 or not room:
+            raise LimitReachedError("Queue is full. Please try again later.", limits.queue_retry_after_s)
+        raise LimitReachedError(
+            f"The queue has room for {room} more of your jobs, not for {jobs}. None was queued. Start fewer, or try "
+            "again later.",
+            limits.queue_retry_after_s,
+        )
+
+    async def require_visible(self, caller: Identity, job_id: str) -> None:
+        """Raises NotFoundError for a job of any age that the caller may not see or that never was."""
+        self._reads.check(caller, await self._any_age(job_id))
+
+    def get(self, job_id: str) -> job_pb2.Job:
+        return self._registry.view(self._registry.find(job_id))
+
+    def list(self, owner: str, project_id: int = 0) -> list[job_pb2.Job]:
+        """Live and recently finished jobs of one owner and project, or of all for an empty one and 0, newest first."""
+        found = [
+            job for job in self._registry.jobs.values() if owner in ("", job.message.owner) and _of(job, project_id)
+        ]
+        found.sort(key=lambda job: (seconds(job.message.created_at), job.id), reverse=True)
+        return self._registry.views(found)
+
+    async def cancel(self, caller: Identity, job_id: str) -> job_pb2.Job:
+        """Raises ConflictError when the job is finished, PermissionDeniedError when it is somebody else's."""
+        return await self._registry.finish_anyway(self._cancel(caller, job_id))
+
+    async def _cancel(self, caller: Identity, job_id: str) -> job_pb2.Job:
+        registry = self._registry
+        async with registry.lock:
+            job = registry.find(job_id)
+            self._require_owner(caller, job)
+            await registry.close_job(job)
+            job.cancel(caller.user, registry.now())
+            await registry.finish(job, caller.user, "cancelled")
+            return registry.view(job)
+
+    def _require_owner(self, caller: Identity, job: Job) -> None:
+        self._reads.check(caller, job.message)
+        if not caller.is_admin and caller.user != job.message.owner:
+            owner = job.message.owner
+            raise PermissionDeniedError(sentences.not_yours("Job", job.id, owner, "change it"))
+
+    async def retry(self, caller: Identity, job_id: str) -> job_pb2.Job:
+        """Queues the next attempt. Raises ConflictError when nothing is missing, or the job's dataset was deleted."""
+        # Finished long ago, a job is known to results only. It is asked before the lock is taken: it may be silent.
+        old = None if job_id in self._registry.jobs else await self._results.job(job_id)
+        job = Job(old) if old is not None else self._registry.find(job_id)
+        if job.can_retry and job.message.spec.WhichOneof("work") == "dataset":
+            self._require_owner(caller, job)
+            if await self._dataset(job.message.spec) is None:
+                raise ConflictError(dataset_rules.deleted(job.message.spec.dataset, job_id))
+        return await self._registry.finish_anyway(self._retry(caller, job_id, old))
+
+    async def _retry(self, caller: Identity, job_id: str, old: job_pb2.Job | None) -> job_pb2.Job:
+        registry = self._registry
+        async with registry.lock:
+            job = registry.jobs.get(job_id) or (Job(old) if old is not None else registry.find(job_id))
+            self._require_owner(caller, job)
+            if job.can_retry:
+                budget.check_retry(job.message)
+                self._require_room(job.message.owner)
+            job.retry(registry.now())
+            registry.jobs[job_id] = job
+            await registry.commit(job, caller.user, "retried")
+            return registry.view(job)
+
+    async def watch(self, job_id: str) -> AsyncIterator[job_pb2.Job]:
+        """The job now, then after changes, until it is finished. Raises UnavailableError when leadership ends."""
+        while True:
+            if self._registry.closed:
+                raise UnavailableError("The scheduler is restarting. Try again.")
+            job = self._registry.find(job_id)
+            changed = self._registry.changed(job)
+            yield self._registry.view(job)
+            if not job.live:
+                return
+            await asyncio.sleep(_WATCH_INTERVAL_S)
+            await changed.wait()
+
+    def queue(self, project_id: int = 0) -> queue_pb2.Queue:
+        """Jobs of one project, or of all for 0. Places in the queue count all jobs."""
+        require_project(project_id)
+        registry = self._registry
+        holding = registry.in_state(*HOLDS_SLOT)
+        running = [job for job in holding if _of(job, project_id)]
+        scoring = [job for job in registry.in_state(FINALIZING) if _of(job, project_id)]
+        for listed in (running, scoring):
+            listed.sort(key=lambda job: (seconds(job.message.created_at), job.id))
+        return queue_pb2.Queue(
+            running=registry.views(running),
+            pending=registry.views(job for w in registry.waiting() if _of(job := registry.jobs[w.job_id], project_id)),
+            # Jobs that go through a provider's batch API run beside the others.
+            slots=registry.limits.running_jobs + sum(job.message.spec.provider_batch for job in holding),
+            scoring=registry.views(scoring),
+            pending_per_owner=registry.limits.pending_per_owner,
+            evaluators=len(registry.fleet.live(registry.now())),
+            notice=registry.room.sentence,
+        )
+
+
+def _of(job: Job, project_id: int) -> bool:
+    return project_id in (0, job.message.spec.project_id)
+
+
+def _require_priority(caller: Identity, spec: job_pb2.JobSpec, usual: job_pb2.Priority) -> None:
+    if usual < spec.priority <= job_pb2.PRIORITY_HIGH and not caller.is_admin:
+        raise PermissionDeniedError(f"Only an admin may give such jobs a priority above {PRIORITIES.of(usual)}.")
+
+
+@contextmanager
+def _told(spec: job_pb2.JobSpec, jobs: int) -> Iterator[None]:
+    """Has a refusal say which of several jobs is meant."""
+    try:
+        yield
+    except (InvalidRequestError, UnsupportedError, NotFoundError, ConflictError) as error:
+        if jobs > 1:
+            error.message = f"{spec.model}@{spec.endpoint}: {error.message}"
+        raise

@@ -1,0 +1,80 @@
+"""What callers read from streams, page by page: log lines of jobs, and messages that services could not handle."""
+
+from __future__ import annotations
+
+import logging
+
+from google.protobuf.message import DecodeError
+
+from services import bus
+from services.errors import InvalidRequestError, UnavailableError
+from services.scheduler.nats.errors import silent
+from services.scheduler.paging import after_of, page_size, token_of
+from services.words import sentences
+from touchstone.v1 import scheduler_service_pb2 as pb
+
+_DEFAULT_LINES, _MOST_LINES = 200, 1000
+
+log = logging.getLogger(__name__)
+
+_DEFAULT_MESSAGES, _MOST_MESSAGES = 100, 500
+
+
+async def list_job_logs(connection: bus.Bus, request: pb.ListJobLogsRequest) -> pb.ListJobLogsResponse:
+    """Oldest first. The caller has checked that the job is there. Raises InvalidRequestError, UnavailableError."""
+    size = page_size(request.page_size, _DEFAULT_LINES, _MOST_LINES)
+    after = after_of(request.page_token) or "0"
+    if not (after.isascii() and after.isdigit() and len(after) < 20):
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+    try:
+        levels = bus.levels_from(request.level)
+    except ValueError as error:
+        raise InvalidRequestError(sentences.not_valid(request.level, "level", bus.LOG_LEVELS), "level") from error
+    with silent():
+        found = await connection.read_logs(request.job_id, levels, int(after), size + 1)
+    page = found[:size]
+    return pb.ListJobLogsResponse(
+        lines=[_line(line) for _, line in page],
+        next_page_token=token_of(str(page[-1][0])) if len(found) > size else "",
+    )
+
+
+def _line(stored: bytes) -> pb.LogLine:
+    try:
+        return pb.LogLine.FromString(stored)
+    except DecodeError:
+        return pb.LogLine(level="warning", text="This line cannot be read.")
+
+
+async def list_set_aside(
+    connection: bus.Bus, request: pb.ListSetAsideMessagesRequest
+) -> pb.ListSetAsideMessagesResponse:
+    """Oldest first. Raises InvalidRequestError, UnavailableError."""
+    size = page_size(request.page_size, _DEFAULT_MESSAGES, _MOST_MESSAGES)
+    after = after_of(request.page_token) or "0"
+    if not (after.isascii() and after.isdigit() and len(after) < 20):
+        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+    with silent():
+        total = await bus.count_set_aside(connection)
+        found = await bus.list_set_aside(connection, int(after), size + 1) if total else []
+    page = found[:size]
+    return pb.ListSetAsideMessagesResponse(
+        messages=[message for _, message in page],
+        next_page_token=token_of(str(page[-1][0])) if len(found) > size else "",
+        total=total,
+    )
+
+
+async def log_set_aside(connection: bus.Bus) -> None:
+    """Logs how many there are, if any. A leadership does not end because NATS cannot count them."""
+    try:
+        with silent():
+            total = await bus.count_set_aside(connection)
+    except UnavailableError as error:
+        log.warning("cannot count the messages that were set aside: %s", error)
+        return
+    if total:
+        what = "1 message was set aside; ListSetAsideMessages lists it"
+        if total > 1:
+            what = f"{total:,} messages were set aside; ListSetAsideMessages lists them"
+        log.warning(what)

@@ -1,0 +1,1 @@
+"""Jobs that are created at set times."""

@@ -1,0 +1,238 @@
+"""Schedules: what callers may ask of them, and the jobs that they make when their time has come.
+
+A time makes one job, through any crash: the request id of the job names schedule and time, and the schedule moves on
+only after the job is stored. Times that passed while nobody led, or while a disk had no room for new jobs, are made up
+for by one job. When the clock on the wall steps back, each schedule looks for its next time again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from services.bus import Level
+from services.errors import (
+    ConflictError,
+    InvalidRequestError,
+    LimitReachedError,
+    NoRoomError,
+    NotFoundError,
+    PermissionDeniedError,
+    TouchstoneError,
+)
+from services.rpc import Identity, check_request_id
+from services.scheduler.admission.validation import require_project
+from services.scheduler.jobs.job import seconds, stamp
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.ports import LeadershipLostError, Schedules
+from services.scheduler.requests.job_requests import Desk
+from services.scheduler.requests.visibility import Reads
+from services.scheduler.schedules.cron import Cron, next_time, note_done
+from services.words import sentences
+from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
+
+log = logging.getLogger(__name__)
+
+_TICK_S = 0.25
+_MOST_LABEL = 80
+_LATER_S = 3600
+
+
+class Timetable:
+    """Every schedule, under one leadership. `wall` gives seconds since 1970 as the clock on the wall does, unlike the
+    registry's, which stands still while the machine sleeps."""
+
+    def __init__(
+        self, registry: JobRegistry, desk: Desk, store: Schedules, reads: Reads, wall: Callable[[], float]
+    ) -> None:
+        self._registry, self._desk, self._store, self._reads, self._wall = registry, desk, store, reads, wall
+        self._schedules: dict[str, schedule_pb2.Schedule] = {}
+        self._lock = asyncio.Lock()
+        self._making: set[str] = set()
+        self._seen = math.inf
+        """What the clock showed last."""
+
+    async def load(self) -> None:
+        """Takes over what is stored."""
+        self._schedules = {schedule.schedule_id: schedule for schedule in await self._store.load()}
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    async def create(
+        self, caller: Identity, request_id: str, cron: str, time_zone: str, spec: job_pb2.JobSpec, label: str
+    ) -> schedule_pb2.Schedule:
+        """The same request id again gives the schedule that it made.
+
+        Raises InvalidRequestError, LimitReachedError, ConflictError, PermissionDeniedError, and what a job with this
+        spec would raise.
+        """
+        check_request_id(request_id)
+        limits, now = self._registry.limits, self._wall()
+        times = Cron(cron, time_zone)
+        times.require_period(limits.schedule_period_s, now)
+        if len(label) > _MOST_LABEL or not label.isprintable():
+            raise InvalidRequestError(f"label must have at most {_MOST_LABEL} characters, all printable.", "label")
+        checked = await self._desk.check(caller, spec)
+        schedule = schedule_pb2.Schedule(
+            schedule_id=str(uuid.uuid4()),
+            owner=caller.user,
+            label=label,
+            cron=" ".join(cron.split()),
+            time_zone=time_zone or "UTC",
+            spec=checked,
+            request_id=request_id,
+        )
+        stamp(schedule.created_at, now)
+        stamp(schedule.next_at, times.next(now))
+        return await self._registry.finish_anyway(self._add(schedule))
+
+    async def _add(self, schedule: schedule_pb2.Schedule) -> schedule_pb2.Schedule:
+        async with self._lock:
+            mine = [known for known in self._schedules.values() if known.owner == schedule.owner]
+            for known in mine:
+                if schedule.request_id and known.request_id == schedule.request_id:
+                    if _asked(known) != _asked(schedule):
+                        raise ConflictError(sentences.id_used(known.request_id, f"schedule {known.schedule_id}"))
+                    return known
+            most = self._registry.limits.schedules_per_owner
+            if len(mine) >= most:
+                raise LimitReachedError(sentences.quota(most, "schedules"), _LATER_S)
+            await self._store.put(schedule)
+            self._schedules[schedule.schedule_id] = schedule
+            return schedule
+
+    def list(self, caller: Identity, owner: str, project_id: int = 0) -> list[schedule_pb2.Schedule]:
+        """What the caller may see of one owner and project, or of all for an empty one and 0; oldest first."""
+        require_project(project_id)
+        found = [
+            self._shown(caller, schedule)
+            for schedule in self._schedules.values()
+            if owner in ("", schedule.owner)
+            and project_id in (0, schedule.spec.project_id)
+            and self._reads.sees(caller, schedule.owner)
+        ]
+        return sorted(found, key=lambda schedule: (schedule.created_at.ToNanoseconds(), schedule.schedule_id))
+
+    def _shown(self, caller: Identity, schedule: schedule_pb2.Schedule) -> schedule_pb2.Schedule:
+        shown = schedule_pb2.Schedule()
+        shown.CopyFrom(schedule)
+        shown.ClearField("done")
+        if self._waits_for_room(schedule, self._wall()):
+            shown.last_problem = self._registry.room.sentence
+        if not caller.is_admin and caller.user != schedule.owner:
+            shown.spec.ClearField("webhook_url")
+            shown.ClearField("request_id")
+        return shown
+
+    async def delete(self, caller: Identity, schedule_id: str) -> None:
+        """Jobs that it has made stay. Raises NotFoundError, PermissionDeniedError."""
+        await self._registry.finish_anyway(self._delete(caller, schedule_id))
+
+    async def _delete(self, caller: Identity, schedule_id: str) -> None:
+        async with self._lock:
+            schedule = self._schedules.get(schedule_id)
+            if schedule is None or not self._reads.sees(caller, schedule.owner):
+                raise NotFoundError(sentences.not_found("Schedule", schedule_id))
+            if not caller.is_admin and caller.user != schedule.owner:
+                raise PermissionDeniedError(sentences.not_yours("Schedule", schedule_id, schedule.owner, "delete it"))
+            await self._store.remove(schedule_id)
+            del self._schedules[schedule_id]
+
+    # -- time --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Makes the jobs that are due, until cancelled. Raises LeadershipLostError."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                now = self._wall()
+                if now < self._seen:
+                    # At the start, too: the clock may have been set while nobody led.
+                    await self._look_again()
+                self._seen = now
+                for schedule in self._schedules.values():
+                    due = _is_due(schedule, now) and not self._waits_for_room(schedule, now)
+                    if due and schedule.schedule_id not in self._making:
+                        # Beside each other: one may have to wait for the results service.
+                        self._making.add(schedule.schedule_id)
+                        group.create_task(self._come_due(schedule))
+                await asyncio.sleep(_TICK_S)
+
+    def _waits_for_room(self, schedule: schedule_pb2.Schedule, now: float) -> bool:
+        return self._registry.room.level is not Level.ENOUGH and _is_due(schedule, now)
+
+    async def _look_again(self) -> None:
+        """Brings every next time forward that lies behind one that has made no job."""
+        async with self._lock:
+            for known in list(self._schedules.values()):
+                schedule = schedule_pb2.Schedule()
+                schedule.CopyFrom(known)
+                self._plan(schedule, self._wall())
+                ahead = schedule.HasField("next_at") and known.HasField("next_at")
+                if ahead and self._wall() < seconds(schedule.next_at) < seconds(known.next_at):
+                    log.info("schedule %s: the clock was ahead; its next time is earlier again", known.schedule_id)
+                    await self._store.put(schedule)
+                    self._schedules[schedule.schedule_id] = schedule
+
+    async def _come_due(self, due: schedule_pb2.Schedule) -> None:
+        schedule = schedule_pb2.Schedule()
+        schedule.CopyFrom(due)
+        try:
+            await self._make_job(schedule)
+            self._move_on(schedule)
+            async with self._lock:
+                if schedule.schedule_id in self._schedules:
+                    await self._store.put(schedule)
+                    self._schedules[schedule.schedule_id] = schedule
+        except NoRoomError:
+            # It stays due.
+            log.info("schedule %s waits for disk space", schedule.schedule_id)
+        finally:
+            self._making.discard(schedule.schedule_id)
+
+    async def _make_job(self, schedule: schedule_pb2.Schedule) -> None:
+        spec = job_pb2.JobSpec()
+        spec.CopyFrom(schedule.spec)
+        spec.schedule_id = schedule.schedule_id
+        owner = Identity(schedule.owner, token_pb2.ROLE_USER)
+        try:
+            job = await self._desk.create_scheduled(owner, _request_id(schedule), spec)
+        except (LeadershipLostError, NoRoomError):
+            raise
+        except TouchstoneError as error:
+            schedule.last_problem = error.message
+            log.warning("schedule %s made no job: %s", schedule.schedule_id, error.message)
+            return
+        schedule.last_problem = ""
+        schedule.last_job_id = job.job_id
+        schedule.last_at.CopyFrom(job.created_at)
+
+    def _move_on(self, schedule: schedule_pb2.Schedule) -> None:
+        """Past times count as one."""
+        with suppress(InvalidRequestError):  # `_plan` tells of it.
+            note_done(Cron(schedule.cron, schedule.time_zone), seconds(schedule.next_at), schedule)
+        self._plan(schedule, self._wall())
+
+    def _plan(self, schedule: schedule_pb2.Schedule, now: float) -> None:
+        """Sets the next time after `now`."""
+        schedule.ClearField("next_at")
+        try:
+            stamp(schedule.next_at, next_time(Cron(schedule.cron, schedule.time_zone), now, schedule.done))
+        except InvalidRequestError as error:
+            # The system's list of zones may have lost its own.
+            schedule.last_problem = error.message
+
+
+def _is_due(schedule: schedule_pb2.Schedule, now: float) -> bool:
+    return schedule.HasField("next_at") and seconds(schedule.next_at) <= now
+
+
+def _request_id(schedule: schedule_pb2.Schedule) -> str:
+    return f"schedule {schedule.schedule_id} {schedule.next_at.ToSeconds()}"
+
+
+def _asked(schedule: schedule_pb2.Schedule) -> tuple[object, ...]:
+    return schedule.cron, schedule.time_zone, schedule.label, schedule.spec.SerializeToString(deterministic=True)

@@ -1,0 +1,143 @@
+"""What a field of a job may hold, in every interface: its values, its names and its words. Pure.
+
+A field is declared by the annotation of its member in a `TypedDict`, as in `services.words.sampling`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from services.words import sentences
+from services.words.enums import Words
+
+DOLLARS = "US dollars"
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+_SAFE = 1_000_000_000
+"""An upper end from here on bounds nothing that anybody asks for."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """`about` says in sentences what the field is; the first one is for the command line, too. `label` names the field
+    in forms. The member gives `name`, which is the field's in Python and in the protos."""
+
+    about: str
+    label: str
+    _: KW_ONLY
+    name: str = ""
+    rest: str = ""
+    """The name in REST and in forms; the member's unless another one is given."""
+    flag: str = ""
+    """The name on the command line, without its hyphens; the member's unless another one is given."""
+    place: str = ""
+    """The part of `touchstone.v1.JobSpec` that holds it: sampling, reuse, suite, dataset, or work for the last two.
+    Empty for the specification itself."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The names on the command line."""
+        names = (self.flag,) if self.flag else dict.fromkeys((self.name, self.rest))
+        return tuple(f"--{name.replace('_', '-')}" for name in names)
+
+    @property
+    def help(self) -> str:
+        """What the command line says of it."""
+        first = self.about.partition(". ")[0].removesuffix(".").replace("`", "")
+        return f"{first[0].lower()}{first[1:]}"
+
+
+@dataclass(frozen=True)
+class Number(Field):
+    """From `low` to `high`, both included. The member's type says whether it is `whole`."""
+
+    low: float
+    high: float
+    _: KW_ONLY
+    above: bool = False
+    """`low` itself is too small."""
+    whole: bool = False
+    unit: str = ""
+
+    @property
+    def range(self) -> str:
+        """ "0 to 2"; empty where the upper end is only there to be safe."""
+        return "" if self.high >= _SAFE else f"{sentences.bound(self.low)} to {sentences.bound(self.high)}"
+
+    @property
+    def help(self) -> str:
+        """With its range."""
+        return f"{super().help} ({self.range})" if self.range else super().help
+
+    @property
+    def hint(self) -> str:
+        """What an empty field of a form shows."""
+        return self.unit or self.range.replace(" to ", "–") or "optional"
+
+    def problem(self, value: object, name: str) -> str:
+        """As `number_problem`."""
+        return number_problem(value, name, self.low, self.high, whole=self.whole, above=self.above)
+
+
+@dataclass(frozen=True)
+class Choice(Field):
+    """One of a few words for values of an enum."""
+
+    words: Words[Any]
+    _: KW_ONLY
+    default: str = ""
+
+    @property
+    def help(self) -> str:
+        """With its default."""
+        return f"{super().help} (default: {self.default})" if self.default else super().help
+
+
+@dataclass(frozen=True)
+class Switch(Field):
+    """On or off, which is the default."""
+
+
+@dataclass(frozen=True)
+class TextList(Field):
+    """Texts of up to `longest` characters, at most `most` of them."""
+
+    most: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class TextTable(Field):
+    """Texts by name, at most `most` of them. Names and texts have up to so many characters."""
+
+    most: int
+    longest_name: int
+    longest_text: int
+
+
+F = TypeVar("F", bound=Field)
+
+
+def declared(options: type, kind: type[F]) -> dict[str, F]:
+    """The fields of a kind that the members of a `TypedDict` declare, by name and in order."""
+    found: dict[str, F] = {}
+    for name, hint in get_type_hints(options, include_extras=True).items():
+        if get_origin(hint) is Annotated and isinstance(field := hint.__metadata__[0], kind):
+            whole = {"whole": float not in (hint.__origin__, *get_args(hint.__origin__))}
+            more: dict[str, Any] = whole if isinstance(field, Number) else {}
+            found[name] = replace(field, name=name, rest=field.rest or name, **more)
+    return found
+
+
+def number_problem(value: object, name: str, low: float, high: float, *, whole: bool, above: bool = False) -> str:
+    """What is wrong with the value, as a sentence about `name`; empty when nothing is. A bool is not a number. `above`:
+    `low` itself is too small."""
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        return f"{name} must be a {'whole ' if whole else ''}number."
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{name} must be a finite number."
+    if above and not low < value <= high:
+        return f"{name} must be above {sentences.bound(low)} and at most {sentences.bound(high)}."
+    return "" if low <= value <= high else sentences.between(name, low, high)

@@ -1,0 +1,105 @@
+"""A job's states, the words for them, and what can be told from its spec alone. Pure."""
+
+from __future__ import annotations
+
+from services.errors import InvalidRequestError
+from services.words import sentences
+from touchstone.v1 import job_pb2, suite_pb2
+
+FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
+ENDED_EARLY = FINISHED - {job_pb2.Job.STATE_COMPLETED}
+LIVE = frozenset(
+    {
+        job_pb2.Job.STATE_PENDING,
+        job_pb2.Job.STATE_PLANNING,
+        job_pb2.Job.STATE_RUNNING,
+        job_pb2.Job.STATE_FINALIZING,
+    }
+)
+
+_STATUS = {
+    job_pb2.Job.STATE_UNSPECIFIED: "pending",
+    job_pb2.Job.STATE_PENDING: "pending",
+    job_pb2.Job.STATE_PLANNING: "running",
+    job_pb2.Job.STATE_RUNNING: "running",
+    job_pb2.Job.STATE_FINALIZING: "running",
+    job_pb2.Job.STATE_COMPLETED: "completed",
+    job_pb2.Job.STATE_FAILED: "failed",
+    job_pb2.Job.STATE_CANCELLED: "cancelled",
+}
+STATUSES = tuple(dict.fromkeys(_STATUS.values()))
+"""The REST API's words. What it calls running has a `current_step`."""
+WEBHOOK_EVENTS = ("job.completed", "job.failed", "job.cancelled")
+
+
+def status_of(state: job_pb2.Job.State) -> str:
+    """A state in a word of STATUSES; "unknown" for a state that this version does not know."""
+    return _STATUS.get(state, "unknown")
+
+
+def states_of(status: str) -> list[job_pb2.Job.State]:
+    """The states behind a word of STATUSES."""
+    return [state for state, word in _STATUS.items() if word == status and state != job_pb2.Job.STATE_UNSPECIFIED]
+
+
+def state_name(state: job_pb2.Job.State) -> str:
+    """The state itself in a word, e.g. "planning"."""
+    return job_pb2.Job.State.Name(state).removeprefix("STATE_").lower()
+
+
+def is_finished(job: job_pb2.Job) -> bool:
+    return job.state in FINISHED
+
+
+def can_retry(job: job_pb2.Job) -> bool:
+    """Whether a finished job has items without an answer."""
+    return job.state in ENDED_EARLY or (job.state == job_pb2.Job.STATE_COMPLETED and job.incomplete)
+
+
+def is_rescore(spec: job_pb2.JobSpec) -> bool:
+    """Whether another job's answers are scored again, without a call."""
+    return bool(spec.reuse.job_id) and not spec.reuse.rerun
+
+
+def is_import(spec: job_pb2.JobSpec) -> bool:
+    """Whether answers that another tool collected are scored."""
+    return bool(spec.reuse.import_id)
+
+
+def calls_nobody(spec: job_pb2.JobSpec) -> bool:
+    """Whether every answer comes from the store, whether or not there is such an endpoint."""
+    return is_rescore(spec) or is_import(spec)
+
+
+def suite_of(spec: job_pb2.JobSpec) -> str:
+    """What a job is filed under: a suite's name, a dataset's id, an experiment's name."""
+    match spec.WhichOneof("work"):
+        case "suite":
+            return spec.suite.suite
+        case "dataset":
+            return spec.dataset.dataset_id
+        case "experiment":
+            return spec.experiment.experiment
+    return ""
+
+
+def work_of(spec: job_pb2.JobSpec) -> str:
+    """What a job runs, as people know it: a dataset by its name."""
+    return spec.dataset.name or suite_of(spec)
+
+
+def items_of(job: job_pb2.Job) -> int:
+    """Items that the job was planned to run; 0 before that."""
+    return sum(plan.items for plan in job.plan)
+
+
+def mode_of(spec: job_pb2.JobSpec) -> suite_pb2.Mode:
+    """GENERATE where the spec does not say."""
+    return spec.mode or suite_pb2.MODE_GENERATE
+
+
+def asked_mode(mode: int) -> int:
+    """The mode that a request names, GENERATE without one. Raises InvalidRequestError for a number that is none."""
+    if mode not in suite_pb2.Mode.values():
+        raise InvalidRequestError(sentences.MODE, "mode")
+    return mode or int(suite_pb2.MODE_GENERATE)

@@ -1,0 +1,45 @@
+"""What pages and the terminal say to people for values of `touchstone.v1`. Pure."""
+
+from __future__ import annotations
+
+from touchstone.v1 import (
+    dataset_pb2,
+    endpoint_pb2,
+    item_result_pb2,
+    job_pb2,
+    suite_pb2,
+)
+
+MODES = {suite_pb2.MODE_GENERATE: "generate", suite_pb2.MODE_LOGLIKELIHOOD: "log-likelihood"}
+DATASET_FORMATS = {
+    dataset_pb2.Dataset.FORMAT_BATCH: "OpenAI batch lines",
+    dataset_pb2.Dataset.FORMAT_LINES: "lines with prompts",
+    dataset_pb2.Dataset.FORMAT_COLUMNS: "lines with columns",
+    dataset_pb2.Dataset.FORMAT_CSV: "CSV",
+    dataset_pb2.Dataset.FORMAT_HUB: "Hub dataset",
+}
+LAST_ASSISTANT = {
+    job_pb2.LAST_ASSISTANT_REFERENCE: "is the reference, not part of the prompt",
+    job_pb2.LAST_ASSISTANT_PREFILL: "starts the answer, as part of the prompt",
+}
+"""What became of last messages of the assistant's, which is the subject."""
+PRICE_SOURCES = {
+    endpoint_pb2.Prices.SOURCE_ENDPOINTS_FILE: "endpoints file",
+    endpoint_pb2.Prices.SOURCE_PROVIDER: "the provider's list of models",
+}
+"""List prices are named by their date."""
+UNREAD = {
+    item_result_pb2.OUTCOME_UNPARSED: "unparsed",
+    item_result_pb2.OUTCOME_OUTPUT_TRUNCATED: "cut",
+    item_result_pb2.OUTCOME_REFUSED: "refused",
+    item_result_pb2.OUTCOME_INPUT_TRUNCATED: "input cut",
+    item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR: "error",
+}
+"""How an item ended that has no answer to score."""
+ENDED_EARLY = {job_pb2.Job.STATE_FAILED: "failed", job_pb2.Job.STATE_CANCELLED: "was cancelled"}
+"""What became of a job, which is the subject."""
+
+
+def mode(value: suite_pb2.Mode) -> str:
+    """How items are scored."""
+    return MODES.get(value, MODES[suite_pb2.MODE_GENERATE])

@@ -1,0 +1,99 @@
+"""Sampling parameters, each declared once: words, range, the providers that take it, and other names. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, TypedDict
+
+from services.words.fields import INT64_MAX, Number, declared
+
+_CHAT = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "anthropic", "http")
+_OPEN_WEIGHTS = ("ollama", "vllm", "engine")
+_TOP_K = (*_OPEN_WEIGHTS, "gemini", "anthropic")
+_SEEDED = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "http", "baseline")
+
+
+@dataclass(frozen=True)
+class Parameter(Number):
+    """`kinds` are the kinds of providers that take it. REST has Ollama's names, and takes `aliases` as well; so do the
+    rows of datasets with `rows`."""
+
+    kinds: tuple[str, ...]
+    _: KW_ONLY
+    place: str = "sampling"
+    aliases: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Those of Ollama's parameters also begin with --ollama, as in the product's first document."""
+        ollama = (f"--ollama-{self.rest.replace('_', '-')}",) if "ollama" in self.kinds else ()
+        return (*super().flags, *ollama)
+
+
+class SamplingParameters(TypedDict, total=False):
+    """Named as in `touchstone.v1.Sampling`. What is absent or None is not sent, so the provider's default holds."""
+
+    temperature: Annotated[float | None, Parameter("The sampling temperature.", "Temperature", 0, 2, _CHAT)]
+    top_p: Annotated[
+        float | None,
+        Parameter("Samples from the most probable tokens that together have this probability.", "Top P", 0, 1, _CHAT),
+    ]
+    top_k: Annotated[int | None, Parameter("Samples from this many most probable tokens.", "Top K", 0, 100, _TOP_K)]
+    min_p: Annotated[
+        float | None,
+        Parameter(
+            "Samples from tokens that have at least this share of the highest probability.",
+            "Min P",
+            0,
+            1,
+            _OPEN_WEIGHTS,
+        ),
+    ]
+    repeat_penalty: Annotated[
+        float | None, Parameter("The penalty on repeated tokens.", "Repeat penalty", 0, 2, _OPEN_WEIGHTS)
+    ]
+    max_tokens: Annotated[
+        int | None,
+        Parameter(
+            "The most tokens to generate per answer.",
+            "Max tokens",
+            1,
+            1_000_000,
+            _CHAT,
+            unit="tokens",
+            rest="num_predict",
+            aliases=("max_tokens",),
+            rows=("max_completion_tokens",),
+        ),
+    ]
+    context_length: Annotated[
+        int | None,
+        Parameter(
+            "The context window in tokens.", "Context window", 1, 10_000_000, ("ollama",), unit="tokens", rest="num_ctx"
+        ),
+    ]
+    seed: Annotated[
+        int | None,
+        Parameter(
+            "The random seed. With `repeats`, answer r is asked with seed + r.",
+            "Seed",
+            -INT64_MAX - 1,
+            INT64_MAX,
+            _SEEDED,
+        ),
+    ]
+
+
+def offered(kinds: Collection[str]) -> list[Parameter]:
+    """The parameters that some of the kinds of providers take."""
+    return [one for one in PARAMETERS.values() if not {*kinds}.isdisjoint(one.kinds)]
+
+
+PARAMETERS = declared(SamplingParameters, Parameter)
+"""By their names in the protos."""
+RAISED = ("max_tokens", "context_length")
+"""Those that a re-run may raise: an answer that ended by itself below a lower limit also ends below a higher one."""
+BY_REST_NAME = {name: one for one in PARAMETERS.values() for name in (one.rest, *one.aliases)}
+BY_ROW_NAME = {name: one for one in PARAMETERS.values() for name in (one.name, *one.rows)}

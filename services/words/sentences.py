@@ -1,0 +1,118 @@
+"""Sentences that several services say: one template for each kind of refusal. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+OVER_LIMIT = "Job execution failed: Resource limits exceeded."
+"""How a job's reason begins when it passed a limit of time or memory (spec: "Resource Limit Errors")."""
+MATCH_WITHOUT_PATTERN = "answer_match needs answer_pattern: it chooses one of its matches. Set both, or neither."
+GENERATE_ONLY = "Datasets run in generate mode only. Set mode to generate."
+MODE = "mode must be generate or loglikelihood."
+PAGE_TOKEN = "page_token is not valid for this request. Leave it out to start at the first page."
+_MOST_SHOWN = 80
+"""Characters of a value in a sentence."""
+
+
+def between(field: str, low: float, high: float, *, zero: str = "") -> str:
+    """A number is outside its limits. `zero` says what 0 means, where that is not the number 0."""
+    return f"{field} must be between {bound(low)} and {bound(high)}.{_zero_means(zero)}"
+
+
+def at_least(field: str, low: float, *, zero: str = "") -> str:
+    """A number is below its limit."""
+    return f"{field} must be {bound(low)} or more.{_zero_means(zero)}"
+
+
+def not_valid(value: object, field: str, allowed: Iterable[str]) -> str:
+    """A field takes a few values, and this is none of them."""
+    return f"{shown(value)} is not a valid {field}. Use one of: {', '.join(allowed)}."
+
+
+def not_found(kind: str, name: str) -> str:
+    """Nothing has this name or id. The API document ends it without a full stop; a further sentence needs one."""
+    return f"{kind} {shown(name)} not found"
+
+
+def too_large(what: str, size: int, most: int, unit: str) -> str:
+    """`size` and `most` are in `unit`, a plural such as bytes."""
+    return f"{what} has {size:,} {unit}; at most {most:,} are allowed."
+
+
+def id_used(request_id: str, made: str) -> str:
+    """The id of an earlier request came with different content."""
+    return f"request_id {request_id} was already used for {made} with a different request. Use a new id."
+
+
+def not_yours(kind: str, name: str, owner: str, act: str) -> str:
+    """`act` is what the caller asked for, such as "cancel it"."""
+    return f"{kind} {name} belongs to {owner}. Only its owner or an admin may {act}."
+
+
+def quota(most: int, things: str) -> str:
+    """A user has as many of something as are allowed."""
+    return f"You have {most:,} {things}, the most that one user may have. Delete one."
+
+
+def entries(field: str, least: int, most: int, characters: int) -> str:
+    """A list of texts is too short or too long, or one of its texts is."""
+    count = f"{least} to {most}" if least else f"at most {most}"
+    return f"{field} must hold {count} entries of 1 to {characters} characters."
+
+
+def pattern(fault: ValueError) -> str:
+    """`fault` is that of services.patterns."""
+    return f"answer_pattern {fault}. Correct it, or leave it out."
+
+
+def busy(at_once: int, things: str) -> str:
+    """As many as are allowed at once are running."""
+    return f"{at_once} {things} are running, the most allowed at once. Try again in a moment."
+
+
+def weights_unknown(endpoint: str, model: str) -> str:
+    """Answers of other jobs are to be used, and nothing says that the same weights gave them."""
+    return (
+        f"{endpoint} does not report which weights serve {model}, so answers of other jobs may come from another "
+        "model. Run without reuse.any_job."
+    )
+
+
+def prices_unknown(endpoint: str, model: str) -> str:
+    """A budget is asked for without prices."""
+    return (
+        f"The prices of {model} at {endpoint} are unknown, so a budget cannot be enforced. Set prices in the endpoints "
+        "file, or leave budget_usd out."
+    )
+
+
+def no_loglikelihood(name: str) -> str:
+    """`name` is an endpoint, or a model at one."""
+    return (
+        f"{name} does not return log-likelihoods of given texts. Set mode to generate, or choose an endpoint that "
+        "returns them, such as vLLM."
+    )
+
+
+def no_batch_api(endpoint: str, kind: str, kinds: Iterable[str]) -> str:
+    """The endpoint's kind is none of `kinds`, which have a batch API that Touchstone speaks."""
+    return (
+        f"Touchstone does not support a batch API for {endpoint}, which is of kind {kind}. Choose an endpoint of kind "
+        f"{' or '.join(kinds)}, or leave provider_batch out."
+    )
+
+
+def bound(number: float) -> str:
+    """A limit in a sentence, with all digits of a whole number."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.15g}"
+
+
+def shown(value: object) -> str:
+    """A value of the caller's in a sentence: shortened, and quoted unless it is a single word."""
+    text = str(value)[:_MOST_SHOWN]
+    return text if re.fullmatch(r"[\w.:/@+-]+", text) else repr(text)
+
+
+def _zero_means(meaning: str) -> str:
+    return f" 0 means {meaning}." if meaning else ""

@@ -1,0 +1,73 @@
+"""What counts alike in a suite's figures: items or tasks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from services.errors import InvalidRequestError
+from services.words.jobs import suite_of
+from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+from touchstone.v1.suite_pb2 import Weighting
+
+ITEMS, TASKS = suite_pb2.WEIGHTING_ITEMS, suite_pb2.WEIGHTING_TASKS
+UNSPECIFIED = suite_pb2.WEIGHTING_UNSPECIFIED
+OLDER_NAMES = {ITEMS: "micro", TASKS: "macro"}
+"""In answers and exports, beside or in place of the words."""
+
+WORDS = {ITEMS: "over items", TASKS: "over tasks"}
+# Of plans from before they said so.
+_OVER_ITEMS = ("mmlu", "mmlu_pro")
+_COUNT_ONCE = {"bbh": ("logical_deduction", "tracking_shuffled_objects")}
+
+
+def asked(weighting: int) -> Weighting:
+    """Raises InvalidRequestError for an unknown number."""
+    for known in (UNSPECIFIED, ITEMS, TASKS):
+        if weighting == known:
+            return known
+    raise InvalidRequestError("weighting must be items or tasks.", "weighting")
+
+
+def of_plans(plans: Sequence[job_pb2.TaskPlan]) -> Weighting:
+    """The rule of a job's score; UNSPECIFIED where a single task makes it up, so that it makes no difference."""
+    counted = [plan for plan in plans if not plan.beside]
+    return counted[0].weighting or TASKS if len(counted) > 1 else UNSPECIFIED
+
+
+def complete(job: job_pb2.Job) -> job_pb2.Job:
+    """A job with what its suite declares now, where its plan is from before plans said so."""
+    if all(plan.weighting for plan in job.plan):
+        return job
+    made, suite = job_pb2.Job(), suite_of(job.spec)
+    made.CopyFrom(job)
+    for plan in made.plan:
+        plan.weighting = ITEMS if suite in _OVER_ITEMS else TASKS
+        plan.score_group = next((g for g in _COUNT_ONCE.get(suite, ()) if plan.task.startswith(g)), plan.score_group)
+    return made
+
+
+def average_name(metric: str, weighting: Weighting) -> str:
+    """Under which an average is stored: by the suite's rule as the metric itself, of several tasks also by each rule,
+    as "score over items"."""
+    return f"{metric} {WORDS[weighting]}" if weighting else metric
+
+
+def parted(name: str) -> tuple[str, Weighting]:
+    """The metric of a stored average, and by which rule it is; UNSPECIFIED for the suite's own."""
+    for weighting, words in WORDS.items():
+        if name.endswith(f" {words}"):
+            return name.removesuffix(f" {words}"), weighting
+    return name, UNSPECIFIED
+
+
+def taken_by(averages: Iterable[metric_pb2.Metric], weighting: Weighting) -> Mapping[str, metric_pb2.Metric]:
+    """Stored averages of one run by metric, as a rule gives them; by the suite's own where it makes no difference."""
+    found: dict[str, metric_pb2.Metric] = {}
+    for average in averages:
+        metric, own = parted(average.metric)
+        if own == weighting or (not own and metric not in found):
+            named = metric_pb2.Metric()
+            named.CopyFrom(average)
+            named.metric = metric
+            found[metric] = named
+    return found

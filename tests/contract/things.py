@@ -1,0 +1,78 @@
+"""Jobs and datasets that the tests of one backend share."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tests.contract.backends import Backend
+
+FLOOR = {"provider": "baselines", "model": "majority"}
+SILENT = {"provider": "vllm-a", "model": "llama3.3:70b"}
+"""Its jobs run until they are cancelled."""
+NOBODY = "00000000-0000-4000-8000-000000000000"
+"""An id that nothing has."""
+ROWS = 6
+LINES = b"".join(
+    json.dumps(
+        {"custom_id": f"c-{n}", "prompt": f"Question {n}", "reference": "A", "metadata": {"name": f"Ada {n}"}}
+    ).encode()
+    + b"\n"
+    for n in range(ROWS)
+)
+_projects = itertools.count(1001)
+
+
+@dataclass(frozen=True)
+class Things:
+    """Ids. `done` and `other` are completed jobs on demo, `live` runs, `run` is completed over `dataset`; nothing uses
+    `unused`. All jobs are in `project`."""
+
+    project: int
+    done: str
+    other: str
+    live: str
+    run: str
+    dataset: str
+    unused: str
+
+    def put_into(self, value: Any) -> Any:
+        """A path or body with the ids in place of their names in braces."""
+        text = json.dumps(value)
+        for name, known in asdict(self).items():
+            text = text.replace(f"{{{name}}}", str(known))
+        return json.loads(text)
+
+
+def new_project() -> int:
+    """The number of a project that has nothing yet."""
+    return next(_projects)
+
+
+def run(backend: Backend, project: int, config: dict[str, Any] | None = None, **more: Any) -> str:
+    """Queues a small job on demo. Its id."""
+    body = {"project_id": project, "suite": "demo", "limit": 5, "config": config or FLOOR} | more
+    return str(backend.call("POST", "/run", json=body)["job_id"])
+
+
+def upload(backend: Backend, name: str = "rows.jsonl", data: bytes = LINES, **options: Any) -> str:
+    """Stores a dataset. Its id."""
+    made = backend.call("POST", "/admin/datasets/upload", data=options, files={"file": (name, data)})
+    return str(made["dataset_id"])
+
+
+def made(backend: Backend) -> Things:
+    """Makes all of them."""
+    project = new_project()
+    done, other = (run(backend, project, FLOOR | {"model": model}) for model in ("majority", "random"))
+    for job_id in (done, other):
+        backend.finish(job_id)
+    live = run(backend, project, SILENT)
+    backend.begin(live)
+    dataset, unused = upload(backend), upload(backend, "unused.jsonl")
+    body = {"model_id": "echo@baselines", "dataset_id": dataset, "project_id": project}
+    started = backend.call("POST", "/admin/benchmarks/run", json=body)
+    backend.finish(started["job_id"])
+    return Things(project, done, other, live, started["benchmark_id"], dataset, unused)

@@ -1,0 +1,36 @@
+"""How answers are to be scored, from the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.client.fakes import DATASET, Fakes
+from touchstone.v1 import dataset_service_pb2, scoring_pb2
+from touchstone_client.command import main
+
+Captured = pytest.CaptureFixture[str]
+RUN = ["run", "--dataset", DATASET, "--model", "one", "--model", "two@right"]
+
+
+def test_another_scorer_keeps_the_datasets_reference(pair: Fakes) -> None:
+    known = dataset_service_pb2.GetDatasetResponse()
+    known.dataset.scoring.reference_field = "label"
+    pair.answers["GetDataset"] = known
+    assert main([*RUN, "--scorer", "numeric", "--tolerance", "1%", "--no-watch"]) == 0
+    scoring = pair.specs()[0].dataset.scoring
+    assert (scoring.scorer, scoring.reference_field) == ("numeric", "label")
+    assert (scoring.tolerance, scoring.tolerance_is_relative) == (0.01, True)
+
+
+def test_layers_and_the_match_that_counts_are_chosen(pair: Fakes, capsys: Captured) -> None:
+    pair.answers["GetDataset"] = dataset_service_pb2.GetDatasetResponse()
+    pattern = ["--answer-pattern", "is (.)", "--answer-match", "first"]
+    assert main([*RUN, "--scorer", "choice", *pattern, "--no-watch"]) == 0
+    assert main([*RUN, "--scorer", "choice", "--reading", "strict", "--no-watch"]) == 0
+    assert main(["run", "--suite", "glue", "--model", "one", "--reading", "marked", "--no-watch"]) == 0
+    by_pattern, strict, suite = pair.specs()[0], pair.specs()[2], pair.specs()[-1]
+    assert (by_pattern.reading, by_pattern.dataset.scoring.answer_match) == (0, scoring_pb2.ANSWER_MATCH_FIRST)
+    assert (strict.reading, suite.reading) == (scoring_pb2.READING_STRICT, scoring_pb2.READING_MARKED)
+    with pytest.raises(SystemExit):
+        main([*RUN, "--answer-match", "second"])
+    assert "it may be last or first" in capsys.readouterr().err

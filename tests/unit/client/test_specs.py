@@ -1,0 +1,105 @@
+"""Specs made of other jobs' specs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.client.fakes import JOB, OTHER, Fakes, dataset_job, job
+from touchstone.v1 import item_result_pb2, job_pb2, scheduler_service_pb2
+from touchstone_client import Client, InvalidError, Scoring
+from touchstone_client.specs import RERUN, changed_scoring, dataset_spec, rerun_spec, rescore_spec, suite_spec
+
+
+def test_a_rescore_may_score_rows_in_another_way_and_costs_nothing(fakes: Fakes) -> None:
+    source = dataset_job()
+    source.spec.budget_usd, source.spec.provider_batch, source.spec.dataset.scorer = 2.0, True, "json"
+    source.spec.time_limit_s, source.spec.webhook_url = 90_000, "https://ci.example/hook"
+    fakes.answers["Scheduler.GetJob"] = scheduler_service_pb2.GetJobResponse(job=source)
+    fakes.answers["CreateJob"] = scheduler_service_pb2.CreateJobResponse(job=dataset_job(OTHER))
+    with Client() as client:
+        client.rescore(JOB, Scoring(scorer="contains"))
+    (request,) = fakes.requests("CreateJob")
+    assert (request.spec.dataset.scoring, request.spec.dataset.scorer) == (Scoring(scorer="contains"), "")
+    assert (request.spec.budget_usd, request.spec.provider_batch, request.spec.reuse.job_id) == (0, False, JOB)
+    assert (request.spec.time_limit_s, request.spec.webhook_url) == (0, "")
+
+
+def test_a_suite_keeps_its_scorers(fakes: Fakes) -> None:
+    fakes.answers["Scheduler.GetJob"] = scheduler_service_pb2.GetJobResponse(job=job())
+    with Client() as client, pytest.raises(InvalidError, match="ran glue"):
+        client.rescore(JOB, Scoring(scorer="contains"))
+
+
+def test_a_rerun_goes_on_with_a_higher_budget(fakes: Fakes) -> None:
+    source = dataset_job()
+    source.spec.budget_usd = 2.0
+    fakes.answers["Scheduler.GetJob"] = scheduler_service_pb2.GetJobResponse(job=source)
+    fakes.answers["CreateJob"] = scheduler_service_pb2.CreateJobResponse(job=dataset_job(OTHER))
+    error = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
+    with Client() as client:
+        client.rerun(JOB, [error], budget_usd=10.0)
+        client.rerun(JOB, [error])
+    assert [request.spec.budget_usd for request in fakes.requests("CreateJob")] == [10.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "made"),
+    [
+        ({}, {"scorer": "json"}, {"scorer": "json"}),
+        (
+            {"scorer": "numeric", "tolerance": 0.1, "reference_field": "y", "answer_pattern": "(.)"},
+            {"scorer": "contains"},
+            {"scorer": "contains", "reference_field": "y", "answer_pattern": "(.)"},
+        ),
+        (
+            {"scorer": "numeric", "tolerance": 0.1, "tolerance_is_relative": True},
+            {"tolerance": 0.5, "tolerance_is_relative": False},
+            {"scorer": "numeric", "tolerance": 0.5},
+        ),
+        ({"scorer": "choice", "choices": ["a", "b"]}, {"choices": ["c"]}, {"scorer": "choice", "choices": ["c"]}),
+        ({"reference_field": "y"}, {"reference_field": ""}, {}),
+        (
+            {"answer_pattern": "(.)", "answer_match": 2},
+            {"scorer": "choice"},
+            {"scorer": "choice", "answer_pattern": "(.)", "answer_match": 2},
+        ),
+        ({"answer_pattern": "(.)", "answer_match": 2}, {"answer_pattern": ""}, {}),
+        ({"scorer": "json", "fields": ["a"]}, {"scorer": None}, {"scorer": "json", "fields": ["a"]}),
+    ],
+)
+def test_another_scoring_keeps_the_reference_and_drops_the_old_scorers_options(
+    known: dict[str, Any], given: dict[str, Any], made: dict[str, Any]
+) -> None:
+    assert changed_scoring(Scoring(**known), **given) == Scoring(**made)
+
+
+def source() -> job_pb2.Job:
+    sampling = job_pb2.Sampling(temperature=0.5, max_tokens=64)
+    spec = suite_spec("glue", endpoint="e", model="m", tasks=["rte"], repeats=3, sampling=sampling)
+    return job_pb2.Job(job_id="source", spec=spec)
+
+
+def test_a_rescore_copies_everything() -> None:
+    spec = rescore_spec(source())
+    assert (spec.reuse.job_id, list(spec.reuse.rerun)) == ("source", [])
+    spec.ClearField("reuse")
+    assert spec == source().spec
+
+
+def test_a_rerun_changes_limits_only() -> None:
+    spec = rerun_spec(source(), [RERUN["truncated"]], max_tokens=512)
+    assert list(spec.reuse.rerun) == [item_result_pb2.OUTCOME_OUTPUT_TRUNCATED]
+    assert (spec.sampling.max_tokens, spec.sampling.HasField("context_length")) == (512, False)
+    spec.ClearField("reuse")
+    spec.sampling.max_tokens = 64
+    assert spec == source().spec
+
+
+def test_options_that_no_job_has_are_refused() -> None:
+    misspelt: dict[str, Any] = {"limt": 100}
+    with pytest.raises(TypeError, match="unknown options: limt"):
+        suite_spec("glue", endpoint="e", model="m", **misspelt)
+    with pytest.raises(TypeError, match="unknown options: limt"):
+        dataset_spec("ds_1", endpoint="e", model="m", **misspelt)

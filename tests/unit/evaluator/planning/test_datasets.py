@@ -1,0 +1,99 @@
+"""What jobs over datasets and jobs with a budget come to before their first call."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.errors import InvalidRequestError
+from services.evaluator.data.reader import DataError
+from services.evaluator.datasets.store import Shelf
+from services.evaluator.datasets.task import PROMPT_HASH, DatasetTask
+from services.evaluator.planning.datasets import plan
+from services.evaluator.providers.baseline import MAJORITY, RANDOM, check
+from services.evaluator.providers.protocol.provider import ProviderError
+from services.words.suites import ECHO
+from tests.dataset_store import DATASET_ID, MemoryStore, row
+from tests.unit.evaluator.planning.planned import caller, planned, spec
+from touchstone.v1.endpoint_pb2 import Capabilities
+from touchstone.v1.scoring_pb2 import Scoring
+
+
+async def test_a_dataset_is_one_task_named_rows() -> None:
+    whole = await planned([row(n, reference="x") for n in range(50)])
+    assert (whole.task, whole.title, whole.version, whole.scorer_version) == (
+        "rows",
+        "questions.jsonl",
+        "1",
+        "exact_match-3",
+    )
+    assert (whole.items, whole.published_items, whole.repeats, whole.unit_size) == (50, 50, 1, 32)
+    assert (whole.data.dataset, len(whole.data.revision), whole.prompt_hash) == (DATASET_ID, 64, PROMPT_HASH)
+    assert [metric.metric for metric in whole.metrics] == ["exact_match"]
+    assert whole.most_cost_usd == 0
+    part = await planned([row(n, reference="x") for n in range(50)], limit=10)
+    assert (part.items, part.published_items) == (10, 50)
+    assert part.item_set != whole.item_set
+
+
+async def test_parameters_that_rows_ask_for_themselves_are_named() -> None:
+    made = [row(1, max_tokens=16, extra={"user": "u"}), row(2, temperature=0, stop=["x"]), row(3)]
+    assert list((await planned(made)).row_parameters) == ["max_tokens", "stop", "temperature", "user"]
+    assert not (await planned([row(1)])).row_parameters
+
+
+async def test_without_any_reference_there_are_no_metrics() -> None:
+    assert not (await planned([row(1), row(2)])).metrics
+    assert (await planned([row(1), row(2, reference="x")])).metrics
+    found = await planned([row(1, metadata={"gold": "x"})], scoring=Scoring(reference_field="gold"))
+    assert found.metrics
+
+
+async def test_a_row_that_cannot_be_scored_is_told_before_the_first_call() -> None:
+    made = [row(n, reference=str(n)) for n in range(20)] + [row(20, reference="(")]
+    with pytest.raises(DataError, match=r"^Row 21 of questions.jsonl \(row-20\) has a reference that"):
+        await planned(made, scoring=Scoring(scorer="regex"))
+
+
+async def test_a_row_that_asks_for_what_the_model_refuses_is_told_before_the_first_call() -> None:
+    refusing = caller(spec(), takes=Capabilities(sampling=False))
+    await planned([row(1, max_tokens=5)], by=refusing)
+    with pytest.raises(InvalidRequestError) as refused:
+        await planned([row(1), row(2, temperature=0.5)], by=refusing)
+    assert refused.value.message == (
+        "Row 2 of questions.jsonl (row-2) cannot be run: m does not take temperature. Leave it out of the job's "
+        "parameters."
+    )
+
+
+async def test_a_row_whose_stop_strings_would_not_be_sent_is_told_before_the_first_call() -> None:
+    thinking = caller(spec(), takes=Capabilities(reasoning=True))
+    with pytest.raises(InvalidRequestError, match=r"^Row 1 .* does not take stop strings\. Remove stop from the row"):
+        await planned([row(1, stop=["\n"])], by=thinking)
+    assert (await planned([row(1, stop=["\n"])])).items == 1
+    assert (await planned([row(1, stop=["\n"])], by=caller(spec(), "baseline", baseline=ECHO))).items == 1
+
+
+async def test_a_rescore_asks_nobody() -> None:
+    memory = MemoryStore()
+    task = DatasetTask(memory.add([row(1, reference="x", temperature=0.5)]), Scoring(), 0, 0, Shelf(memory))
+    assert (await plan(spec(1.0), task, 32, None)).most_cost_usd == 0
+
+
+def test_baselines_answer_what_they_can() -> None:
+    for model in (ECHO, MAJORITY):
+        check(model, of_rows=True)
+    check(RANDOM, of_rows=False)
+    for model, of_rows, words in (
+        (RANDOM, True, "Choose echo"),
+        (ECHO, False, "suite"),
+        ("x", True, "not a valid"),
+    ):
+        with pytest.raises(ProviderError, match=words) as refused:
+            check(model, of_rows=of_rows)
+        assert refused.value.fatal
+
+
+async def test_the_majority_of_no_references_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="choose echo"):
+        await planned([row(1)], by=caller(spec(), "baseline", baseline=MAJORITY))
+    assert (await planned([row(1)], by=caller(spec(), "baseline", baseline=ECHO))).items == 1

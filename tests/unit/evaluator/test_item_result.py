@@ -1,0 +1,113 @@
+"""What an item's result carries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from services.evaluator import item_result
+from services.evaluator.catalogue import Catalogue
+from services.evaluator.datasets import rows
+from services.evaluator.items.task import Message, Response
+from tests.dataset_store import row
+from tests.unit.evaluator.datasets.tasks import all_items, task_of
+from tests.unit.evaluator.stored.answered import ITEMS, TASK
+from touchstone.v1 import item_result_pb2
+
+SENTIMENT = Catalogue(None).task("demo", "sentiment")
+ITEM = next(iter(SENTIMENT.items([0])))
+
+
+async def test_results_carry_the_rows_id_metadata_and_messages() -> None:
+    conversation = [("system", "Be brief."), ("user", "1\n\nuser:\n2?")]
+    task = task_of([row(1, conversation, metadata={"a": "ü"}), row(2)])
+    several, single = [
+        item_result.answered(task, item, place, 0, Response("x"), 1) for place, item in enumerate(await all_items(task))
+    ]
+    assert several.custom_id == "row-1"
+    assert json.loads(several.metadata) == {"a": "ü"}
+    assert json.loads(several.messages) == [{"role": role, "content": text} for role, text in conversation]
+    assert (single.custom_id, single.metadata, single.messages) == ("row-2", "", "")
+    (item, _) = await all_items(task)
+    failed = item_result.failed(task, item, 0, 0, "no", 1)
+    assert (failed.custom_id, failed.messages) == (several.custom_id, several.messages)
+    stored = item_result_pb2.ItemResult(position=0)
+    item_result.with_prompt(stored, item)
+    assert (stored.custom_id, stored.metadata, stored.messages) == ("row-1", several.metadata, several.messages)
+
+
+async def test_messages_that_are_too_long_are_left_out_and_never_cut() -> None:
+    task = task_of([row(1, [("user", "x" * 200_000), ("user", "y")])])
+    (item,) = await all_items(task)
+    stored = item_result.answered(task, item, 0, 0, Response("x"), 1)
+    assert stored.messages == ""
+    assert len(stored.prompt) == item_result.PROMPT_BYTES
+
+
+def test_metadata_is_cut_by_whole_fields() -> None:
+    whole = {"id": 1, "text": "ü" * 20_000, "more": "x" * 20_000, "tail": [1, 2]}
+    kept = rows.kept_metadata(json.dumps(whole, ensure_ascii=False))
+    assert len(kept.encode()) <= rows.METADATA_BYTES
+    assert list(json.loads(kept)) == ["id", "more", "tail"]
+    assert json.loads(rows.kept_metadata(json.dumps({"a": "x" * 40_000}))) == {}
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -100.0, 1e308, 1e5])
+def test_numbers_that_cannot_be_are_not_known_and_cost_no_answer(cost: float) -> None:
+    response = Response("yes", input_tokens=2**40, output_tokens=2**31, reasoning_tokens=2**31, cost_usd=cost)
+    found = item_result.answered(TASK, ITEMS[0], 0, 0, response, 1)
+    assert found.response == "yes"
+    assert (found.input_tokens, found.output_tokens, found.reasoning_tokens) == (0, 0, 0)
+    assert found.input_untold
+    assert found.output_untold
+    assert not found.HasField("cost_usd")
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "input_untold", "output_untold"),
+    [
+        (None, None, True, True),
+        (5, None, False, True),
+        (5, 0, False, False),
+        (None, 2, True, False),
+        (0, 0, True, True),
+    ],
+)
+def test_tokens_that_a_provider_does_not_tell_are_marked_and_stay_so(
+    read: int | None, written: int | None, input_untold: bool, output_untold: bool
+) -> None:
+    first = item_result.answered(TASK, ITEMS[0], 0, 0, Response("yes", input_tokens=read, output_tokens=written), 1)
+    for one in (first, item_result.reused(TASK, ITEMS[0], 0, 0, first)):
+        assert (one.input_untold, one.output_untold) == (input_untold, output_untold)
+        assert (one.input_tokens, one.output_tokens) == (read or 0, written or 0)
+
+
+def test_a_call_that_failed_tells_no_tokens() -> None:
+    failed = item_result.failed(TASK, ITEMS[0], 0, 0, "HTTP 500", 3)
+    assert (failed.input_untold, failed.output_untold) == (True, True)
+
+
+NATS_BYTES = 1024 * 1024
+
+
+def test_the_largest_result_fits_into_a_nats_message_and_says_what_was_cut() -> None:
+    item = replace(ITEM, messages=(Message("user", "ü" * 2**21),))
+    response = Response("ö" * 2**22, reasoning="ä" * 2**21, finish_reason="length")
+    made = item_result.answered(SENTIMENT, item, 0, 0, response, 1)
+    assert made.ByteSize() < NATS_BYTES * 0.6
+    assert "The response of 8388608 bytes was cut to 262144 for storage." in made.error
+    assert "prompt" in made.error
+    assert made.response == "ö" * (item_result.RESPONSE_BYTES // 2)
+
+
+def test_scoring_sees_the_whole_response() -> None:
+    response = Response("x " * 2**18 + SENTIMENT.answer(ITEM.reference), finish_reason="stop")
+    made = item_result.answered(SENTIMENT, ITEM, 0, 0, response, 1)
+    assert made.outcome == item_result_pb2.OUTCOME_ANSWERED
+    assert made.prediction == ITEM.reference
+
+
+def test_a_lone_surrogate_does_not_break_the_result() -> None:
+    assert item_result.answered(SENTIMENT, ITEM, 0, 0, Response("\ud800 yes"), 1).response == "? yes"

@@ -1,0 +1,79 @@
+"""How results are packed, cut to NATS's size, and how suspects get the process for themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from services.evaluator.units import packer as packing
+from services.evaluator.units.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer
+from touchstone.v1 import item_result_pb2
+
+
+class Shelf:
+    """Keeps what a packer stores."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[int, bool, int]] = []
+        self.first = asyncio.Event()
+
+    async def store(self, items: list[item_result_pb2.ItemResult], done: bool) -> None:
+        size = item_result_pb2.ItemResultBatch(items=items).ByteSize()
+        self.messages.append((len(items), done, size))
+        self.first.set()
+
+
+def of_size(size: int) -> item_result_pb2.ItemResult:
+    return item_result_pb2.ItemResult(response="x" * size)
+
+
+async def test_a_message_holds_at_most_64_items_and_the_last_is_marked() -> None:
+    shelf = Shelf()
+    packer = Packer(150, shelf.store)
+    for _ in range(150):
+        packer.add(of_size(10))
+    await packer.run()
+    assert [(count, done) for count, done, _ in shelf.messages] == [(64, False), (64, False), (22, True)]
+
+
+async def test_a_message_holds_at_most_512_kilobytes() -> None:
+    shelf = Shelf()
+    packer = Packer(10, shelf.store)
+    for _ in range(10):
+        packer.add(of_size(200 * 1024))
+    await packer.run()
+    assert sum(count for count, _, _ in shelf.messages) == 10
+    assert all(size <= MOST_BYTES + 100 for _, _, size in shelf.messages)
+    assert [done for _, done, _ in shelf.messages] == [False] * 4 + [True]
+
+
+async def test_results_wait_at_most_a_quarter_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf()
+    packer = Packer(3, shelf.store)
+    run = asyncio.create_task(packer.run())
+    packer.add(of_size(1))
+    started = time.monotonic()
+    await asyncio.wait_for(shelf.first.wait(), 60)
+    assert time.monotonic() - started > LINGER_S * 0.8
+    assert LINGER_S == 0.25
+    monkeypatch.setattr(packing, "LINGER_S", 3600.0)
+    packer.add(of_size(1))
+    packer.add(of_size(1))
+    await asyncio.wait_for(run, 60)  # The last result waits for nothing.
+    assert [(count, done) for count, done, _ in shelf.messages] == [(1, False), (2, True)]
+
+
+async def test_a_unit_without_items_still_ends() -> None:
+    shelf = Shelf()
+    await Packer(0, shelf.store).run()
+    assert [(count, done) for count, done, _ in shelf.messages] == [(0, True)]
+
+
+async def test_a_flush_stores_what_waits_without_ending_the_unit() -> None:
+    shelf = Shelf()
+    packer = Packer(MOST_ITEMS, shelf.store)
+    packer.add(of_size(1))
+    await packer.flush()
+    assert [(count, done) for count, done, _ in shelf.messages] == [(1, False)]

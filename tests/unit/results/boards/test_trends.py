@@ -1,0 +1,56 @@
+"""Scores of configurations over time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from services.errors import InvalidRequestError
+from services.results.boards import trends
+from services.results.intake import writes
+from services.results.storage.database import Connection
+from services.results.visibility import Visibility
+from tests.unit.results.boards.shown import NOW, series
+from tests.unit.results.builders import START, event, job, plan, run
+from touchstone.v1 import job_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+
+def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connection: Connection) -> None:
+    for minute, (job_id, model, item_set) in enumerate(
+        (("a", "one", "x"), ("b", "two", "x"), ("c", "one", "x"), ("d", "one", "y"), ("e", "two", "x"))
+    ):
+        run(
+            connection, job(job_id, plan("t", 4), model=model, item_set=item_set, minute=minute), right=4, minute=minute
+        )
+    assert series(connection) == {"two@local x": ["b", "e"], "one@local y": ["d"], "one@local x": ["a", "c"]}
+    assert series(connection, limit=1) == {"two@local x": ["b", "e"]}
+    assert list(series(connection, model="one")) == ["one@local y", "one@local x"]
+    assert series(connection, suite="mmlu") == {}
+    for bad in (pb.ListTrendsRequest(limit=65), pb.ListTrendsRequest(days=4000)):
+        with pytest.raises(InvalidRequestError):
+            trends.list_trends(connection, bad, NOW)
+
+
+def test_trends_hold_runs_that_rank_of_the_days_asked_for(connection: Connection) -> None:
+    old = job("old", plan("t", 4))
+    old.created_at.FromDatetime(START - timedelta(days=40))
+    run(connection, old, right=4, minute=1)
+    run(connection, job("lost", plan("t", 10)), right=4, minute=2)
+    run(connection, job("good", plan("t", 4)), right=3, wrong=1, minute=3)
+    failed = job("failed", plan("t", 4), state=job_pb2.Job.STATE_FAILED)
+    run(connection, failed, right=4, minute=4)
+    writes.store_events(connection, [event("999999", failed, "failed")])
+    assert series(connection) == {"m1@local set-1": ["good"]}
+    assert series(connection, days=50) == {"m1@local set-1": ["old", "good"]}
+    (trend,) = trends.list_trends(connection, pb.ListTrendsRequest(suite="glue", metric="accuracy"), NOW).trends
+    assert (trend.points[0].score.mean, trend.points[0].score.n, trend.model) == (0.75, 4, "m1")
+    assert trend.points[0].completed_at.ToDatetime() == START.replace(tzinfo=None) + timedelta(minutes=3, seconds=31)
+
+
+def test_a_user_who_sees_own_jobs_alone_has_trends_of_them_alone(connection: Connection) -> None:
+    run(connection, job("a", plan("t", 4), owner="ann"), right=4, minute=1)
+    run(connection, job("b", plan("t", 4), owner="bob"), right=4, minute=2)
+    assert series(connection, Visibility("ann")) == {"m1@local set-1": ["a"]}
+    assert series(connection, project_id=7) == {}

@@ -1,0 +1,26 @@
+"""The examples of docs/datasets.md are datasets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.unit.results.uploads import upload
+from touchstone.v1.dataset_pb2 import Dataset
+
+DOCUMENT = Path(__file__).parents[5] / "docs/datasets.md"
+BLOCK = re.compile(r"```(jsonl|csv|template)\n(.*?)```", re.DOTALL)
+
+
+def test_every_example_is_read_in_its_form() -> None:
+    template, formats = "", []
+    for kind, text in BLOCK.findall(DOCUMENT.read_text()):
+        if kind == "template":
+            template = text.strip()
+            continue
+        made = upload(text.encode(), name=f"example.{kind}", template=template)
+        assert made.dataset is not None, made.bad or made.refusal
+        formats.append(made.dataset.format)
+        template = ""
+
+    assert formats == [Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES, Dataset.FORMAT_COLUMNS, Dataset.FORMAT_CSV]

@@ -1,0 +1,63 @@
+"""JSON that every reader takes alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.growth import is_about_linear
+from tests.unit.results.uploads import contents, upload
+
+
+@pytest.mark.parametrize(
+    "data", [b'[{"prompt": "a"}]', b'\xef\xbb\xbf[\n{"prompt": "a"}\n]', b'\n{\n"prompt": "a"\n}\n']
+)
+def test_one_json_value_over_many_lines_is_refused_once(data: bytes) -> None:
+    assert "JSON Lines" in upload(data).refused
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"prompt": "a"', "not JSON"),
+        (b'{"prompt": "a"} {"prompt": "b"}', "Extra data"),
+        (b"{'prompt': 'a'}", "not JSON"),
+        (b'{"prompt": "a\x01"}', "Invalid control character"),
+        (b'{"prompt": "a\0"}', "NUL bytes"),
+        (b'{"prompt": "a\\u0000"}', "NUL character"),
+        (b'{"prompt": "a", "metadata": {"k\\u0000": 1}}', "NUL character"),
+        (b'{"prompt": "\\ud83d"}', "half a character (\\ud83d)"),
+        (b'{"prompt": "a", "metadata": {"x": ["\\uDE42"]}}', "half a character"),
+        (b'{"prompt": "a", "\\ud800": 1}', "half a character"),
+        (b'{"prompt": "a", "prompt": "b"}', '"prompt" occurs twice'),
+        (b'{"prompt": "a", "metadata": {"x": 1, "x": 1}}', '"x" occurs twice'),
+        (b'{"prompt": "a", "temperature": NaN}', "NaN is not JSON"),
+        (b'{"prompt": "a", "reference": -Infinity}', "-Infinity is not JSON"),
+        (b'{"prompt": "a", "temperature": 1e999}', '"1e999" is too large'),
+        (b'{"prompt": "a", "seed": ' + b"9" * 5000 + b"}", "too many digits"),
+        (b'{"prompt": "a", "seed": ' + b"9" * 400 + b"}", '"seed" must be'),
+        (b'{"prompt": "a", "logit_bias": ' + b"9" * 400 + b"}", "too large"),
+        (b'{"prompt": "a", "metadata": ' + b"[" * 100_000 + b"}", "nests more than 32"),
+        (b'{"prompt": "a", "metadata": {"x": ' + b"[" * 40 + b"]" * 40 + b"}}", "nests more than 32"),
+        (b'{"prompt": "a", "metadata": {"x": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b"}}", "nests more than 32"),
+    ],
+)
+def test_json_that_other_readers_would_take_otherwise_is_refused(line: bytes, reason: str) -> None:
+    made = upload(b'{"prompt": "good"}\n' + line + b"\n")
+
+    assert list(made.reasons) == [2]
+    assert reason in made.reasons[2]
+
+
+def test_escapes_that_only_look_wrong_are_kept() -> None:
+    line = b'{"prompt": "\\\\u0000 \\\\ud800 \\ud83d\\ude42", "metadata": {"many": [[1],[2],[3]' + b",[]" * 40 + b"]}}"
+
+    assert contents(line) == ["\\u0000 \\ud800 🙂"]
+
+
+def test_a_line_of_a_hundred_thousand_names_takes_linear_time() -> None:
+    def read(size: int) -> None:
+        names = ",".join(f'"n{i}":1' for i in range(size))
+        assert '"n5" occurs twice' in upload(f'{{"prompt":"a",{names},"n5":1}}\n'.encode()).reasons[1]
+        assert "65,536" in upload(f'{{"prompt":"a",{names}}}\n'.encode()).reasons[1]
+
+    assert is_about_linear(read, 100_000)

@@ -1,0 +1,60 @@
+"""What is known of the models in memory at an endpoint."""
+
+from __future__ import annotations
+
+from services.bus import STORED_ENDPOINT, batches_endpoint
+from services.scheduler.jobs.fleet import Fleet, route
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2
+
+
+def evaluator(name: str = "e", resident: str = "", draining: bool = False) -> evaluator_pb2.Evaluator:
+    endpoint = endpoint_pb2.Endpoint(endpoint="gpu", concurrency=4, exclusive=True, resident_model=resident)
+    return evaluator_pb2.Evaluator(evaluator=name, endpoints=[endpoint], draining=draining)
+
+
+def fleet(*evaluators: evaluator_pb2.Evaluator) -> Fleet:
+    made = Fleet(absent_after_s=10)
+    for one in evaluators:
+        made.hear(one, 0)
+    return made
+
+
+def test_every_live_evaluators_resident_model_counts() -> None:
+    known = fleet(evaluator("one", "a"), evaluator("two", "b"), evaluator("leaving", "c", draining=True))
+    assert known.capacity("gpu", 5).resident == {"a", "b"}
+    assert known.capacity("gpu", 11).resident == frozenset()
+
+
+def test_where_nobody_tells_the_model_that_was_sent_work_last_counts() -> None:
+    known = fleet(evaluator())
+    assert known.capacity("gpu", 0).resident == frozenset()
+    known.sent("gpu", "a")
+    known.sent("gpu", "b")
+    assert known.capacity("gpu", 0).resident == {"b"}
+
+
+def test_what_an_evaluator_tells_counts_before_what_was_sent() -> None:
+    known = fleet(evaluator(resident="a"))
+    known.sent("gpu", "b")
+    assert known.capacity("gpu", 0).resident == {"a"}
+
+
+def test_another_resident_model_is_news_for_the_release() -> None:
+    known = fleet(evaluator(resident="a"))
+    assert not known.hear(evaluator(resident="a"), 1)
+    assert known.hear(evaluator(resident="b"), 2)
+
+
+def test_units_go_to_the_endpoint_and_those_of_batches_beside_it() -> None:
+    assert route(job_pb2.JobSpec(endpoint="e")) == "e"
+    assert route(job_pb2.JobSpec(endpoint="e", provider_batch=True)) == batches_endpoint("e") != "e"
+
+
+def test_what_calls_nobody_runs_wherever_an_evaluator_is() -> None:
+    assert route(job_pb2.JobSpec(endpoint="e", reuse=job_pb2.Reuse(job_id="1"))) == STORED_ENDPOINT
+    assert route(job_pb2.JobSpec(endpoint="e", reuse=job_pb2.Reuse(import_id="1"))) == STORED_ENDPOINT
+
+
+def test_a_rerun_calls_its_endpoint() -> None:
+    rerun = job_pb2.Reuse(job_id="1", rerun=[item_result_pb2.OUTCOME_OUTPUT_TRUNCATED])
+    assert route(job_pb2.JobSpec(endpoint="e", reuse=rerun)) == "e"

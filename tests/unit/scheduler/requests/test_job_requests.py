@@ -1,0 +1,107 @@
+"""Requests for jobs: create, cancel, retry, watch."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services import further_fields
+from services.errors import ConflictError, InvalidRequestError, LimitReachedError, PermissionDeniedError
+from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, spec
+from touchstone.v1 import job_pb2
+
+
+async def test_a_repeated_request_id_makes_one_job(world: World) -> None:
+    first, again = await world.create(request_id="r1"), await world.create(request_id="r1")
+    assert first == again
+    assert await world.create(BOB, request_id="r1") != first, "request ids belong to their user"
+
+
+async def test_a_request_id_sent_again_for_another_job_is_refused(world: World) -> None:
+    first = await world.create(request_id="nightly")
+    with pytest.raises(ConflictError, match=first):
+        await world.create(request_id="nightly", priority=job_pb2.PRIORITY_LOW)
+
+
+async def test_the_eleventh_waiting_job_is_refused_and_other_users_are_not_affected(world: World) -> None:
+    for _ in range(13):
+        await world.create()
+    with pytest.raises(LimitReachedError) as refused:
+        await world.create()
+    assert refused.value.message == "Queue is full. Please try again later."
+    assert refused.value.retry_after_s == 300
+    await world.create(BOB)
+    assert world.store.pending == {"alice": 10, "bob": 1}
+
+
+async def test_cancel_withdraws_the_units_and_is_final(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    assert world.work.offered
+    await world.desk.cancel(ALICE, job)
+    assert world.work.offered == {}
+    assert world.state(job) == "cancelled"
+    with pytest.raises(ConflictError):
+        await world.desk.cancel(ALICE, job)
+
+
+async def test_only_the_owner_or_an_admin_may_cancel(world: World) -> None:
+    job = await world.create()
+    with pytest.raises(PermissionDeniedError):
+        await world.desk.cancel(BOB, job)
+    await world.desk.cancel(ADMIN, job)
+
+
+async def test_a_watcher_sees_changes_and_the_end(world: World) -> None:
+    job = await world.create()
+    seen: list[str] = []
+
+    async def watch() -> None:
+        async for message in world.desk.watch(job):
+            seen.append(job_pb2.Job.State.Name(message.state))
+
+    watcher = asyncio.create_task(watch())
+    await world.settle()
+    await world.planned(job)
+    await asyncio.sleep(0.3)
+    await world.run_all(job)
+    await asyncio.wait_for(watcher, 60)
+    assert seen[0] == "STATE_PLANNING"
+    assert seen[-1] == "STATE_COMPLETED"
+
+
+async def test_a_description_that_is_too_long_is_refused(world: World) -> None:
+    wrong = spec()
+    further_fields.write(wrong.sampling, {"padding": "x" * 20_000})
+    with pytest.raises(InvalidRequestError, match="at most 16,384"):
+        await world.desk.create(ALICE, "", wrong)
+
+
+async def test_a_caller_who_goes_away_during_the_write_leaves_no_half_of_it(world: World) -> None:
+    job = await world.create()
+    await world.planned(job)
+    call = asyncio.create_task(world.desk.cancel(ALICE, job))
+    await asyncio.sleep(0)
+    call.cancel()
+    await world.settle()
+    assert world.state(job) == "cancelled"
+    assert world.store.events[-1].action == "cancelled"
+    assert world.store.jobs()[0].state == job_pb2.Job.STATE_CANCELLED
+    assert world.work.offered == {}
+
+
+async def test_a_retry_does_not_wait_for_silent_results_with_the_lock(world: World) -> None:
+    job = await world.create()
+    silent = asyncio.Event()
+
+    async def never(job_id: str) -> job_pb2.Job:
+        await silent.wait()
+        raise AssertionError
+
+    world.results.job = never  # type: ignore[method-assign]
+    retry = asyncio.create_task(world.desk.retry(ALICE, "11111111-1111-1111-1111-111111111111"))
+    await world.settle()
+    await asyncio.wait_for(world.desk.cancel(ALICE, job), 60)
+    assert world.state(job) == "cancelled"
+    retry.cancel()

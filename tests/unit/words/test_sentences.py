@@ -1,0 +1,34 @@
+"""Each kind of refusal has one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.words import sentences
+
+
+def test_limits_are_named_with_what_0_means() -> None:
+    assert sentences.between("alpha", 0.001, 0.5) == "alpha must be between 0.001 and 0.5."
+    assert sentences.between("limit", 0, 1000, zero="10") == "limit must be between 0 and 1,000. 0 means 10."
+    assert sentences.between("budget_usd", 0, 1e9, zero="no budget").startswith(
+        "budget_usd must be between 0 and 1,000,000,000."
+    )
+    assert sentences.at_least("shots", 0) == "shots must be 0 or more."
+    assert (
+        sentences.too_large("The row", 70_000, 65_536, "bytes")
+        == "The row has 70,000 bytes; at most 65,536 are allowed."
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("bleu", "bleu"), (7, "7"), ("two words", "'two words'"), ("a\nb", r"'a\nb'"), ("", "''"), ("x" * 200, "x" * 80)],
+)
+def test_a_value_of_the_callers_is_quoted_unless_it_is_a_word(value: object, told: str) -> None:
+    assert sentences.not_valid(value, "scorer", ("json", "regex")) == (
+        f"{told} is not a valid scorer. Use one of: json, regex."
+    )
+
+
+def test_what_is_not_found_is_named_as_in_the_api_document() -> None:
+    assert sentences.not_found("Benchmark job", "a967f363-ee96") == "Benchmark job a967f363-ee96 not found"
