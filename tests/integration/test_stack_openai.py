@@ -1,11 +1,13 @@
-"""OpenAI's own client against an installation: files and batches, as its documentation uses them.
+"""OpenAI's own clients against an installation: files and batches, as its documentation uses them.
 
-Clients are imported where they are used: each worker of pytest-xdist imports this file, and they take long.
+Python's clients are imported where they are used: each worker of pytest-xdist imports this file, and they take long.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import time
 import uuid
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.stack
 
 MODEL = "small"
+JAVASCRIPT = Path(__file__).parent / "openai_js"
 REFUSED = "row-7"
 """The stub refuses this row for good."""
 
@@ -149,6 +152,30 @@ def test_a_batch_runs_as_the_clients_documentation_says(client: openai.OpenAI, t
         assert completion.choices[0].message.content == f"HELLO {n}"
         assert completion.usage is not None
         assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
+
+
+def test_the_javascript_client_runs_a_batch(stack: Stack, tmp_path: Path) -> None:
+    work = tmp_path / "openai_js"
+    shutil.copytree(JAVASCRIPT, work, ignore=shutil.ignore_patterns("node_modules"))
+    subprocess.run(["npm", "ci", "--no-progress", "--loglevel=error"], cwd=work, check=True, timeout=120)
+    source = tmp_path / "js batch.jsonl"
+    source.write_bytes(jsonl([line(f"js-{n}", f"hello {n}") for n in range(20)]))
+    command = ["node", "batches.mjs", f"{stack.url}/v1", str(source)]
+    ran = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {
+        "models": ["other@local", MODEL, "org/third", "other@second"],
+        "file": {"filename": "js batch.jsonl", "purpose": "batch", "bytes": source.stat().st_size},
+        "batch": {
+            "status": "completed",
+            "counts": {"total": 20, "completed": 20, "failed": 0},
+            "metadata": {"team": "search"},
+        },
+        "answers": {f"js-{n}": f"HELLO {n}" for n in range(20)},
+        "listed": True,
+        "deleted": True,
+        "missing": ["NotFoundError", 404],
+    }
 
 
 def test_rows_own_sampling_reaches_the_provider(client: openai.OpenAI, provider: OpenAIServer) -> None:
