@@ -113,7 +113,7 @@ def test_a_board_whose_places_are_still_computed_says_so(fakes: Fakes, capsys: C
     board.entries.add(model="n", score=metric(), not_ranked_reason="the run was invalidated: why", mark="invalidated")
     fakes.answers["GetLeaderboard"] = board
     main(["leaderboard"])
-    assert "being worked out" not in (out := capsys.readouterr().out)
+    assert "still being computed" not in (out := capsys.readouterr().out)
     assert "the run was invalidated: why" in out
     board.places_pending = True
     main(["leaderboard"])
