@@ -224,7 +224,14 @@ def test_a_cancelled_batch_keeps_what_it_has(client: openai.OpenAI, provider: Op
     assert batch.output_file_id is not None
     # What the scheduler has counted is stored a moment later.
     until(lambda: stack.settled(job_of(batch.id)))
-    assert 0 < len(client.files.content(batch.output_file_id).text.splitlines()) < 500
+    answered = [json.loads(one)["custom_id"] for one in client.files.content(batch.output_file_id).text.splitlines()]
+    assert 0 < len(answered) < 500
+    assert batch.error_file_id is not None
+    not_run = [json.loads(one) for one in client.files.content(batch.error_file_id).text.splitlines()]
+    assert {one["error"]["code"] for one in not_run} == {"batch_cancelled"}
+    assert sorted(answered + [one["custom_id"] for one in not_run]) == sorted(f"c-{n}" for n in range(500))
+    assert client.files.delete(file).deleted
+    assert client.files.content(batch.error_file_id).text == ""
 
 
 def test_lists_page_by_the_last_id(client: openai.OpenAI, stack: Stack) -> None:

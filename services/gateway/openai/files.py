@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -26,13 +27,14 @@ from services.gateway.reads import jobs
 from services.gateway.uploads import form
 from services.gateway.uploads.body import chunks, store
 from services.words.enums import LAST_ASSISTANT
-from touchstone.v1 import dataset_pb2, dataset_service_pb2, results_service_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
 
 BASE = "/v1"
 _FORM = "multipart/form-data"
 _OPENAI_FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
 _DELETE_S = 30.0
 _EXPORT = results_service_pb2.ExportRequest
+_ITEMS = results_service_pb2.ListItemsRequest
 
 
 async def create(call: Call) -> JSONResponse:
@@ -90,17 +92,17 @@ async def retrieve(call: Call) -> JSONResponse:
 async def content(call: Call) -> Response:
     """What was uploaded, line by line as it was understood; or a finished batch's answers or failures."""
     found = objects.file_id(call.path["file_id"])
-    await _described(call)
     head = {"Content-Disposition": f'attachment; filename="{found.kind}.jsonl"'}
     if found.kind == "input":
         return StreamingResponse(await _rows(call, found.id), media_type="application/jsonl", headers=head)
-    choice = results_service_pb2.ListItemsRequest
-    request = _EXPORT(
-        kind=_EXPORT.KIND_BATCH_OUTPUT,
-        format=_EXPORT.FORMAT_JSONL,
-        items=choice(job_id=found.id, filter=choice.FILTER_FINAL if found.kind == "output" else choice.FILTER_ERRORS),
-    )
-    return StreamingResponse(_pieces(call, request), media_type="application/jsonl", headers=head)
+    job = await _batch(call, found)
+    if found.kind == "output":
+        pieces = _pieces(call, job, _ITEMS.FILTER_FINAL)
+    elif objects.has_not_run(job):
+        pieces = await _failed_or_not_run(call, job)
+    else:
+        pieces = _pieces(call, job, _ITEMS.FILTER_ERRORS)
+    return StreamingResponse(pieces, media_type="application/jsonl", headers=head)
 
 
 async def delete(call: Call) -> JSONResponse:
@@ -133,10 +135,15 @@ async def _described(call: Call) -> dict[str, Any]:
     if found.kind == "input":
         request = dataset_service_pb2.GetDatasetRequest(dataset_id=found.id)
         return objects.input_file((await call.ask(call.ctx.backend.datasets.GetDataset, request)).dataset)
+    return objects.made_file(await _batch(call, found), found.kind)
+
+
+async def _batch(call: Call, found: objects.FileId) -> job_pb2.Job:
+    """The job whose answers or failures the file has. Raises NotFoundError."""
     job = await jobs.find(call.ctx.backend, found.id, call.caller)
     if not objects.is_batch(job) or found.kind not in objects.made_kinds(job):
         raise NotFoundError(f"No such File object: {call.path['file_id'][:80]}")
-    return objects.made_file(job, found.kind)
+    return job
 
 
 async def _rows(call: Call, dataset_id: str) -> AsyncIterator[bytes]:
@@ -144,19 +151,63 @@ async def _rows(call: Call, dataset_id: str) -> AsyncIterator[bytes]:
     datasets = call.ctx.backend.datasets
     known = (await call.ask(datasets.GetDataset, dataset_service_pb2.GetDatasetRequest(dataset_id=dataset_id))).dataset
     model = known.models[0] if len(known.models) == 1 else ""
-    request = dataset_service_pb2.ListDatasetRowsRequest(dataset_id=dataset_id, page_size=500, whole=True)
+    pages = await _row_pages(call, dataset_id, whole=True)
+    return ("".join(f"{batch_line(row, model)}\n" for row in rows).encode() async for rows in pages)
+
+
+async def _row_pages(call: Call, dataset_id: str, whole: bool) -> AsyncIterator[Sequence[dataset_pb2.DatasetRow]]:
+    """In the file's order; without `whole`, long texts are cut. The first page is read at once, so that what is wrong
+    with the dataset is an error and no torn answer."""
+    datasets = call.ctx.backend.datasets
+    request = dataset_service_pb2.ListDatasetRowsRequest(dataset_id=dataset_id, page_size=500, whole=whole)
     first = await call.ask(datasets.ListDatasetRows, request)
 
-    async def pages() -> AsyncIterator[bytes]:
+    async def pages() -> AsyncIterator[Sequence[dataset_pb2.DatasetRow]]:
         page = first
         while True:
-            yield "".join(f"{batch_line(row, model)}\n" for row in page.rows).encode()
+            yield page.rows
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
             page = await call.ask(datasets.ListDatasetRows, request)
 
     return pages()
+
+
+async def _failed_or_not_run(call: Call, job: job_pb2.Job) -> AsyncIterator[bytes]:
+    """Lines of an error file, in the file's order, where some requests were not run. Where the uploaded file was
+    deleted meanwhile, only those that failed: nothing else has their ids."""
+    try:
+        pages = await _row_pages(call, job.spec.dataset.dataset_id, whole=False)
+    except NotFoundError:
+        return _pieces(call, job, _ITEMS.FILTER_ERRORS)
+
+    async def lines() -> AsyncIterator[bytes]:
+        # Stored items come in the order of the rows, so that one of each is held.
+        stored = _lines(_pieces(call, job, _ITEMS.FILTER_UNSPECIFIED))
+        async with aclosing(stored):
+            item = await anext(stored, None)
+            async for rows in pages:
+                found: list[objects.Json] = []
+                for row in rows:
+                    if item is None or item["custom_id"] != row.custom_id:
+                        found.append(objects.not_run(job, row.custom_id))
+                        continue
+                    if item["error"]:
+                        found.append(item)
+                    item = await anext(stored, None)
+                yield "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in found).encode()
+
+    return lines()
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[objects.Json]:
+    """The objects of a JSONL file that comes in pieces."""
+    rest = b""
+    async for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield json.loads(line)
 
 
 async def _inputs(call: Call) -> list[dataset_pb2.Dataset]:
@@ -177,8 +228,15 @@ async def _none() -> list[Any]:
     return []
 
 
-async def _pieces(call: Call, request: results_service_pb2.ExportRequest) -> AsyncIterator[bytes]:
+async def _pieces(
+    call: Call, job: job_pb2.Job, chosen: results_service_pb2.ListItemsRequest.Filter
+) -> AsyncIterator[bytes]:
     backend = call.ctx.backend
+    request = _EXPORT(
+        kind=_EXPORT.KIND_BATCH_OUTPUT,
+        format=_EXPORT.FORMAT_JSONL,
+        items=_ITEMS(job_id=job.job_id, filter=chosen),
+    )
     async for piece in backend.stream(backend.results.Export, request, call.caller):
         yield piece.data
 

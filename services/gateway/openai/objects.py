@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError, NotFoundError
-from services.words.jobs import is_finished
+from services.words.jobs import ENDED_EARLY, is_finished
 from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2
 
 T = TypeVar("T")
@@ -115,12 +116,38 @@ def made_file(job: job_pb2.Job, kind: Literal["output", "error"]) -> Json:
 
 
 def made_kinds(job: job_pb2.Job) -> list[Literal["output", "error"]]:
-    """The files that a finished job has: answers where some are, failures where some are."""
+    """The files that a finished job has: one of answers where there are some, and one of the requests that failed or
+    were not run where there are some."""
     if not is_finished(job):
         return []
     failed = job.progress.items_failed
     kinds: list[Literal["output", "error"]] = ["output"] if job.progress.items_done > failed else []
-    return [*kinds, "error"] if failed else kinds
+    return [*kinds, "error"] if failed or has_not_run(job) else kinds
+
+
+def has_not_run(job: job_pb2.Job) -> bool:
+    """Whether a job ended before all its requests were run. One that ended before its plan ran none."""
+    return job.state in ENDED_EARLY and not 0 < _requests(job) <= job.progress.items_done
+
+
+def not_run(job: job_pb2.Job, custom_id: str) -> Json:
+    """The line of an error file for a request that was not run."""
+    cancelled = job.state == _STATE.STATE_CANCELLED
+    why = "cancelled" if cancelled else "failed"
+    return {
+        "id": f"batch_req_{sha256(f'{job.job_id}/{custom_id}'.encode()).hexdigest()[:32]}",
+        "custom_id": custom_id,
+        "response": None,
+        "error": {
+            "code": f"batch_{why}",
+            "message": f"The batch {'was ' if cancelled else ''}{why} before this request was run.",
+        },
+    }
+
+
+def _requests(job: job_pb2.Job) -> int:
+    """0 before the job has a plan."""
+    return job.progress.items_total or sum(plan.items for plan in job.plan)
 
 
 def is_batch(job: job_pb2.Job) -> bool:
@@ -154,7 +181,7 @@ def batch(job: job_pb2.Job, result: metric_pb2.JobResult | None = None) -> Json:
         "cancelled_at": None,
         **({ended: _seconds(job.finished_at)} if ended else {}),
         "request_counts": {
-            "total": job.progress.items_total or sum(plan.items for plan in job.plan),
+            "total": _requests(job),
             "completed": job.progress.items_done - job.progress.items_failed,
             "failed": job.progress.items_failed,
         },
