@@ -44,11 +44,12 @@ def add(world: World, asked: dataset_pb2.DatasetOptions, data: bytes) -> dataset
 
 async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatasetResponse:
     """At the pace that `world.upload_gate` allows."""
-    asked, data, request_id = None, bytearray(), ""
+    asked, data, request_id, expires_after_s = None, bytearray(), "", 0
     try:
         async for request in requests:
             asked = asked or request.options
             request_id = request_id or request.request_id
+            expires_after_s = expires_after_s or request.expires_after_s
             data += request.data
             world.upload_bytes += len(request.data)
             if request.data:
@@ -63,6 +64,8 @@ async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatas
     rpc.check_request_id(request_id)
     named = options.checked(asked, rpc.identity())
     made = once(world, request_id, (named, bytes(data)), lambda: add(world, named, bytes(data)))
+    if expires_after_s:
+        made.expires_at.FromSeconds(made.uploaded_at.seconds + options.checked_expiry(expires_after_s))
     return dataset_service_pb2.UploadDatasetResponse(dataset=made)
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.gateway.gateway_server import Running
 from touchstone.v1 import job_pb2
 
+ANCHOR, SECONDS = "expires_after[anchor]", "expires_after[seconds]"
 LINES = b"".join(
     b'{"custom_id": "c-%d", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "messages": '
     b'[{"role": "user", "content": "p"}]}}\n' % number
@@ -44,7 +45,13 @@ async def test_the_purpose_may_come_after_the_file(gateway: Running) -> None:
         ([("file", LINES), ("purpose", b"fine-tune")], "purpose"),
         ([("file", LINES)], "purpose"),
         ([("purpose", b"fine-tune"), ("file", LINES)], "purpose"),
-        ([("file", LINES), ("purpose", b"batch"), ("expires_after[anchor]", b"created_at")], "expires_after"),
+        ([("file", LINES), ("purpose", b"batch"), (ANCHOR, b"created_at")], SECONDS),
+        ([("file", LINES), ("purpose", b"batch"), (SECONDS, b"3600")], ANCHOR),
+        ([("file", LINES), ("purpose", b"batch"), (ANCHOR, b"last_active_at"), (SECONDS, b"3600")], ANCHOR),
+        ([("file", LINES), ("purpose", b"batch"), (ANCHOR, b"created_at"), (SECONDS, b"3599")], SECONDS),
+        ([(ANCHOR, b"created_at"), (SECONDS, b"2592001"), ("purpose", b"batch"), ("file", LINES)], SECONDS),
+        ([(ANCHOR, b"created_at"), (SECONDS, b"9" * 5000), ("purpose", b"batch"), ("file", LINES)], SECONDS),
+        ([(ANCHOR, b"created_at"), (SECONDS, "٣٦٠٠".encode()), ("purpose", b"batch"), ("file", LINES)], SECONDS),
     ],
 )
 async def test_what_a_file_is_not_kept_for_is_refused_and_nothing_is_stored(
@@ -54,6 +61,18 @@ async def test_what_a_file_is_not_kept_for_is_refused_and_nothing_is_stored(
     answer = await gateway.client.post("/v1/files", content=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), answer.text
     assert (await gateway.client.get("/v1/files")).json()["data"] == []
+
+
+@pytest.mark.parametrize("first", ["file", "expires_after"])
+async def test_a_file_expires_when_its_upload_says_so_before_or_after_it(gateway: Running, first: str) -> None:
+    file, expiry = ("file", LINES), ((ANCHOR, b"created_at"), (SECONDS, b"2592000"))
+    parts = (file, *expiry) if first == "file" else (*expiry, file)
+    body, headers = _form(("purpose", b"batch"), *parts)
+    answer = await gateway.client.post("/v1/files", content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    made = answer.json()
+    assert made["expires_at"] == made["created_at"] + 2_592_000
+    assert (await gateway.client.get(f"/v1/files/{made['id']}")).json() == made
 
 
 async def test_a_batch_tells_its_tokens_once_it_is_over(gateway: Running) -> None:

@@ -33,11 +33,15 @@ class Keeper:
     database: Database
     datasets: DatasetParts
 
-    async def upload(self, content: bytes, request_id: str = "", **options: object) -> dataset_pb2.Dataset:
+    async def upload(
+        self, content: bytes, request_id: str = "", expires_after_s: int = 0, **options: object
+    ) -> dataset_pb2.Dataset:
         asked = dataset_pb2.DatasetOptions(**({"name": "rows.jsonl", "owner": "ann"} | options))  # type: ignore[arg-type]
         async with self.datasets.uploads.place(asked.owner):
             wanted = Request(asked.owner, request_id)
-            return await self.datasets.uploads.keep(asked, pieces(content), request=wanted)
+            return await self.datasets.uploads.keep(
+                asked, pieces(content), request=wanted, expires_after_s=lambda: expires_after_s
+            )
 
     async def messages(self) -> int:
         """Messages in the object store: none means that nothing is left of anything."""

@@ -25,6 +25,7 @@ from services.results.datasets.frames import Limits
 from services.results.datasets.limits import UploadLimits
 from tests.integration.kept_datasets import STREAM, Keeper, keeping, lines
 from tests.nats_server import NatsServer
+from tests.waiting import answered
 from touchstone.v1 import dataset_pb2, job_pb2
 
 
@@ -336,3 +337,22 @@ async def test_what_reads_an_upload_is_told_no_secret(keeper: Keeper, monkeypatc
     assert (await uploading).rows == 1
     names = {entry.partition(b"=")[0] for entry in environment.split(b"\0") if entry}
     assert names == {b"PYTHONPATH"}
+
+
+async def test_a_dataset_that_expires_goes_by_itself_and_others_stay(nats: NatsServer, tmp_path: Path) -> None:
+    async with keeping(nats.url, tmp_path / "results.duckdb") as keeper:
+        stays = await keeper.upload(lines(range(10)))
+        goes = await keeper.upload(lines(range(20)), expires_after_s=1)
+        later = await keeper.upload(lines(range(30)), expires_after_s=3600)
+        assert goes.expires_at.seconds == goes.uploaded_at.seconds + 1
+        await answered(keeper.listed, lambda listed: goes.dataset_id not in listed)
+        assert await keeper.store.get_manifest(goes.dataset_id) is None
+        assert await keeper.listed() == {stays.dataset_id, later.dataset_id}
+        assert len(await keeper.rows(later.dataset_id)) == 30
+
+
+async def test_the_same_request_with_another_expiry_is_refused(keeper: Keeper) -> None:
+    made = await keeper.upload(lines(range(10)), "once", expires_after_s=3600)
+    assert await keeper.upload(lines(range(10)), "once", expires_after_s=3600) == made
+    with pytest.raises(ConflictError, match="once was already used"):
+        await keeper.upload(lines(range(10)), "once")

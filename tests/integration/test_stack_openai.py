@@ -165,7 +165,7 @@ def test_the_javascript_client_runs_a_batch(stack: Stack, tmp_path: Path) -> Non
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == {
         "models": ["other@local", MODEL, "org/third", "other@second"],
-        "file": {"filename": "js batch.jsonl", "purpose": "batch", "bytes": source.stat().st_size},
+        "file": {"filename": "js batch.jsonl", "purpose": "batch", "bytes": source.stat().st_size, "kept_s": 3600},
         "batch": {
             "status": "completed",
             "counts": {"total": 20, "completed": 20, "failed": 0},

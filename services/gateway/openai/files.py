@@ -26,12 +26,16 @@ from services.gateway.openai.objects import CHAT
 from services.gateway.reads import jobs
 from services.gateway.uploads import form
 from services.gateway.uploads.body import chunks, store
+from services.words import sentences
+from services.words.datasets import EXPIRY_S
 from services.words.enums import LAST_ASSISTANT
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
 
 BASE = "/v1"
 _FORM = "multipart/form-data"
-_OPENAI_FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
+_ANCHOR, _SECONDS = "expires_after[anchor]", "expires_after[seconds]"
+_CREATED = "created_at"
+_OPENAI_FIELDS = ("purpose", _ANCHOR, _SECONDS)
 _DELETE_S = 30.0
 _EXPORT = results_service_pb2.ExportRequest
 _ITEMS = results_service_pb2.ListItemsRequest
@@ -59,10 +63,17 @@ async def create(call: Call) -> JSONResponse:
             last_assistant=LAST_ASSISTANT[last] if last else None,
         )
         try:
-            stored = await store(call.ctx.backend, call.caller, options, _checked(sent), request_id(call))
+            stored = await store(
+                call.ctx.backend,
+                call.caller,
+                options,
+                _checked(sent),
+                request_id(call),
+                lambda: int(sent.given.get(_SECONDS, "0")),
+            )
         except InvalidRequestError as error:
             # The service names fields of its own message, which the API's users never see.
-            if error.field not in ("purpose", "expires_after"):
+            if error.field not in ("purpose", _ANCHOR, _SECONDS):
                 error.field = "file"
             raise
     return JSONResponse(objects.input_file(stored))
@@ -79,10 +90,14 @@ async def _checked(sent: form.Form) -> AsyncIterator[bytes]:
 def _check(fields: Mapping[str, str], whole: bool) -> None:
     if fields.get("purpose", "" if whole else "batch") != "batch":
         raise InvalidRequestError("purpose must be batch: files are only for batches.", "purpose")
-    if fields.get("expires_after[anchor]"):
-        raise InvalidRequestError(
-            "Files do not expire. Leave expires_after out, and delete them yourself.", "expires_after"
-        )
+    if fields.get(_ANCHOR, _CREATED) != _CREATED:
+        raise InvalidRequestError(sentences.not_valid(fields[_ANCHOR], _ANCHOR, (_CREATED,)), _ANCHOR)
+    seconds = fields.get(_SECONDS, "3600")
+    if not (seconds.isascii() and seconds.isdecimal() and EXPIRY_S[0] <= int(seconds[:10]) <= EXPIRY_S[1]):
+        raise InvalidRequestError(sentences.between(_SECONDS, *EXPIRY_S), _SECONDS)
+    if whole and (_ANCHOR in fields) != (_SECONDS in fields):
+        missing = _ANCHOR if _SECONDS in fields else _SECONDS
+        raise InvalidRequestError(f"expires_after needs both its fields. Add {missing}.", missing)
 
 
 async def retrieve(call: Call) -> JSONResponse:

@@ -92,7 +92,7 @@ def input_file(dataset: dataset_pb2.Dataset) -> Json:
         "object": "file",
         "bytes": dataset.bytes,
         "created_at": dataset.uploaded_at.seconds,
-        "expires_at": None,
+        "expires_at": _seconds(dataset.expires_at),
         "filename": dataset.name,
         "purpose": "batch",
         "status": "processed",

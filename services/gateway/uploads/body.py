@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -80,8 +80,10 @@ async def store(
     options: dataset_pb2.DatasetOptions,
     pieces: AsyncIterator[bytes],
     request_id: str = "",
+    expires_after_s: Callable[[], int] = lambda: 0,
 ) -> dataset_pb2.Dataset:
     """The dataset, once it is stored whole. What `pieces` raises ends the call, and nothing is stored.
+    `expires_after_s` is asked after the last piece; 0 means that the dataset stays.
 
     Raises BadLinesError for wrong lines, ConflictError for a request id that has made another dataset, and the
     service's other errors.
@@ -91,5 +93,7 @@ async def store(
         yield dataset_service_pb2.UploadDatasetRequest(options=options, request_id=request_id)
         async for piece in gathered(pieces):
             yield dataset_service_pb2.UploadDatasetRequest(data=piece)
+        if seconds := expires_after_s():
+            yield dataset_service_pb2.UploadDatasetRequest(expires_after_s=seconds)
 
     return (await backend.send(backend.datasets.UploadDataset, requests(), caller, MOST_S)).dataset

@@ -89,6 +89,13 @@ def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHIN
     return dataset_pb2.Dataset.FromString(row[0])
 
 
+def expiring(connection: Connection) -> list[dataset_pb2.Dataset]:
+    """Datasets that are to be deleted at some time, perhaps one that is over."""
+    rows = connection.execute("SELECT dataset FROM datasets WHERE deleted_at IS NULL").fetchall()
+    found = (dataset_pb2.Dataset.FromString(blob) for (blob,) in rows)
+    return [dataset for dataset in found if dataset.HasField("expires_at")]
+
+
 def jobs_over(connection: Connection, dataset_ids: Collection[str]) -> list[Jobs]:
     """For each dataset, in order."""
     found = connection.execute(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.errors import InvalidRequestError
 from services.rpc import Identity
 from services.words import sentences
+from services.words.datasets import EXPIRY_S
 from touchstone.v1 import dataset_pb2, suite_pb2, token_pb2
 
 NAME_LENGTH = 200
@@ -22,6 +23,13 @@ def checked_hub(
     found = _checked(asked, asked.name or f"{source.dataset}/{source.config or 'default'}/{source.split}", caller)
     found.format = dataset_pb2.Dataset.FORMAT_HUB
     return found
+
+
+def checked_expiry(seconds: int) -> int:
+    """Raises InvalidRequestError for a time that is too short or too long."""
+    if not EXPIRY_S[0] <= seconds <= EXPIRY_S[1]:
+        raise InvalidRequestError(sentences.between("expires_after_s", *EXPIRY_S), "expires_after_s")
+    return seconds
 
 
 def _checked(asked: dataset_pb2.DatasetOptions, name: str, caller: Identity) -> dataset_pb2.DatasetOptions:

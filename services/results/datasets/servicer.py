@@ -61,8 +61,11 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         self._room.require()
         wanted = Request(asked.owner, first.request_id)
         async with self._uploads.place(asked.owner):
-            pieces = self._room.guard(_pieces(first, request_iterator))
-            dataset = await self._uploads.keep(asked, pieces, request=wanted)
+            sent = _Sent(first, request_iterator)
+            pieces = self._room.guard(sent.pieces())
+            dataset = await self._uploads.keep(
+                asked, pieces, request=wanted, expires_after_s=lambda: sent.expires_after_s
+            )
         return pb.UploadDatasetResponse(dataset=dataset)
 
     async def CreateHubDataset(self, request: pb.CreateHubDatasetRequest, context: Any) -> pb.CreateHubDatasetResponse:
@@ -126,8 +129,21 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         return await self._database.read(lambda c: index.get(c, dataset_id, visible))
 
 
-async def _pieces(first: pb.UploadDatasetRequest, rest: AsyncIterator[pb.UploadDatasetRequest]) -> AsyncIterator[bytes]:
-    if first.data:
-        yield first.data
-    async for request in rest:
-        yield request.data
+class _Sent:
+    """The messages of an upload. `expires_after_s` is known once `pieces` has ended: it may come after the file."""
+
+    def __init__(self, first: pb.UploadDatasetRequest, rest: AsyncIterator[pb.UploadDatasetRequest]) -> None:
+        self._first = first
+        self._rest = rest
+        self.expires_after_s = 0
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The file. Raises InvalidRequestError for an expiry out of range."""
+        yield self._read(self._first)
+        async for request in self._rest:
+            yield self._read(request)
+
+    def _read(self, request: pb.UploadDatasetRequest) -> bytes:
+        if request.expires_after_s:
+            self.expires_after_s = self.expires_after_s or options.checked_expiry(request.expires_after_s)
+        return request.data

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.bus import Datasets
 from services.errors import DeadlineError
 from services.results.datasets import child, index, requests
+from services.results.datasets.expiry import Expiry
 from services.results.datasets.frames import Shard
 from services.results.datasets.garbage_collection import Collector, HeldShards, ShardHolds
 from services.results.datasets.limits import UploadLimits
@@ -34,8 +35,15 @@ class Uploads:
     """Keeps files as datasets, some at once."""
 
     def __init__(
-        self, store: Datasets, database: Database, holding: ShardHolds, collector: Collector, limits: UploadLimits
+        self,
+        store: Datasets,
+        database: Database,
+        holding: ShardHolds,
+        collector: Collector,
+        expiry: Expiry,
+        limits: UploadLimits,
     ) -> None:
+        self._expiry = expiry
         self._store = store
         self._database = database
         self._holding = holding
@@ -54,8 +62,10 @@ class Uploads:
         pieces: AsyncIterator[bytes],
         source: suite_pb2.DataSource | None = None,
         request: Request = NO_REQUEST,
+        expires_after_s: Callable[[], int] = lambda: 0,
     ) -> dataset_pb2.Dataset:
         """Reads and stores a file, whole or not at all; `asked` has a checked name and an owner. Call it in a `place`.
+        `expires_after_s` is asked once the file has ended; 0 means that the dataset stays.
 
         What `request` has made before is given instead. One that does not say what it asks for asks for the options and
         the rows: the file is read to know them.
@@ -69,9 +79,11 @@ class Uploads:
         try:
             with self._holding.upload() as held:
                 manifest = await self._in_time(self._stored(asked, pieces, held))
-                _complete(manifest.dataset, dataset_id, asked, source)
+                expires = expires_after_s()
+                _complete(manifest.dataset, dataset_id, asked, source, expires)
                 if not request.asked:
-                    request = replace(request, asked=fingerprint(asked, manifest.dataset.digest))
+                    until = (str(expires),) if expires else ()
+                    request = replace(request, asked=fingerprint(asked, manifest.dataset.digest, *until))
                 # The same request may have come again while its first file was read.
                 async with self._listing:
                     if (made := await self.made_by(request)) is not None:
@@ -79,6 +91,7 @@ class Uploads:
                     manifest.request_id, manifest.asked = request.request_id, request.asked
                     await self._store.put_manifest(manifest)
                     await self._database.write(partial(index.add, manifest=manifest, now=_now()))
+                    self._expiry.note(manifest.dataset)
                     kept = True
         finally:
             if not kept:
@@ -141,6 +154,7 @@ def _complete(
     dataset_id: str,
     asked: dataset_pb2.DatasetOptions,
     source: suite_pb2.DataSource | None,
+    expires_after_s: int,
 ) -> None:
     """Fills in what the rows do not tell."""
     dataset.dataset_id = dataset_id
@@ -152,3 +166,5 @@ def _complete(
     now = Timestamp()
     now.GetCurrentTime()
     dataset.uploaded_at.CopyFrom(now)
+    if expires_after_s:
+        dataset.expires_at.FromSeconds(now.seconds + expires_after_s)

@@ -7,6 +7,7 @@ import asyncio
 from services.bus import Bus, Datasets, Room
 from services.results import visibility
 from services.results.datasets.deleting import Deletions, live_jobs
+from services.results.datasets.expiry import Expiry
 from services.results.datasets.garbage_collection import Collector, ShardHolds
 from services.results.datasets.limits import UploadLimits
 from services.results.datasets.servicer import DatasetServicer
@@ -34,7 +35,8 @@ class DatasetParts:
         self.deletions = Deletions(
             store, database, self.collector, lambda dataset_id: live_jobs(connection, dataset_id)
         )
-        self.uploads = Uploads(store, database, holding, self.collector, limits)
+        self.expiry = Expiry(database, self.deletions.delete)
+        self.uploads = Uploads(store, database, holding, self.collector, self.expiry, limits)
         self.servicer = DatasetServicer(
             connection, store, database, self.uploads, self.deletions, self.collector, self.room, questions, reads
         )
@@ -44,5 +46,5 @@ class DatasetParts:
         self.deletions.resume(await self.collector.reconcile())
 
     async def run(self) -> None:
-        """Ends deletions that were cut short and clears up, until cancelled."""
-        await asyncio.gather(self.collector.run(), self.deletions.run())
+        """Ends deletions that were cut short, clears up, and deletes what has expired, until cancelled."""
+        await asyncio.gather(self.collector.run(), self.deletions.run(), self.expiry.run())

@@ -11,8 +11,17 @@ const models = [];
 for await (const model of client.models.list()) models.push(model.id);
 seen.models = models;
 
-const file = await client.files.create({ file: fs.createReadStream(path), purpose: "batch" });
-seen.file = { filename: file.filename, purpose: file.purpose, bytes: file.bytes };
+const file = await client.files.create({
+  file: fs.createReadStream(path),
+  purpose: "batch",
+  expires_after: { anchor: "created_at", seconds: 3600 },
+});
+seen.file = {
+  filename: file.filename,
+  purpose: file.purpose,
+  bytes: file.bytes,
+  kept_s: file.expires_at - file.created_at,
+};
 
 let batch = await client.batches.create({
   input_file_id: file.id,

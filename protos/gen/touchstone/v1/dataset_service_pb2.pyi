@@ -9,14 +9,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class UploadDatasetRequest(_message.Message):
-    __slots__ = ("options", "data", "request_id")
+    __slots__ = ("options", "data", "request_id", "expires_after_s")
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AFTER_S_FIELD_NUMBER: _ClassVar[int]
     options: _dataset_pb2.DatasetOptions
     data: bytes
     request_id: str
-    def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., data: _Optional[bytes] = ..., request_id: _Optional[str] = ...) -> None: ...
+    expires_after_s: int
+    def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., data: _Optional[bytes] = ..., request_id: _Optional[str] = ..., expires_after_s: _Optional[int] = ...) -> None: ...
 
 class UploadDatasetResponse(_message.Message):
     __slots__ = ("dataset",)

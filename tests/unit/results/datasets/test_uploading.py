@@ -10,6 +10,7 @@ import pytest
 
 from services.bus import Datasets
 from services.results.datasets import index
+from services.results.datasets.expiry import Expiry
 from services.results.datasets.garbage_collection import Collector, ShardHolds
 from services.results.datasets.limits import UploadLimits
 from services.results.datasets.requests import Request
@@ -49,7 +50,8 @@ class SlowReads(Database):
 async def test_a_dataset_that_goes_while_it_is_looked_up_is_no_answer(connection: Connection, given_up: bool) -> None:
     database = SlowReads(connection)
     collector = Collector(Store(), database, ShardHolds())
-    uploads = Uploads(Store(), database, ShardHolds(), collector, UploadLimits())
+    expiry = Expiry(database, Store().delete)
+    uploads = Uploads(Store(), database, ShardHolds(), collector, expiry, UploadLimits())
     manifest = dataset_pb2.DatasetManifest(request_id=ASKED.request_id, asked=ASKED.asked)
     manifest.dataset.dataset_id, manifest.dataset.owner = "ds_1", ASKED.owner
     manifest.dataset.uploaded_at.GetCurrentTime()
