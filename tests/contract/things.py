@@ -27,14 +27,15 @@ _projects = itertools.count(1001)
 
 @dataclass(frozen=True)
 class Things:
-    """Ids. `done` and `other` are completed jobs on demo, `live` runs, `run` is completed over `dataset`; nothing uses
-    `unused`. All jobs are in `project`."""
+    """Ids. `done` and `other` are completed jobs on demo, `live` runs, `run` is completed over `dataset` with the job
+    `run_job`; nothing uses `unused`. All jobs are in `project`."""
 
     project: int
     done: str
     other: str
     live: str
     run: str
+    run_job: str
     dataset: str
     unused: str
 
@@ -44,6 +45,12 @@ class Things:
         for name, known in asdict(self).items():
             text = text.replace(f"{{{name}}}", str(known))
         return json.loads(text)
+
+    def taken_from(self, text: str) -> str:
+        """The text with names in braces in place of the ids."""
+        for name, known in asdict(self).items():
+            text = text.replace(str(known), f"{{{name}}}")
+        return text
 
 
 def new_project() -> int:
@@ -75,4 +82,4 @@ def made(backend: Backend) -> Things:
     body = {"model_id": "echo@baselines", "dataset_id": dataset, "project_id": project}
     started = backend.call("POST", "/admin/benchmarks/run", json=body)
     backend.finish(started["job_id"])
-    return Things(project, done, other, live, started["benchmark_id"], dataset, unused)
+    return Things(project, done, other, live, started["benchmark_id"], started["job_id"], dataset, unused)

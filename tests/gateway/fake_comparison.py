@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 from services.errors import InvalidRequestError, NotFoundError
+from services.results.runs.configurations import JOB_ID
+from services.words import sentences
 from services.words.jobs import suite_of
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World
@@ -60,8 +62,15 @@ def _run(world: World, subject: str, suite: str, metrics: list[str]) -> comparis
         for job in world.jobs.values()
         if subject in (job.job_id, job.spec.model) and job.state == completed and suite in ("", suite_of(job.spec))
     ]
+    if not found and JOB_ID.fullmatch(subject):
+        if subject not in world.jobs:
+            raise NotFoundError(sentences.not_found("Benchmark job", subject))
+        raise NotFoundError(f"Job {subject} has no finished run yet. Compare it when it is finished.")
     if not found:
-        raise NotFoundError(f"{subject!r} has no complete run of {suite}.")
+        raise NotFoundError(
+            f"{subject!r} has no complete run of {suite} in generate mode that counts. Run it first, retry the missing "
+            "items, or name a job."
+        )
     job = max(found, key=lambda one: one.created_at.ToNanoseconds())
     mean = 0.7 if job.spec.model.startswith("same") else 0.5 + sum(job.spec.model.encode()) % 400 / 1000
     return comparison_pb2.ComparedRun(

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
+from services.words import phrases, sentences
+from services.words.enums import MARKS
 from services.words.jobs import suite_of
 from services.words.suites import unknown_suite
 from tests.gateway import fake_data, fake_items, fake_pages
@@ -141,7 +143,9 @@ def name_configuration(
 ) -> results_service_pb2.NameConfigurationResponse:
     known = _known(world) | world.names
     if request.configuration not in known:
-        raise NotFoundError(f"No complete run has the configuration {request.configuration!r}.")
+        raise NotFoundError(
+            f"{sentences.not_found('Configuration', request.configuration)}. Use a hash from a leaderboard."
+        )
     named = world.names.setdefault(request.configuration, known[request.configuration])
     if request.HasField("name"):
         named.name = request.name
@@ -154,23 +158,38 @@ def name_configuration(
 
 def mark_run(world: World, request: results_service_pb2.MarkRunRequest) -> results_service_pb2.MarkRunResponse:
     if request.job_id not in world.jobs:
-        raise NotFoundError(f"Benchmark job {request.job_id} not found")
+        raise NotFoundError(sentences.not_found("Benchmark job", request.job_id))
     job, caller = world.jobs[request.job_id], rpc.identity()
     if not caller.is_admin and caller.user != job.owner:
-        raise PermissionDeniedError("Only the owner or an admin may mark this run.")
+        raise PermissionDeniedError(sentences.not_yours("Job", job.job_id, job.owner, "mark it"))
+    if job.state in phrases.ENDED_EARLY:
+        how = phrases.ENDED_EARLY[job.state]
+        raise ConflictError(f"Job {job.job_id} {how}, so no leaderboard shows it and there is nothing to mark.")
     if job.state != _COMPLETED:
-        raise ConflictError(f"Job {job.job_id} is not completed.")
-    by = request.superseded_by
-    if by and (by == request.job_id or by not in world.jobs or world.jobs[by].state != _COMPLETED):
-        raise InvalidRequestError("Name another run that is finished.", "superseded_by")
+        raise ConflictError(f"Job {job.job_id} is not finished. Mark it when it is.")
+    if request.mark == results_service_pb2.RUN_MARK_SUPERSEDED:
+        _check_successor(world, request)
     result = world.results[job.job_id]
-    words = {
-        results_service_pb2.RUN_MARK_INVALIDATED: "invalidated",
-        results_service_pb2.RUN_MARK_SUPERSEDED: "superseded",
-    }
-    result.mark, result.mark_reason = words.get(request.mark, ""), request.reason
+    result.mark = "" if request.mark == results_service_pb2.RUN_MARK_VALID else MARKS.of(request.mark)
+    result.mark_reason = request.reason if result.mark else ""
     result.superseded_by = request.superseded_by
+    by = f" by job {request.superseded_by}" if request.superseded_by else ""
+    result.not_ranked_reason = f"the run was {result.mark}{by}: {request.reason.rstrip('.')}" if result.mark else ""
     return results_service_pb2.MarkRunResponse(result=result)
+
+
+def _check_successor(world: World, request: results_service_pb2.MarkRunRequest) -> None:
+    by = request.superseded_by
+    if not by or by == request.job_id:
+        raise InvalidRequestError("Name the other run that stands in its place.", "superseded_by")
+    if by not in world.jobs:
+        missing = sentences.not_found("Benchmark job", by)
+        raise InvalidRequestError(f"{missing}. Name a finished run.", "superseded_by")
+    if world.jobs[by].state != _COMPLETED:
+        raise InvalidRequestError(f"Job {by} is not finished. Name a finished run.", "superseded_by")
+    if world.results[by].mark:
+        why = world.results[by].not_ranked_reason
+        raise InvalidRequestError(f"Job {by} is itself not counted: {why}. Name another run.", "superseded_by")
 
 
 def export(world: World, request: results_service_pb2.ExportRequest) -> Iterator[results_service_pb2.ExportResponse]:

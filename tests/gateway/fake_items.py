@@ -54,7 +54,8 @@ def chosen(
     """By filter, the items that satisfy the conditions. Raises NotFoundError for an unknown job, task or baseline."""
     job = _job(world, request.job_id)
     if request.task and request.task not in [plan.task for plan in job.plan]:
-        raise NotFoundError(f"Job {job.job_id} has no task {request.task!r}.")
+        tasks = ", ".join(plan.task for plan in job.plan)
+        raise NotFoundError(f"Job {job.job_id} has no task {request.task!r}. Its tasks: {tasks}.")
     found = [stored for stored in items(world, request.job_id) if _fits(request, stored)]
     others = {_place(stored): stored for stored in _beside(world, request)}
     pairs = [(stored, others[_place(stored)]) for stored in found if _place(stored) in others]
@@ -167,7 +168,11 @@ def side_by_side(
     found = [[s for s in items(world, job_id) if _fits(one, s)] for job_id in request.job_ids]
     longest = max(found, key=len)
     if len(kinds) > 1 or not any(items(world, job_id) for job_id in request.job_ids):
-        raise InvalidRequestError("The jobs have no row in common.", "job_ids")
+        raise InvalidRequestError(
+            "The jobs have no rows in common. Name jobs over one dataset, over datasets with the same custom ids, "
+            "or of one suite. A job that has just started has no rows yet.",
+            "job_ids",
+        )
     answer = results_service_pb2.ListSideBySideResponse(count_all=len(longest), total_size=len(longest))
     for job_id, stored in zip(request.job_ids, found, strict=True):
         answer.runs.add(

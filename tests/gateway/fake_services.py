@@ -178,7 +178,11 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         answer.item_sets.extend(self.world.item_sets)
         chosen = request.item_set or "7f3ac1d9"
         if chosen not in ("7f3ac1d9", *(one.item_set for one in self.world.item_sets)):
-            raise InvalidRequestError(f"No finished run of {request.suite} is on the items {chosen!r}.", "item_set")
+            raise InvalidRequestError(
+                f"No finished run of {request.suite} uses the item set {chosen!r}. Use one of the leaderboard's "
+                "item_sets, or leave it out.",
+                "item_set",
+            )
         if not entries:
             return answer
         ranked = [e for e in entries if e.rank]

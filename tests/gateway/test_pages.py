@@ -27,7 +27,7 @@ async def test_an_unknown_suite_or_metric_is_said_with_the_known_ones(gateway: R
     assert 'value="zzz"' not in text
     assert "runs yet" not in text
     text = await page(gateway, "/leaderboard?suite=glue&metric=nonsense", 400)
-    assert "Unknown metric 'nonsense'. Metrics of this suite: score, accuracy" in text
+    assert "Suite glue has no metric 'nonsense'. Its metrics: score, accuracy" in text
 
 
 async def test_a_metric_chosen_for_another_suite_gives_way_to_the_score(gateway: Running) -> None:

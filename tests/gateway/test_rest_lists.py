@@ -101,7 +101,7 @@ async def test_history_refuses_what_is_out_of_range(gateway: Running) -> None:
 
 async def test_the_overview_counts_jobs_and_names_the_newest(gateway: Running) -> None:
     assert (await get(gateway, "/overview"))["mean"] is None
-    assert "Unknown metric 'bleu'" in (await get(gateway, "/overview?suite=glue&metric=bleu", 400))["detail"]
+    assert "Suite glue has no metric 'bleu'" in (await get(gateway, "/overview?suite=glue&metric=bleu", 400))["detail"]
     gateway.world.jobs.update(busy_world().jobs)
     got = await get(gateway, "/overview?suite=glue&days=7&project_id=3&metric=f1")
     assert (got["total_jobs"], got["completed_jobs"], got["complete_jobs"], got["failed_jobs"]) == (22, 14, 13, 1)
@@ -122,7 +122,7 @@ async def test_trends_are_a_series_per_configuration(gateway: Running) -> None:
     asked = world.asked[-1]
     assert (asked.metric, asked.days, asked.model, asked.project_id, asked.limit) == ("accuracy", 9, "a", 2, 4)
     assert asked.mode == suite_pb2.MODE_GENERATE
-    assert "Unknown metric 'bleu'" in (await get(gateway, "/trends?metric=bleu", 400))["detail"]
+    assert "Suite glue has no metric 'bleu'" in (await get(gateway, "/trends?metric=bleu", 400))["detail"]
 
 
 def board(**entry: Any) -> list[metric_pb2.LeaderboardEntry]:

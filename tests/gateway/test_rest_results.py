@@ -235,8 +235,8 @@ async def test_a_suite_without_runs_has_an_empty_leaderboard(gateway: Running) -
     ("query", "status", "words"),
     [
         ("suite=nope", 400, "Invalid benchmark suite. Supported: glue, demo"),
-        ("metric=bleu", 400, "Unknown metric 'bleu'"),
-        ("item_set=zz", 400, "No finished run of glue is on the items 'zz'"),
+        ("metric=bleu", 400, "Suite glue has no metric 'bleu'"),
+        ("item_set=zz", 400, "No finished run of glue uses the item set 'zz'"),
         ("limit=0", 422, "limit must be"),
     ],
 )

@@ -37,7 +37,7 @@ async def require_answered(
     if not board.entries:
         await require_known(catalogue, suite, metric)
     elif not has_metric(board, metric):
-        raise _unknown_metric(metric, board.metrics)
+        raise _unknown_metric(suite, metric, board.metrics)
 
 
 async def require_known(catalogue: Catalogue, suite: str, metric: str) -> None:
@@ -48,9 +48,9 @@ async def require_known(catalogue: Catalogue, suite: str, metric: str) -> None:
     known = await catalogue.suite(suite)
     metrics = {spec.metric for task in known.tasks for spec in task.metrics}
     if metric != SUITE_SCORE and metric not in metrics and not known.open:
-        raise _unknown_metric(metric, sorted(metrics))
+        raise _unknown_metric(suite, metric, sorted(metrics))
 
 
-def _unknown_metric(metric: str, known: Sequence[str]) -> InvalidRequestError:
+def _unknown_metric(suite: str, metric: str, known: Sequence[str]) -> InvalidRequestError:
     names = ", ".join(dict.fromkeys([SUITE_SCORE, *known]))
-    return InvalidRequestError(f"Unknown metric {metric[:80]!r}. Metrics of this suite: {names}.", "metric")
+    return InvalidRequestError(f"Suite {suite} has no metric {metric[:80]!r}. Its metrics: {names}.", "metric")

@@ -68,12 +68,14 @@ def list_items(
 def get_item(
     connection: Connection, request: results_service_pb2.GetItemRequest, visible: Visibility = EVERYTHING
 ) -> StoredItem:
-    """Whole texts. Raises NotFoundError for the item, and for a job that is not visible."""
+    """Whole texts. Raises NotFoundError for the item, for an unknown job and for one that is not visible."""
+    unknown: NotFoundError | None = None
     try:
         score = score_of(job_reads.get_job(connection, request.job_id, visible).plan)
     except HiddenJobError:
         raise
-    except NotFoundError:
+    except NotFoundError as error:
+        unknown = error
         # Items may be here before the audit trail names their job.
         score = score_of(())
     rows = connection.execute(
@@ -83,6 +85,8 @@ def get_item(
         | score.parameters,
     ).fetchall()
     if not rows:
+        if unknown is not None:
+            raise unknown
         raise NotFoundError(f"Job {request.job_id} has no stored item {request.item} of task {request.task!r}.")
     ((number, *values),) = rows
     stored = stored_item(values, number)
