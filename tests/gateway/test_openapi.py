@@ -46,12 +46,20 @@ async def test_the_document_is_served_and_names_every_endpoint(gateway: Running,
 
 def test_every_reference_leads_somewhere_and_every_schema_is_one() -> None:
     document = conformance.document()
-    for reference in set(re.findall(r"'\$ref': '#/([^']+)'", str(document))):
-        part: Any = document
-        for name in reference.split("/"):
-            part = part[name]
-    for name, schema in document["components"]["schemas"].items():
-        jsonschema_rs.Draft202012Validator(schema | {"components": document["components"]}), name
+    references = set(re.findall(r"'\$ref': '#/([^']+)'", str(document)))
+    assert len(references) > 100
+    assert [reference for reference in sorted(references) if not _leads_somewhere(document, reference)] == []
+    wrong = [
+        name for name, schema in document["components"]["schemas"].items() if not jsonschema_rs.meta.is_valid(schema)
+    ]
+    assert wrong == []
+
+
+def _leads_somewhere(document: dict[str, Any], reference: str) -> bool:
+    part: Any = document
+    for name in reference.split("/"):
+        part = part.get(name) if isinstance(part, dict) else None
+    return isinstance(part, dict)
 
 
 def described(part: Any, path: str) -> Iterator[tuple[str, str]]:

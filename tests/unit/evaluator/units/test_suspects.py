@@ -35,10 +35,27 @@ async def test_a_suspect_waits_for_those_inside_and_keeps_others_out() -> None:
 
 async def test_a_suspect_that_gives_up_waiting_opens_the_gate() -> None:
     gate = Gate()
+    order: list[str] = []
+
+    async def alone() -> None:
+        async with gate.alone():
+            order.append("alone")
+
+    async def shared() -> None:
+        async with gate.shared():
+            order.append("shared")
+
     async with gate.shared():
-        waiting = asyncio.create_task(gate.alone().__aenter__())
+        suspect = asyncio.create_task(alone())
         await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.wait({waiting})
-        async with asyncio.timeout(60), gate.shared():
-            pass
+        later = asyncio.create_task(shared())
+        await asyncio.sleep(0.02)
+        assert order == [], "the suspect waits, and keeps the later one out"
+        suspect.cancel()
+        async with asyncio.timeout(60):
+            await later
+        assert suspect.cancelled()
+        assert order == ["shared"]
+    async with asyncio.timeout(60):
+        await alone()
+    assert order == ["shared", "alone"]

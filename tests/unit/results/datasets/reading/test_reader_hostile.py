@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.results.datasets.frames import Limits
-from tests.unit.results.uploads import batch_line, jsonl, packed, upload
+from tests.unit.results.uploads import Outcome, batch_line, contents, jsonl, packed, upload
 from touchstone.v1.dataset_pb2 import Dataset
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -75,19 +77,36 @@ _SCORINGS = st.builds(
     answer_pattern=st.sampled_from(["", "(", "(a+)+$"]),
 )
 _NAMES = st.sampled_from(["a.jsonl", "a.csv", ""])
+_PLAIN = st.characters(exclude_characters="\0\r", exclude_categories=["Cs"])
+
+
+def _tells_why(made: Outcome) -> None:
+    """Raises AssertionError unless what is no dataset has a reason that can be shown."""
+    if made.bad is not None:
+        assert 0 < len(made.bad.lines) <= made.bad.total
+        assert all(0 < len(line.reason) <= 300 and line.reason.isprintable() for line in made.bad.lines)
+    if made.refusal is not None:
+        assert made.refused.isprintable()
+        assert made.refused.endswith(".")
+    assert (made.dataset, made.bad, made.refusal).count(None) == 2
 
 
 @settings(max_examples=150)
 @given(
     data=st.binary(max_size=400),
-    head=st.sampled_from([b"", b"\xff\xfe", b"\xef\xbb\xbf", b"q,r\n"]),
+    head=st.sampled_from([b"", b"\xff\xfe", b"\xef\xbb\xbf", b"q,r\n", b"q,r\nx,y\n", b'{"prompt": "a", "q": "b"}\n']),
     name=_NAMES,
     template=_TEMPLATES,
 )
 def test_any_bytes_become_a_dataset_or_reasons(data: bytes, head: bytes, name: str, template: str) -> None:
-    upload(head + data, name=name, template=template)
-    upload(packed(head + data), name=name, template=template)
-    upload(b"\x1f\x8b\x08" + data, name=name, template=template)
+    plain = upload(head + data, name=name, template=template)
+    zipped = upload(packed(head + data), name=name, template=template)
+    broken = upload(b"\x1f\x8b\x08" + data, name=name, template=template)
+
+    _tells_why(plain)
+    assert (zipped.shards, zipped.bad, zipped.refusal) == (plain.shards, plain.bad, plain.refusal)
+    assert broken.refusal, "no such bytes are a whole gzip file"
+    _tells_why(broken)
 
 
 @settings(max_examples=300)
@@ -104,9 +123,9 @@ def test_any_json_becomes_a_dataset_or_reasons(
     options: dict[str, Any] = {"template": template, "scoring": scoring, "custom_id_field": id_field}
     made = upload(jsonl(*rows), format=format_, **options)
 
+    _tells_why(made)
     if made.bad is not None:
-        assert 0 < len(made.bad.lines) <= made.bad.total <= len(rows)
-        assert all(0 < len(line.reason) <= 300 and line.reason.isprintable() for line in made.bad.lines)
+        assert made.bad.total <= len(rows)
     if made.dataset is not None:
         assert all(json.loads(row.reference) is not None for row in made.rows if row.reference)
         assert all(isinstance(json.loads(row.metadata), dict) for row in made.rows if row.metadata)
@@ -118,7 +137,24 @@ def test_any_json_becomes_a_dataset_or_reasons(
 )
 def test_any_cells_become_a_dataset_or_reasons(rows: list[list[str]], end: str) -> None:
     text = "q,r" + end + end.join(",".join(row) for row in rows)
-    upload(text.encode("utf-8", "replace"), name="a.csv", template="{{q}}")
+    made = upload(text.encode(), name="a.csv", template="{{q}}")
+
+    _tells_why(made)
+    if made.dataset is not None:
+        _, *records = csv.reader(line + "\n" for line in text.split("\n"))
+        assert [row.messages[0].content for row in made.rows] == [r[0] for r in records if any(map(str.strip, r))]
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.text(_PLAIN, min_size=1, max_size=8), st.text(_PLAIN, max_size=8)), min_size=1, max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_quoted_cells_are_read_as_they_were_written(rows: list[tuple[str, str]], end: str) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator=end).writerows([("q", "r"), *rows])
+
+    assert contents(text.getvalue().encode(), name="a.csv", template="{{q}}") == [first for first, _ in rows]
 
 
 def test_a_template_names_no_column_of_thousands_of_dots() -> None:
