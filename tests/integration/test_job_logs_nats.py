@@ -49,7 +49,7 @@ async def test_a_job_has_the_lines_of_all_services_in_order(harness: Harness) ->
         job_id = (await harness.create()).job_id
         await harness.wait(job_id, job_pb2.Job.STATE_PLANNING)
         await logged(harness, job_id, 2)
-        line = pb.LogLine(level="info", source="evaluator e1", text="sst2: begins here")
+        line = pb.LogLine(level="info", source="evaluator e1", text="sst2 starts here")
         await harness.connection.publish_log(job_id, line.level, line.SerializeToString())
         for number in range(25):
             log.info("line %d", number, extra=bus.of_job(job_id))
@@ -61,7 +61,7 @@ async def test_a_job_has_the_lines_of_all_services_in_order(harness: Harness) ->
         assert [(one.source, one.text) for one in found] == [
             ("scheduler s1", "created"),
             ("scheduler s1", "planning"),
-            ("evaluator e1", "sst2: begins here"),
+            ("evaluator e1", "sst2 starts here"),
             *(("scheduler s1", f"line {number}") for number in range(25)),
             ("scheduler s1", "slow"),
             ("scheduler s1", "broken"),

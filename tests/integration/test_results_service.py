@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STREAM_BYTES = 64 * 1024 * 1024
 MAIN = ("-m", "services.results")
+ACKNOWLEDGE_FIRST = ("-m", "tests.integration.acknowledge_first")
 
 
 class Service:
@@ -241,30 +242,13 @@ async def test_random_kills_of_the_service_lose_and_double_nothing(
     assert service.rows("SELECT count(*), count(DISTINCT item), max(item) FROM items") == [(items, items, items - 1)]
 
 
-ACKNOWLEDGE_FIRST = """
-import asyncio
-from services import rpc
-from services.results import duckdb_store, ingest
-from services.results.__main__ import main
-
-async def commit(self, mark, messages):
-    await self._database.write(lambda connection: duckdb_store.write_mark(connection, mark))
-    await self._stream.acknowledge(messages)
-    await asyncio.sleep(0.2)
-    await self._database.write(lambda connection: self._store(connection, messages))
-
-ingest.Feed._commit = commit
-rpc.run(main)
-"""
-
-
 @pytest.mark.chaos
 async def test_a_service_that_acknowledges_before_it_stores_fails_the_same_test(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
     """The control: it shows that the kills of the test above hit where they hurt. Before its first read a service has
     nothing to lose, and a busy machine gives it that late."""
-    items = await crash_loop(service, connection, ("-c", ACKNOWLEDGE_FIRST), kills=5, least_s=0.5)
+    items = await crash_loop(service, connection, ACKNOWLEDGE_FIRST, kills=5, least_s=0.5)
     position = (await connection.js.stream_info(bus.RESULTS)).state.last_seq
     await drained(service, stub, position, items)
     ((stored,),) = service.rows("SELECT count(*) FROM items")

@@ -62,7 +62,9 @@ def told(stack: Stack, client: httpx.Client, batch_id: str, job_id: str) -> dict
     (admin,) = client.get("/admin/benchmarks").json()["benchmarks"]
     batches = [client.get(f"/v1/batches/{batch_id}").json(), *client.get("/v1/batches").json()["data"]]
     files = [batches[0]["output_file_id"], batches[0]["error_file_id"]]
-    lines = [len(client.get(f"/v1/files/{file}/content").text.splitlines()) for file in files if file]
+    texts = [client.get(f"/v1/files/{file}/content").text for file in files if file]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    run = [line for line in lines if (line["error"] or {}).get("code") != "batch_cancelled"]
     exported = client.get(f"/api/v1/benchmarking/results/{job_id}/export", params={"kind": "items", "format": "jsonl"})
     shown = re.search(rf"([\d,]+) of {ROWS:,}", touchstone(stack, "status", job_id).stdout)
     assert shown is not None
@@ -76,7 +78,7 @@ def told(stack: Stack, client: httpx.Client, batch_id: str, job_id: str) -> dict
         "REST": client.get(f"/api/v1/benchmarking/results/{job_id}").json()["progress"]["items_done"],
         "items": len(stack.items(job_id, 1000)),
         "export": len(exported.text.splitlines()),
-        "files": sum(lines),
+        "files": len(run),
         "command": int(shown[1].replace(",", "")),
         **{
             f"batch {place}": one["request_counts"]["completed"] + one["request_counts"]["failed"]

@@ -116,7 +116,7 @@ def test_evaluators_find_stored_answers_and_the_command_shows_its_token(world: W
     assert first.returncode == 0, first.stderr
     again = touchstone(world.stack, "rescore", first.stdout.splitlines()[0], token=token)
     assert again.returncode == 0, again.stderr
-    assert "4 answers were taken from the store" in again.stderr
+    assert "4 answers came from the store" in again.stderr
     assert again.stdout.splitlines()[1:] == first.stdout.splitlines()[1:]
     assert world.stack.job(again.stdout.splitlines()[0], token).owner == "frank"
 
@@ -219,8 +219,12 @@ def test_three_jobs_run_and_a_user_may_have_ten_more_waiting(idle: World) -> Non
         assert client.post(f"/cancel/{job_ids[0]}").status_code == 403
         assert client.get(f"/results/{job_ids[0]}").json()["status"] == "running"
 
+    # Users take turns: the next place is for who has no running job.
     with idle.client("alice") as client:
         assert client.post(f"/cancel/{job_ids[0]}").status_code == 200
+        until(lambda: client.get(f"/results/{of_bob}").json()["status"] == "running", every_s=1)
+        assert client.get(f"/results/{job_ids[3]}").json()["status"] == "pending"
+        assert client.post(f"/cancel/{job_ids[1]}").status_code == 200
         until(lambda: client.get(f"/results/{job_ids[3]}").json()["status"] == "running", every_s=1)
         assert client.post("/run", json=body).status_code == 200, "one place in the queue is free again"
     assert len(idle.queue().running) == RUNNING_JOBS

@@ -299,7 +299,7 @@ def test_the_command_line_scores_again_and_says_where_an_unknown_job_is_not(worl
     mean = before["performance_data"]["glue"]["rte"]["accuracy"]["mean"]
     (rte,) = [line.split() for line in lines if line.startswith("rte")]
     assert (rte[:3], rte[-1]) == (["rte", "accuracy", f"{mean:.4f}"], "20")
-    assert "20 answers were taken from the store" in done.stderr
+    assert "20 answers came from the store" in done.stderr
     assert world.stack.job(job_id).spec.reuse.job_id == source
     assert world.calls(world.stub) == []
     unknown = touchstone(world.stack, "rescore", "11111111-1111-1111-1111-111111111111")

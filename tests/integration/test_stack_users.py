@@ -125,9 +125,10 @@ def test_a_full_queue_of_one_user_leaves_the_others_place_and_limit_alone(world:
     own = world.create("bob").job
 
     queue = world.call("bob", "GetQueue", pb.GetQueueRequest()).queue
-    assert [job.job_id for job in queue.pending] == [""] * PENDING_PER_USER + [own.job_id]
+    # Users take turns: the next place is for who has no running job.
+    assert [job.job_id for job in queue.pending] == [own.job_id] + [""] * PENDING_PER_USER
     assert [job.progress.queue_position for job in queue.pending] == list(range(1, PENDING_PER_USER + 2))
-    others = [*queue.running, *queue.pending[:-1]]
+    others = [*queue.running, *queue.pending[1:]]
     assert {job.owner or job.spec.model or job.spec.endpoint for job in others} == {""}
     assert {job.owner for job in world.call("root", "GetQueue", pb.GetQueueRequest()).queue.pending} == {"alice", "bob"}
 
@@ -189,7 +190,7 @@ def test_logs_tell_a_jobs_way_through_all_services_and_no_key(world: World) -> N
         ("scheduler", "finalizing"),
         ("scheduler", "completed"),
         ("evaluator", "planned 1 task of 4 items"),
-        ("evaluator", "sst2: begins here"),
+        ("evaluator", "sst2 starts here"),
     ):
         until(partial(told, source, text))
     assert len(lines(job_id)) < 20, "a few lines a job, whatever its size"
