@@ -1,4 +1,4 @@
-"""`python -m tests.integration.acknowledge_first`: results with a fault: it acknowledges before it stores."""
+"""`python -m tests.integration.acknowledge_first` runs results with a fault: it acknowledges before it stores."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ async def commit(self: feeds.Feed, mark: writes.Mark, messages: list[Msg]) -> No
 
 
 if __name__ == "__main__":
-    feeds.Feed._commit = commit  # type: ignore[assignment]
+    feeds.Feed._commit = commit  # type: ignore[method-assign]
     rpc.run(main)
