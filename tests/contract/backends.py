@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
+import grpc
 import httpx
 
 from services.gateway.access.auth import LocalAccess
 from services.gateway.settings import Settings
 from tests.gateway import conformance, fake_world
-from tests.gateway.gateway_server import running
+from tests.gateway.gateway_server import Running, running
 from tests.stack import API, Stack
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, scheduler_service_pb2_grpc
 
 TIMEOUT_S = 60
 
@@ -24,10 +25,17 @@ TIMEOUT_S = 60
 class Backend(ABC):
     """A gateway with its services, and what the tests need done behind it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, scheduler: str) -> None:
+        """`scheduler` is the address of its gRPC API."""
+        self._channel = grpc.insecure_channel(scheduler)
+        self.scheduler = scheduler_service_pb2_grpc.SchedulerServiceStub(self._channel)
         self.client = httpx.Client(
             base_url=url, trust_env=False, timeout=TIMEOUT_S, event_hooks={"response": [_conforms]}
         )
+
+    def close(self) -> None:
+        self.client.close()
+        self._channel.close()
 
     @abstractmethod
     def finish(self, job_id: str) -> None:
@@ -48,8 +56,8 @@ class Backend(ABC):
 class Fakes(Backend):
     """The gateway over the fake services, in a thread with an event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, url: str, world: fake_world.World) -> None:
-        super().__init__(url)
+    def __init__(self, loop: asyncio.AbstractEventLoop, gateway: Running, world: fake_world.World) -> None:
+        super().__init__(gateway.url, gateway.settings.scheduler)
         self._loop, self._world = loop, world
 
     def finish(self, job_id: str) -> None:
@@ -76,7 +84,7 @@ class Installation(Backend):
     """Every process of `tests.stack`."""
 
     def __init__(self, stack: Stack) -> None:
-        super().__init__(stack.url)
+        super().__init__(stack.url, f"127.0.0.1:{stack.scheduler_port}")
         self._stack = stack
 
     def finish(self, job_id: str) -> None:
@@ -95,11 +103,11 @@ def fakes() -> Iterator[Fakes]:
     stack = AsyncExitStack()
     entered = running(world, access=LocalAccess(), settings=Settings(requests_per_minute=1_000_000))
     gateway = asyncio.run_coroutine_threadsafe(stack.enter_async_context(entered), loop).result(TIMEOUT_S)
-    backend = Fakes(loop, gateway.url, world)
+    backend = Fakes(loop, gateway, world)
     try:
         yield backend
     finally:
-        backend.client.close()
+        backend.close()
         asyncio.run_coroutine_threadsafe(stack.aclose(), loop).result(TIMEOUT_S)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(TIMEOUT_S)

@@ -36,7 +36,9 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         )
         with running(stack, request) as started_stack:
             started_stack.know_models("baselines", "vllm-a")
-            yield Installation(started_stack)
+            installation = Installation(started_stack)
+            yield installation
+            installation.close()
 
 
 @pytest.fixture(scope="session")

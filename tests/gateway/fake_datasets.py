@@ -21,18 +21,31 @@ from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
 
 def add(world: World, asked: dataset_pb2.DatasetOptions, data: bytes) -> dataset_pb2.Dataset:
     """Keeps the rows that the real reader finds. Raises InvalidRequestError, BadLinesError."""
+    return _kept(world, asked, *_read(asked, data))
+
+
+def _read(asked: dataset_pb2.DatasetOptions, data: bytes) -> tuple[dataset_pb2.Dataset, list[dataset_pb2.DatasetRow]]:
     frames: list[bytes] = []
     read([data], asked, Limits(), frames.append)
     rows: list[dataset_pb2.DatasetRow] = []
-    made = dataset_pb2.Dataset()
+    found = dataset_pb2.Dataset()
     for one in frames:
         kind, payload = HEADER.unpack_from(one)[0], one[HEADER.size :]
         if kind == Kind.SHARD:
             rows += dataset_pb2.ShardRows.FromString(Shard.parse(payload).data).rows
         elif kind == Kind.DATASET:
-            made.ParseFromString(payload)
+            found.ParseFromString(payload)
         else:
             raise child.refusal(kind, payload, asked.name)
+    return found, rows
+
+
+def _kept(
+    world: World,
+    asked: dataset_pb2.DatasetOptions,
+    made: dataset_pb2.Dataset,
+    rows: list[dataset_pb2.DatasetRow],
+) -> dataset_pb2.Dataset:
     made.dataset_id = f"ds_{uuid.uuid4().hex}"
     made.name, made.owner, made.project_id, made.template = asked.name, asked.owner, asked.project_id, asked.template
     made.scoring.CopyFrom(asked.scoring)
@@ -63,7 +76,9 @@ async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatas
     world.options.append(asked)
     rpc.check_request_id(request_id)
     named = options.checked(asked, rpc.identity())
-    made = once(world, request_id, (named, bytes(data)), lambda: add(world, named, bytes(data)))
+    found, rows = _read(named, bytes(data))
+    # Other bytes of the same rows are the same request.
+    made = once(world, request_id, (named, found.digest), lambda: _kept(world, named, found, rows))
     if expires_after_s:
         made.expires_at.FromSeconds(made.uploaded_at.seconds + options.checked_expiry(expires_after_s))
     return dataset_service_pb2.UploadDatasetResponse(dataset=made)

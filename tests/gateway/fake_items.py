@@ -220,7 +220,18 @@ def batch_output(
             "custom_id": result.custom_id,
             "response": None
             if failed
-            else {"status_code": 200, "request_id": "r", "body": {"choices": [{"index": 0, "message": message}]}},
+            else {
+                "status_code": 200,
+                "request_id": "r",
+                "body": {
+                    "id": f"chatcmpl-{result.item}",
+                    "object": "chat.completion",
+                    "created": 0,
+                    "model": "m",
+                    "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                    "usage": None,
+                },
+            },
             "error": {"code": "infrastructure_error", "message": result.error} if failed else None,
         }
         data += json.dumps(line).encode() + b"\n"
