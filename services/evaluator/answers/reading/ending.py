@@ -25,6 +25,8 @@ SUMMED = re.compile(
 )
 ENDED = re.compile(r"[.!:)>\]\"'”’*`$✓][\s]*\Z")
 _ENDS_IN_BOLD = re.compile(r"(?<=\w )\*\*(?P<said>[A-Za-z]{2,12} [\d.,]{1,12})\*\*[.!]?\s*\Z")
+_ENTRY = re.compile(r"\s*(?:\||[-*•]\s|\d{1,2}[.)]\s)[^\n]*\d")
+"""A line of a list or table that has a number."""
 _NAMED = re.compile(r"(?<!\bno)(?<!\d):[^:]*\Z")
 _IF = re.compile(r"\b(?:if|unless|assuming)\b", re.IGNORECASE)
 _REMARK = re.compile(r"[ \t*_]{0,4}\([^()\n]{1,400}\)[ \t*_.]{0,4}|[ \t]*\*(?=\S)[^*\n]{40,400}\*[ \t]*")
@@ -69,9 +71,16 @@ def at_the_end(kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found | None, 
     if not isinstance(kind, TextKind):
         yield from _set_off(sentences, kind)
     if isinstance(kind, NumberKind):
-        yield _stated(kept, sentences, kind), layers.BY_LAST_SENTENCE
+        if not _lists_numbers(kept):
+            yield _stated(kept, sentences, kind), layers.BY_LAST_SENTENCE
     elif ENDED.search(kept[-1]) or len(sentences) == 1:
         yield from _in_sentence(kept, sentences, kind)
+
+
+def _lists_numbers(kept: Sequence[str]) -> bool:
+    """Whether a reply ends with a list or table of numbers, of which the last is no result."""
+    entries = [_ENTRY.match(line) for line in kept[-2:]]
+    return len(entries) == 2 and all(entries) and SUMMED.search(kept[-1]) is None
 
 
 def only_bold(text: str, kind: Kind, *, phrases: bool = False) -> Found | None:
