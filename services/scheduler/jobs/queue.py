@@ -8,8 +8,9 @@ a cancel is cheap.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Waiting:
     """A pending job. `priority` is 1 (low) to 3 (high); `since` is when it began to wait, in seconds.
 
     `exclusive` is its endpoint where that takes one job at a time, else empty. `warm`: the endpoint has the job's model
-    in memory, as far as is known.
+    in memory, as far as is known. `served`: some evaluator can run it now.
     """
 
     job_id: str
@@ -26,6 +27,7 @@ class Waiting:
     exclusive: str = ""
     warm: bool = False
     owner: str = ""
+    served: bool = True
 
 
 def level(priority: int, waited_s: float, ageing_s: float) -> float:
@@ -44,73 +46,144 @@ def order(
 
     Within a priority owners take turns, and each one's jobs go first come first served. `held` has the slots that each
     owner's started jobs hold, so an owner with many jobs waits for those with fewer. A priority ages with its oldest
-    waiting job. Of an owner's jobs on one exclusive endpoint that are equal in aged priority, warm ones go first:
-    loading a model costs more than a place in line, and ageing bounds what the others lose.
+    waiting job, but before jobs of a higher one it is the turn only of those that have aged enough themselves. Of an
+    owner's jobs on one exclusive endpoint that are equal in aged priority, warm ones go first: loading a model costs
+    more than a place in line, and ageing bounds what the others lose.
 
-    `busy` has the highest priority among the started jobs of each exclusive endpoint. A job that would only wait there
-    for one not less urgent goes behind all that can run, or started jobs of one endpoint would keep the others idle.
+    Jobs that can run go first. Behind them are those that would only wait at an exclusive endpoint for a job not less
+    urgent, or started jobs of one endpoint would keep the others idle; `busy` has the highest priority among the
+    started jobs of each such endpoint. Last are those that no evaluator serves. Of these three kinds, each counts turns
+    after the ones before it, so that a job that cannot run takes no turn from one that can.
     """
+    turns = _Turns(now, ageing_s, held or {})
+    oldest_first = sorted(waiting, key=lambda job: (job.since, job.job_id))
+    free, blocked = turns.place([job for job in oldest_first if job.served], dict(busy or {}))
+    for others in (blocked, [job for job in oldest_first if not job.served]):
+        free += turns.place(others, None)[0]
+    return free
 
-    def rank(job: Waiting) -> tuple[float, bool, float, str]:
-        return -level(job.priority, now - job.since, ageing_s), not job.warm, job.since, job.job_id
 
-    ranked = _by_priority(waiting, now, ageing_s, held or {})
-    lines: dict[tuple[str, str, int], list[Waiting]] = {}
-    for job in ranked:
-        lines.setdefault(_line(job), []).append(job)
-    next_of = {line: iter(sorted(jobs, key=rank)) for line, jobs in lines.items() if line[0]}
-    taken = dict(busy or {})
-    free: list[Waiting] = []
-    blocked: list[Waiting] = []
-    for place in ranked:
-        job = next(next_of[_line(place)]) if place.exclusive else place
-        if job.exclusive and taken.get(job.exclusive, 0) >= job.priority:
-            blocked.append(job)
-            continue
-        free.append(job)
-        if job.exclusive:
-            taken[job.exclusive] = job.priority
-    return free + blocked
+class _Turns:
+    """Gives jobs their places. The turns that owners have had go on counting from one call of `place` to the next."""
+
+    def __init__(self, now: float, ageing_s: float, held: Mapping[str, int]) -> None:
+        self._now, self._ageing_s, self._held = now, ageing_s, held
+        self._had: dict[int, Counter[str]] = {}
+
+    def _level(self, job: Waiting) -> float:
+        return level(job.priority, self._now - job.since, self._ageing_s)
+
+    def _urgency(self, job: Waiting) -> tuple[float, float, str]:
+        return -self._level(job), job.since, job.job_id
+
+    def place(self, jobs: Sequence[Waiting], taken: dict[str, int] | None) -> tuple[list[Waiting], list[Waiting]]:
+        """The jobs, which come oldest first, in order, and those that wait for an exclusive endpoint, oldest first.
+
+        `taken` has the highest priority that each such endpoint is busy with, and is changed; None to place all jobs.
+        """
+        placed: dict[str, Waiting] = {}
+
+        def is_left(job: Waiting) -> bool:
+            waits = taken is not None and job.exclusive and taken.get(job.exclusive, 0) >= job.priority
+            return not waits and job.job_id not in placed
+
+        groups = [
+            _Group([job for job in jobs if job.priority == priority], had, is_left, self._level)
+            for priority, had in self._counted(jobs)
+        ]
+        lines = self._lines(jobs)
+        while found := self._next(groups):
+            group, needed = found
+            job = group.take(needed)
+            if job.exclusive:
+                job = _first(lines[_line(job)], is_left) or job
+            placed[job.job_id] = job
+            if taken is not None and job.exclusive:
+                taken[job.exclusive] = job.priority
+        return list(placed.values()), [job for job in jobs if job.job_id not in placed]
+
+    def _counted(self, jobs: Iterable[Waiting]) -> Iterator[tuple[int, Counter[str]]]:
+        """The jobs' priorities, the highest first, each with the turns that owners have had."""
+        for priority in sorted({job.priority for job in jobs}, reverse=True):
+            yield priority, self._had.setdefault(priority, Counter(self._held))
+
+    def _lines(self, jobs: Iterable[Waiting]) -> dict[tuple[str, str, int], deque[Waiting]]:
+        """Jobs of exclusive endpoints that may exchange their places, in order."""
+        lines: dict[tuple[str, str, int], deque[Waiting]] = {}
+        exclusive = (job for job in jobs if job.exclusive)
+        for job in sorted(exclusive, key=lambda job: (-self._level(job), not job.warm, job.since, job.job_id)):
+            lines.setdefault(_line(job), deque()).append(job)
+        return lines
+
+    def _next(self, groups: Iterable[_Group]) -> tuple[_Group, float] | None:
+        """The group with the most urgent job, and the level that a job of it needs; None when no job is left. `groups`
+        come by priority, the highest first."""
+        best: tuple[tuple[float, float, str], _Group, float] | None = None
+        highest = 0.0
+        for group in groups:
+            if (oldest := group.oldest()) is None:
+                continue
+            if best is None or self._urgency(oldest) < best[0]:
+                best = self._urgency(oldest), group, highest
+            highest = max(highest, self._level(oldest))
+        return best and best[1:]
 
 
 def _line(job: Waiting) -> tuple[str, str, int]:
-    """Jobs of one line may exchange their places. Priorities differ in who has a turn."""
+    """Priorities differ in who has a turn."""
     return job.exclusive, job.owner, job.priority
 
 
-def _by_priority(waiting: Iterable[Waiting], now: float, ageing_s: float, held: Mapping[str, int]) -> list[Waiting]:
-    oldest_first = sorted(waiting, key=lambda job: (job.since, job.job_id))
-    ages = {job.priority: deque[Waiting]() for job in oldest_first}
-    for job in oldest_first:
-        ages[job.priority].append(job)
-    turns = {priority: deque(_in_turns(jobs, held)) for priority, jobs in ages.items()}
-    placed: set[str] = set()
-    ranked: list[Waiting] = []
+class _Group:
+    """Jobs of one priority, whose owners take turns. `had` counts their turns, and is changed."""
 
-    def urgency(priority: int) -> tuple[float, float, str]:
-        oldest = ages[priority][0]
-        return -level(priority, now - oldest.since, ageing_s), oldest.since, oldest.job_id
+    def __init__(
+        self,
+        oldest_first: Iterable[Waiting],
+        had: Counter[str],
+        is_left: Callable[[Waiting], bool],
+        level_of: Callable[[Waiting], float],
+    ) -> None:
+        self._all = deque(oldest_first)
+        self._had, self._is_left, self._level_of = had, is_left, level_of
+        self._own: dict[str, deque[Waiting]] = {}
+        for job in self._all:
+            self._own.setdefault(job.owner, deque()).append(job)
+        # A place in this heap may be out of date, and then comes too early: `take` puts it where it belongs.
+        self._heap = [self._place(jobs[0]) for jobs in self._own.values()]
+        heapify(self._heap)
 
-    while turns:
-        priority = min(turns, key=urgency)
-        job = turns[priority].popleft()
-        ranked.append(job)
-        placed.add(job.job_id)
-        while ages[priority] and ages[priority][0].job_id in placed:
-            ages[priority].popleft()
-        if not turns[priority]:
-            del turns[priority]
-    return ranked
+    def _place(self, job: Waiting) -> tuple[int, float, str, str]:
+        return self._had[job.owner], job.since, job.job_id, job.owner
+
+    def oldest(self) -> Waiting | None:
+        return _first(self._all, self._is_left)
+
+    def take(self, needed: float) -> Waiting:
+        """Gives a turn to the next owner whose oldest job has the level `needed`, as the group's oldest job has."""
+        passed_over: list[tuple[int, float, str, str]] = []
+        while True:
+            place = heappop(self._heap)
+            job = _first(self._own[place[-1]], self._is_left)
+            if job is None:
+                continue
+            if place != self._place(job):
+                heappush(self._heap, self._place(job))
+            elif self._level_of(job) >= needed:
+                break
+            else:
+                passed_over.append(place)
+        self._had[job.owner] += 1
+        for place in (*passed_over, self._place(job)):
+            heappush(self._heap, place)
+        return job
 
 
-def _in_turns(jobs: Iterable[Waiting], held: Mapping[str, int]) -> list[Waiting]:
-    """Jobs of one priority, oldest first, in turns of their owners."""
-    had = Counter(held)
-    turns: list[tuple[int, float, str, Waiting]] = []
-    for job in jobs:
-        turns.append((had[job.owner], job.since, job.job_id, job))
-        had[job.owner] += 1
-    return [job for *_, job in sorted(turns, key=lambda turn: turn[:3])]
+def _first(jobs: deque[Waiting], is_left: Callable[[Waiting], bool]) -> Waiting | None:
+    """The first that is left. Those before it never are again, and are taken out."""
+    while jobs and not is_left(jobs[0]):
+        jobs.popleft()
+    return jobs[0] if jobs else None
 
 
 @dataclass(slots=True)
@@ -132,6 +205,8 @@ class Active:
     held_s: float = 0.0
     served: bool = False
     """The endpoint, an exclusive one, is at this job."""
+    begun: bool = False
+    """Items of this attempt are done."""
     owner_served_at: float = 0.0
     """When the endpoint last turned to a job of the owner, in seconds; 0 for never."""
 
@@ -148,13 +223,13 @@ def choose(
     """(job id, unit) pairs to release now on one endpoint.
 
     `capacity` is calls at once over its `evaluators` live evaluators. Released-unfinished items are kept at twice
-    the capacity and at two units per evaluator, with less of which slots drain between units, and `ahead` beyond that:
-    what a fast endpoint answers while a unit is on its way. A job with nothing under way gets one more, unless others
-    have a higher priority. On an exclusive endpoint only one job releases, as a model swap costs more than an idle
-    slot: the one with the highest priority; of those the one that is under way, then one of the owner whose turn is the
-    longest ago, then one whose model is in memory, then the oldest. Once a job has been held back for `patience_s`,
-    none whose wait is shorter goes before it. Elsewhere the higher priority goes first, then the owner, then the job,
-    with the least in flight.
+    the capacity and at two units per evaluator, with less of which slots drain between units, and `ahead` beyond
+    that: what a fast endpoint answers while a unit is on its way. A job with nothing under way gets one more,
+    unless others have a higher priority. On an exclusive endpoint only one job releases, as a model swap costs more
+    than an idle slot: the one with the highest priority; of those the one that is under way, then one that was
+    interrupted, then one of the owner whose turn is the longest ago, then one whose model is in memory, then the
+    oldest. Once a job has been held back for `patience_s`, none whose wait is shorter goes before it. Elsewhere the
+    higher priority goes first, then the owner, then the job, with the least in flight.
     """
     if capacity <= 0 or evaluators <= 0:
         return []
@@ -188,7 +263,7 @@ def choose(
     return chosen
 
 
-def _exclusive_rank(job: Active, patience_s: float) -> tuple[float, bool, bool, bool, float, bool]:
+def _exclusive_rank(job: Active, patience_s: float) -> tuple[float, bool, bool, bool, bool, float, bool]:
     patient = job.held_s < patience_s
-    turn = (not job.in_flight_units, not job.served, job.owner_served_at)
+    turn = (not job.in_flight_units, not job.served, not job.begun, job.owner_served_at)
     return -job.priority, patient, *turn, not (job.warm and patient)

@@ -83,10 +83,18 @@ class JobRegistry:
         pending = []
         for job in self.in_state(PENDING):
             spec, endpoint = job.message.spec, route(job.message.spec)
-            exclusive = endpoint if capacity(endpoint).exclusive else ""
-            warm = spec.model in capacity(endpoint).resident
-            owner = job.message.owner
-            pending.append(queue.Waiting(job.id, spec.priority, job.waiting_since, exclusive, warm, owner))
+            room = capacity(endpoint)
+            pending.append(
+                queue.Waiting(
+                    job.id,
+                    spec.priority,
+                    job.waiting_since,
+                    exclusive=endpoint if room.exclusive else "",
+                    warm=spec.model in room.resident,
+                    owner=job.message.owner,
+                    served=room.evaluators > 0,
+                )
+            )
         return queue.order(pending, now, self.limits.ageing_s, busy, held)
 
     def pending_by_owner(self) -> Counter[str]:

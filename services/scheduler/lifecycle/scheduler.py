@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -18,6 +19,7 @@ from services.scheduler.lifecycle.maintenance import Upkeep
 from services.scheduler.lifecycle.seal_jobs import Sealing
 from services.scheduler.lifecycle.start_jobs import Starting
 from services.scheduler.ports import Results
+from services.words.jobs import LIVE
 from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
@@ -211,6 +213,7 @@ class Scheduler:
         return len(started) >= _MOST_STARTED
 
     async def _release(self) -> None:
+        self._forget_turns()
         by_endpoint: dict[str, list[Job]] = {}
         for job in self._registry.in_state(RUNNING):
             if job.closing:
@@ -237,6 +240,19 @@ class Scheduler:
                 self._at[endpoint] = chosen[0][0]
                 self._turns[endpoint, self._registry.jobs[chosen[0][0]].message.owner] = now
             await asyncio.gather(*(self._release_unit(self._registry.jobs[job_id], unit) for job_id, unit in chosen))
+
+    def _forget_turns(self) -> None:
+        """Forgets which endpoints were at jobs that have ended, and turns that order nobody any more: those of owners
+        without a job at the endpoint, once all who have one there have had a later turn."""
+        running = {job.id for job in self._registry.in_state(RUNNING)}
+        self._at = {endpoint: job_id for endpoint, job_id in self._at.items() if job_id in running}
+        live = {(route(job.message.spec), job.message.owner) for job in self._registry.in_state(*LIVE)}
+        earliest: dict[str, float] = {}
+        for key in live:
+            earliest[key[0]] = min(earliest.get(key[0], math.inf), self._turns.get(key, 0.0))
+        self._turns = {
+            key: at for key, at in self._turns.items() if key in live or at >= earliest.get(key[0], math.inf)
+        }
 
     async def _release_unit(self, job: Job, unit: int) -> None:
         ledger = job.ledger
@@ -310,4 +326,5 @@ def _active(job: Job, capacity: Capacity, ahead: int, now: float) -> queue.Activ
         next_units=units,
         warm=job.message.spec.model in capacity.resident,
         held_s=now - seconds(job.message.attempt_started_at),
+        begun=ledger.items_done > ledger.kept_items,
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations, permutations
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scheduler.jobs.queue import Active, Waiting, choose, order
+from services.scheduler.jobs.queue import Active, Waiting, choose, level, order
 
 
 def active(
@@ -80,6 +83,139 @@ def test_every_job_has_one_place_and_each_users_jobs_of_a_priority_keep_their_or
         for priority in (1, 2, 3):
             own = [job for job in ordered if (job.owner, job.priority) == (owner, priority)]
             assert own == sorted(own, key=lambda job: (job.since, job.job_id))
+
+
+def test_a_users_old_jobs_lift_no_fresh_ones_of_others_past_a_higher_priority() -> None:
+    jobs = owned("old", 0, 1, priority=1) + owned("fresh", 1200, priority=1) + owned("high", 1190)
+    assert names(jobs, now=1210) == ["old1", "old2", "high1", "fresh1"]
+
+
+def test_a_fresh_job_keeps_its_turn_among_those_of_its_priority_however_old_they_are() -> None:
+    jobs = owned("old", 0, 1, 2, priority=1) + owned("fresh", 1200, priority=1)
+    assert names(jobs, now=1210) == ["old1", "fresh1", "old2", "old3"]
+
+
+def test_jobs_that_no_evaluator_serves_go_last_and_take_no_turn() -> None:
+    jobs = [
+        Waiting("a-unserved", 3, 1, owner="a", served=False),
+        Waiting("b-first", 3, 2, owner="b"),
+        Waiting("a-first", 3, 3, owner="a"),
+        Waiting("b-second", 3, 4, owner="b"),
+        Waiting("c-low", 1, 5, owner="c"),
+    ]
+    assert names(jobs) == ["b-first", "a-first", "b-second", "c-low", "a-unserved"]
+
+
+def test_jobs_that_wait_for_an_exclusive_endpoint_take_no_turn_from_those_that_can_run() -> None:
+    jobs = [
+        Waiting("a-gpu", 3, 1, "gpu", owner="a"),
+        Waiting("b-first", 3, 2, owner="b"),
+        Waiting("a-first", 3, 3, owner="a"),
+        Waiting("b-second", 3, 4, owner="b"),
+    ]
+    assert started(jobs, busy={"gpu": 3}) == ["b-first", "a-first", "b-second", "a-gpu"]
+
+
+def test_jobs_that_wait_behind_others_are_in_turns_and_their_users_turns_before_count() -> None:
+    jobs = [
+        Waiting("a-api", 3, 1, owner="a"),
+        Waiting("a-gpu", 3, 2, "gpu", owner="a"),
+        Waiting("a-gpu-2", 3, 3, "gpu", owner="a"),
+        Waiting("b-gpu", 3, 4, "gpu", owner="b"),
+        Waiting("b-gpu-2", 3, 5, "gpu", owner="b"),
+    ]
+    assert started(jobs, busy={"gpu": 3}) == ["a-api", "b-gpu", "a-gpu", "b-gpu-2", "a-gpu-2"]
+
+
+def test_an_old_job_that_nobody_serves_lifts_no_others_of_its_priority() -> None:
+    jobs = [Waiting("unserved", 1, 0, owner="a", served=False), *owned("b", 1200, priority=1), *owned("c", 1205)]
+    assert names(jobs, now=1210) == ["c1", "b1", "unserved"]
+
+
+NOW = 3000.0
+JOBS = st.lists(
+    st.builds(
+        Waiting,
+        job_id=st.uuids().map(str),
+        priority=st.integers(1, 3),
+        since=st.integers(0, int(NOW)).map(float),
+        exclusive=st.sampled_from(["", "", "gpu", "tpu"]),
+        warm=st.booleans(),
+        owner=st.sampled_from("abcd"),
+        served=st.booleans(),
+    ),
+    max_size=20,
+)
+BUSY = st.dictionaries(st.sampled_from(["gpu", "tpu"]), st.integers(1, 3))
+HELD = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3))
+
+
+def aged(job: Waiting) -> float:
+    return level(job.priority, NOW - job.since, 600)
+
+
+def able(jobs: list[Waiting], busy: dict[str, int]) -> list[Waiting]:
+    """Of jobs in order, those that wait neither for an evaluator nor at an exclusive endpoint."""
+    taken, found = dict(busy), []
+    for job in jobs:
+        if job.served and not (job.exclusive and taken.get(job.exclusive, 0) >= job.priority):
+            found.append(job)
+            if job.exclusive:
+                taken[job.exclusive] = job.priority
+    return found
+
+
+@given(JOBS, BUSY, HELD)
+def test_each_job_has_one_place_and_those_that_can_run_have_the_first(
+    jobs: list[Waiting], busy: dict[str, int], held: dict[str, int]
+) -> None:
+    ordered = order(jobs, NOW, 600, busy, held)
+    assert sorted(job.job_id for job in ordered) == sorted(job.job_id for job in jobs)
+    first = able(ordered, busy)
+    assert ordered[: len(first)] == first
+    assert sorted(ordered, key=lambda job: not job.served) == ordered
+
+
+@given(JOBS, BUSY, HELD)
+def test_no_job_passes_one_of_a_higher_priority_by_the_age_of_another(
+    jobs: list[Waiting], busy: dict[str, int], held: dict[str, int]
+) -> None:
+    for earlier, later in combinations(able(order(jobs, NOW, 600, busy, held), busy), 2):
+        assert earlier.priority >= later.priority or aged(earlier) >= aged(later)
+
+
+@given(JOBS, BUSY)
+def test_an_owner_has_a_second_turn_before_anothers_first_only_by_age_against_a_higher_priority(
+    jobs: list[Waiting], busy: dict[str, int]
+) -> None:
+    ordered = able(order(jobs, NOW, 600, busy), busy)
+    for priority in (1, 2, 3):
+        above = [job for job in ordered if job.priority > priority]
+        own = [job for job in ordered if job.priority == priority]
+        for (at, job), (other_at, other) in permutations(enumerate(own), 2):
+            turn = sum(before.owner == job.owner for before in own[:at])
+            other_turn = sum(before.owner == other.owner for before in own[:other_at])
+            if at < other_at and turn > other_turn:
+                later = ordered[ordered.index(job) :]
+                assert any(aged(other) < aged(higher) <= aged(job) and higher in later for higher in above)
+
+
+@given(JOBS, BUSY)
+def test_every_owner_of_a_job_that_can_run_has_a_turn_within_as_many_picks_as_there_are_owners(
+    jobs: list[Waiting], busy: dict[str, int]
+) -> None:
+    equal = [replace(job, priority=2) for job in jobs]
+    ordered = able(order(equal, NOW, 600, busy), busy)
+    owners = {job.owner for job in ordered}
+    assert {job.owner for job in ordered[: len(owners)]} == owners
+
+
+@given(JOBS, BUSY, HELD)
+def test_jobs_that_nobody_serves_change_the_order_of_no_others(
+    jobs: list[Waiting], busy: dict[str, int], held: dict[str, int]
+) -> None:
+    served = [job for job in jobs if job.served]
+    assert order(jobs, NOW, 600, busy, held)[: len(served)] == order(served, NOW, 600, busy, held)
 
 
 def test_twice_the_capacity_is_released() -> None:
@@ -194,6 +330,12 @@ def test_an_exclusive_endpoint_turns_to_the_user_whose_turn_is_the_longest_ago()
 def test_an_exclusive_endpoint_ends_a_job_before_it_turns_to_another_user() -> None:
     half, first = active("half", "a", since=1), active("first", "b", since=2)
     half.served, half.owner_served_at = True, 50
+    assert exclusive(half, first) == "half"
+
+
+def test_an_interrupted_job_goes_on_before_an_exclusive_endpoint_turns_to_another_user() -> None:
+    half, first = active("half", "a", since=1), active("first", "b", since=2)
+    half.begun, half.owner_served_at, first.warm = True, 50, True
     assert exclusive(half, first) == "half"
 
 

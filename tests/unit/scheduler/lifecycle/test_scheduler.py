@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from services.bus import KIND_ITEMS, ResultHeaders
 from services.errors import ConflictError, InvalidRequestError
 from services.scheduler.ports import Change
 from services.scheduler.settings import Limits
-from tests.unit.scheduler.fakes import ALICE, BOB, World, evaluator, spec
+from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, evaluator, spec
 from touchstone.v1 import job_pb2, results_service_pb2, unit_pb2
 
 
@@ -205,3 +206,105 @@ async def test_a_second_users_job_begins_after_at_most_one_of_ten_of_the_first(e
         assert ended <= 1
     finally:
         await world.stop()
+
+
+async def _two_ready(world: World, first: str, second: str) -> None:
+    """Plans two jobs while no evaluator is there, so that the release chooses between them when one comes."""
+    world.time += world.limits.absent_after_s + 1
+    await world.planned(first)
+    await world.planned(second)
+    assert not world.work.offered
+    world.fleet.hear(evaluator(exclusive=True), world.time)
+    world.registry.wake.set()
+    await world.settle()
+
+
+async def test_a_retried_job_does_not_keep_an_exclusive_endpoint_that_it_had_before() -> None:
+    world = World()
+    world.fleet.hear(evaluator(exclusive=True), world.time)
+    await world.start()
+    try:
+        again = await world.create(ALICE)
+        await world.planned(again)
+        await world.desk.cancel(ALICE, again)
+        await world.settle()
+        bobs = await world.create(BOB)
+        await world.desk.retry(ALICE, again)
+        await world.settle()
+        await _two_ready(world, again, bobs)
+        assert {job for job, _ in world.work.offered} == {bobs}
+    finally:
+        await world.stop()
+
+
+async def test_a_job_that_a_more_urgent_one_interrupted_goes_on_before_another_users() -> None:
+    world = World()
+    world.fleet.hear(evaluator(exclusive=True), world.time)
+    await world.start()
+    try:
+        half, urgent = await world.create(ALICE, priority=job_pb2.PRIORITY_NORMAL), ""
+        await world.planned(half)
+        for _, number in sorted(world.work.offered):
+            if number == 0:
+                world.report(half, number, items=10, done=True)
+        urgent = await world.create(ALICE, priority=job_pb2.PRIORITY_HIGH)
+        await world.planned(urgent)
+        bobs = await world.create(BOB, priority=job_pb2.PRIORITY_NORMAL)
+        await world.planned(bobs)
+        for number in sorted(number for job, number in world.work.offered if job == half):
+            world.report(half, number, items=10, done=True)
+        await world.settle()
+        assert {job for job, _ in world.work.offered} == {urgent}
+        await world.run_all(urgent)
+        assert {job for job, _ in world.work.offered} == {half}
+    finally:
+        await world.stop()
+
+
+async def test_turns_at_an_exclusive_endpoint_are_forgotten_with_the_last_job_there() -> None:
+    world = World()
+    world.fleet.hear(evaluator(exclusive=True), world.time)
+    await world.start()
+    try:
+        for who in (ALICE, BOB):
+            job = await world.create(who)
+            await world.planned(job)
+            assert (world.scheduler._at, list(world.scheduler._turns)) == ({"stub": job}, [("stub", who.user)])
+            await world.run_all(job)
+        assert not world.scheduler._at
+        assert not world.scheduler._turns
+    finally:
+        await world.stop()
+
+
+async def test_a_user_who_comes_back_has_no_turn_before_one_whose_turn_is_longer_ago() -> None:
+    world = World()
+    world.fleet.hear(evaluator(exclusive=True), world.time)
+    await world.start()
+    try:
+        first, waits = await world.create(BOB), await world.create(BOB)
+        await world.planned(first)
+        await world.run_all(first)
+        world.time += 1
+        alices = await world.create(ALICE)
+        await world.planned(alices)
+        await world.run_all(alices)
+        back = await world.create(ALICE)
+        await _two_ready(world, back, waits)
+        assert {job for job, _ in world.work.offered} == {waits}
+    finally:
+        await world.stop()
+
+
+async def test_a_job_that_no_evaluator_serves_takes_no_turn_from_its_users_next(world: World) -> None:
+    world.registry.limits = replace(world.limits, running_jobs=1)
+    running = await world.create(ADMIN)
+    world.fleet.hear(evaluator("e2", "gone"), world.time)
+    unserved = await world.create(ALICE, endpoint="gone")
+    gone = evaluator("e2", "gone")
+    gone.draining = True
+    world.fleet.hear(gone, world.time)
+    bobs = [await world.create(BOB), await world.create(BOB)]
+    alices = await world.create(ALICE)
+    places = [world.desk.get(job).progress.queue_position for job in (bobs[0], alices, bobs[1], unserved)]
+    assert (world.state(running), places) == ("planning", [1, 2, 3, 4])
