@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from services.words.fields import Choice, Field, Number, Switch, TextList, TextTable
+from services.words.fields import Choice, Field, Number, Pattern, Switch, TextList, TextTable
 from services.words.job_options import ALL, DATASET, SUITE
 from services.words.sampling import PARAMETERS
+from services.words.scorers import OPTIONS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (DOCS / "datasets.md", DOCS / "cli.md")
@@ -61,6 +62,8 @@ def _value(field: Field) -> str:
             return "names, separated by commas"
         case TextTable():
             return "`KEY=VALUE`, may be repeated"
+        case Pattern():
+            return "pattern"
         case Switch():
             return ""
     return "text"
@@ -72,6 +75,8 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "in rows": _rows,
     "flags of jobs": lambda: _flags(field for name, field in ALL.items() if name not in _MESSAGES),
     "flags of sampling": lambda: _flags(PARAMETERS.values()),
+    # A tolerance is relative with a % behind it.
+    "flags of scoring": lambda: _flags(one for name, one in OPTIONS.items() if name != "tolerance_is_relative"),
 }
 
 if __name__ == "__main__":

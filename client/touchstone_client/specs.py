@@ -12,6 +12,7 @@ from services.words import enums
 from services.words.job_options import ALL, DatasetJobOptions, SuiteJobOptions, fill
 from services.words.jobs import items_of, suite_of
 from services.words.sampling import SamplingParameters
+from services.words.scorers import ScoringOptions, scoring_of
 from touchstone.v1 import item_result_pb2, job_pb2, scoring_pb2
 from touchstone_client.errors import InvalidError
 
@@ -66,9 +67,9 @@ def _require_known(options: Mapping[str, Any]) -> None:
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}. Known: {', '.join(ALL)}.")
 
 
-def changed_scoring(known: scoring_pb2.Scoring, **given: Any) -> scoring_pb2.Scoring:
-    """Another way of scoring the same dataset: what is given by the names in the proto, None meaning nothing. With
-    another scorer the reference stays where it was, and so does how the answer is taken out of a response."""
+def changed_scoring(known: scoring_pb2.Scoring, **given: Unpack[ScoringOptions]) -> scoring_pb2.Scoring:
+    """Another way of scoring the same dataset. With another scorer the reference stays where it was, and so does how
+    the answer is taken out of a response. Raises KeyError for a word that a choice does not have."""
     asked = {name: value for name, value in given.items() if value is not None}
     if asked.get("scorer", known.scorer) == known.scorer:
         made = scoring_pb2.Scoring()
@@ -79,7 +80,7 @@ def changed_scoring(known: scoring_pb2.Scoring, **given: Any) -> scoring_pb2.Sco
         )
     for name in asked:
         made.ClearField(name)
-    made.MergeFrom(scoring_pb2.Scoring(**asked))
+    made.MergeFrom(scoring_of(asked))
     if not made.answer_pattern and "answer_match" not in asked:
         made.ClearField("answer_match")
     return made

@@ -6,11 +6,11 @@ A field is declared by the annotation of its member in a `TypedDict`, as in `ser
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from services.words import sentences
-from services.words.enums import Words
 
 DOLLARS = "US dollars"
 INT32_MAX = 2**31 - 1
@@ -35,6 +35,8 @@ class Field:
     place: str = ""
     """The part of `touchstone.v1.JobSpec` that holds it: sampling, reuse, suite, dataset, or work for the last two.
     Empty for the specification itself."""
+    scorers: tuple[str, ...] = ()
+    """Of an option of scoring: the scorers that take it. Empty for all."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -47,6 +49,10 @@ class Field:
         """What the command line says of it."""
         first = self.about.partition(". ")[0].removesuffix(".").replace("`", "")
         return f"{first[0].lower()}{first[1:]}"
+
+    def problem(self, value: Any, name: str) -> str:
+        """What is wrong with the value of a proto's field, as a sentence about `name`; empty when nothing is."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -76,16 +82,16 @@ class Number(Field):
         """What an empty field of a form shows."""
         return self.unit or self.range.replace(" to ", "–") or "optional"
 
-    def problem(self, value: object, name: str) -> str:
+    def problem(self, value: Any, name: str) -> str:
         """As `number_problem`."""
         return number_problem(value, name, self.low, self.high, whole=self.whole, above=self.above)
 
 
 @dataclass(frozen=True)
 class Choice(Field):
-    """One of a few words for values of an enum."""
+    """One of a few words, each with the value that it has in the protos."""
 
-    words: Words[Any]
+    words: Mapping[str, Any]
     _: KW_ONLY
     default: str = ""
 
@@ -94,6 +100,9 @@ class Choice(Field):
         """With its default."""
         return f"{super().help} (default: {self.default})" if self.default else super().help
 
+    def problem(self, value: Any, name: str) -> str:
+        return "" if not value or value in self.words.values() else sentences.not_valid(value, name, self.words)
+
 
 @dataclass(frozen=True)
 class Switch(Field):
@@ -101,11 +110,33 @@ class Switch(Field):
 
 
 @dataclass(frozen=True)
+class Text(Field):
+    """Up to `longest` characters."""
+
+    longest: int
+
+    def problem(self, value: Any, name: str) -> str:
+        return sentences.too_large(name, len(value), self.longest, "characters") if len(value) > self.longest else ""
+
+
+@dataclass(frozen=True)
+class Pattern(Field):
+    """A regular expression, as `services.patterns` takes it."""
+
+
+@dataclass(frozen=True)
 class TextList(Field):
-    """Texts of up to `longest` characters, at most `most` of them."""
+    """`least` to `most` texts of up to `longest` characters, or none at all."""
 
     most: int
     longest: int
+    _: KW_ONLY
+    least: int = 1
+
+    def problem(self, value: Any, name: str) -> str:
+        """Spaces around a text do not count."""
+        fits = self.least <= len(value) <= self.most and all(0 < len(text.strip()) <= self.longest for text in value)
+        return "" if fits or not value else sentences.entries(name, self.least, self.most, self.longest)
 
 
 @dataclass(frozen=True)

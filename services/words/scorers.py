@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypedDict
 
 from services.words import enums
+from services.words.fields import Choice, Field, Number, Pattern, Switch, Text, TextList, declared
 from touchstone.v1 import job_pb2, scoring_pb2
 
 USUAL = "exact_match"
@@ -26,31 +27,121 @@ USUAL_READINGS = {
     "numeric": scoring_pb2.READING_LENIENT,
 }
 """Of scorers that look for the answer in a response: the layers that they take unless a job says otherwise."""
-OPTIONS: dict[str, tuple[Literal["choices", "tolerance", "tolerance_is_relative", "fields"], ...]] = {
-    "choice": ("choices",),
-    "numeric": ("tolerance", "tolerance_is_relative"),
-    "json": ("fields",),
-}
 _LISTED = 6
 """Choices and fields that are named."""
 
 
+class ScoringOptions(TypedDict, total=False):
+    """Named as in `touchstone.v1.Scoring`. What is absent or None has its default."""
+
+    scorer: Annotated[
+        str | None, Choice("The scorer. `exact_match` if absent.", "Scored by", {name: name for name in SCORERS})
+    ]
+    reference_field: Annotated[
+        str | None,
+        Text(
+            "The metadata field or column with the reference. The row's `reference` if absent.", "Reference field", 200
+        ),
+    ]
+    tolerance: Annotated[
+        float | None,
+        Number(
+            "For `numeric`: the largest difference that counts as equal. 0 if absent.",
+            "Tolerance",
+            0,
+            1e12,
+            scorers=("numeric",),
+        ),
+    ]
+    tolerance_is_relative: Annotated[
+        bool | None,
+        Switch(
+            "For `numeric`: whether the tolerance is relative to the reference.",
+            "as a share of the reference",
+            flag="tolerance",
+            scorers=("numeric",),
+        ),
+    ]
+    fields: Annotated[
+        Sequence[str] | None,
+        TextList(
+            "For `json`: the fields to compare, as dotted paths. Those of the reference if absent.",
+            "Fields",
+            200,
+            200,
+            scorers=("json",),
+        ),
+    ]
+    choices: Annotated[
+        Sequence[str] | None,
+        TextList(
+            "For `choice`: the answers to choose from. The letters A to J if absent.",
+            "Choices",
+            200,
+            80,
+            least=2,
+            scorers=("choice",),
+        ),
+    ]
+    answer_pattern: Annotated[
+        str | None,
+        Pattern("A pattern (RE2) whose first group, or whole match, is the answer.", "Answer pattern"),
+    ]
+    answer_match: Annotated[
+        str | None,
+        Choice("Which match of the pattern is the answer. `last` if absent.", "Answer at", enums.ANSWER_MATCHES),
+    ]
+
+
+OPTIONS = declared(ScoringOptions, Field)
+
+
+def takes(scorer: str, option: str) -> bool:
+    """Whether a scorer reads an option."""
+    scorers = OPTIONS[option].scorers
+    return not scorers or scorer in scorers
+
+
+def scoring_of(options: Mapping[str, Any]) -> scoring_pb2.Scoring:
+    """The message of options; None is left out. Raises KeyError for a word that a choice does not have."""
+    given = {name: value for name in OPTIONS if (value := options.get(name)) is not None}
+    for name, value in given.items():
+        field = OPTIONS[name]
+        given[name] = field.words[value] if isinstance(field, Choice) else value
+    return scoring_pb2.Scoring(**given)
+
+
+def problem(scoring: scoring_pb2.Scoring) -> tuple[str, str]:
+    """(option, sentence) for the first option that is out of its range; empty when none is. `services.patterns` judges
+    the pattern itself."""
+    for name, field in OPTIONS.items():
+        if sentence := field.problem(getattr(scoring, name), name):
+            return name, sentence
+    if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST and not scoring.answer_pattern:
+        return "answer_match", "answer_match needs answer_pattern: it chooses one of its matches. Set both, or neither."
+    return "", ""
+
+
+def plain(scoring: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
+    """With its scorer named, and without options that the scorer does not read: equal ones score alike."""
+    kept = scoring_pb2.Scoring()
+    kept.CopyFrom(scoring)
+    kept.scorer = scoring.scorer or USUAL
+    if kept.answer_match == scoring_pb2.ANSWER_MATCH_LAST:
+        kept.ClearField("answer_match")
+    for option in OPTIONS:
+        if not takes(kept.scorer, option):
+            kept.ClearField(option)
+    return kept
+
+
 def of_job(spec: job_pb2.JobSpec) -> scoring_pb2.Scoring:
-    """Of a job over a dataset, without options that its scorer does not read: equal ones score alike. Of another job
-    the default."""
+    """Of a job over a dataset, as `plain`. Of another job the default."""
     work = spec.dataset
     asked = work.scoring
     if work.scorer and asked.scorer != work.scorer:
         asked = scoring_pb2.Scoring(scorer=work.scorer)
-    kept = scoring_pb2.Scoring()
-    kept.CopyFrom(asked)
-    kept.scorer = asked.scorer or USUAL
-    if kept.answer_match == scoring_pb2.ANSWER_MATCH_LAST:
-        kept.ClearField("answer_match")
-    for scorer, options in OPTIONS.items():
-        for option in options if scorer != kept.scorer else ():
-            kept.ClearField(option)
-    return kept
+    return plain(asked)
 
 
 def reading_of(spec: job_pb2.JobSpec, plan: job_pb2.TaskPlan) -> scoring_pb2.Reading:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 OVER_LIMIT = "Job execution failed: Resource limits exceeded."
 """How a job's reason begins when it passed a limit of time or memory (spec: "Resource Limit Errors")."""
-MATCH_WITHOUT_PATTERN = "answer_match needs answer_pattern: it chooses one of its matches. Set both, or neither."
 GENERATE_ONLY = "Datasets run in generate mode only. Set mode to generate."
 MODE = "mode must be generate or loglikelihood."
 PAGE_TOKEN = "page_token is not valid for this request. Leave it out to start at the first page."
@@ -57,13 +56,12 @@ def quota(most: int, things: str) -> str:
 
 def entries(field: str, least: int, most: int, characters: int) -> str:
     """A list of texts is too short or too long, or one of its texts is."""
-    count = f"{least} to {most}" if least else f"at most {most}"
-    return f"{field} must hold {count} entries of 1 to {characters} characters."
+    return f"{field} must hold {least} to {most} entries of 1 to {characters} characters."
 
 
-def pattern(fault: ValueError) -> str:
+def pattern(fault: ValueError, field: str = "answer_pattern") -> str:
     """`fault` is that of services.patterns."""
-    return f"answer_pattern {fault}. Correct it, or leave it out."
+    return f"{field} {fault}. Correct it, or leave it out."
 
 
 def busy(at_once: int, things: str) -> str:

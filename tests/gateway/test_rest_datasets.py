@@ -130,7 +130,7 @@ async def test_wrong_options_are_422_by_field_and_unread_forms_400(gateway: Runn
         ("project_id", "x", "project_id must be a whole number."),
         ("tolerance", "-1", "tolerance must be between 0"),
         ("choices", "a,b", 'choices must be a JSON list of strings, such as ["a", "b"].'),
-        ("choices", "[1]", "choices[0] must be a string."),
+        ("choices", "[1, 2]", "choices[0] must be a string."),
         ("choices", "{}", "choices must be a JSON list of strings"),
         ("choices", "[" * 100_000, "choices must be a JSON list of strings"),
         ("name", "x" * 201, "name has 201 characters; at most 200 are allowed."),

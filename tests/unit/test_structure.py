@@ -15,6 +15,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 
 from services.words.job_options import ALL
 from services.words.sampling import BY_REST_NAME, PARAMETERS
+from services.words.scorers import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("scheduler", "evaluator", "results", "gateway")
@@ -360,14 +361,15 @@ def test_what_has_no_words_for_enums_passes(text: str) -> None:
     assert not any(maps_an_enum(node) for node in ast.walk(ast.parse(text)))
 
 
-JOB_FIELDS = {**PARAMETERS, **ALL}
+JOB_FIELDS = {**PARAMETERS, **ALL, **OPTIONS}
 MAKE_JOBS = (
     "services/gateway/api/jobs",
     "services/gateway/api/dataset_runs",
     "services/gateway/api/operations/schedules",
+    "services/gateway/fields/scoring",
 )
 MAKE_ARGUMENTS = (
-    *(f"client/touchstone_client/command/arguments/{name}" for name in ("sampling", "work")),
+    *(f"client/touchstone_client/command/arguments/{name}" for name in ("sampling", "scoring", "work")),
     *(f"client/touchstone_client/command/running/{name}" for name in ("rerun", "rescore", "run")),
 )
 
@@ -416,12 +418,13 @@ def test_a_field_of_a_job_is_described_once() -> None:
     assert {path for path, said in found.items() if said} == {
         "services/words/job_options.py",
         "services/words/sampling.py",
+        "services/words/scorers.py",
     }
 
 
-def test_sampling_parameters_are_listed_once() -> None:
+@pytest.mark.parametrize("names", [{*PARAMETERS, *BY_REST_NAME}, {*OPTIONS}], ids=["sampling", "scoring"])
+def test_parameters_are_listed_once(names: set[str]) -> None:
     """Providers have the names of protocols. Elsewhere, what is about one or two parameters names those."""
-    names = {*PARAMETERS, *BY_REST_NAME}
     found = {
         relative(path): max(len(names & {*map(str, constants(node))}) for node in ast.walk(tree(path)))
         for path in sources("services") + sources("client")

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from services import patterns
 from services.gateway.fields import checks
-from services.gateway.fields.checks import Check
-from services.words.fields import Choice, Field, Number, Switch, TextList, TextTable
+from services.gateway.fields.checks import Check, Problem
+from services.words import sentences
+from services.words.fields import Choice, Field, Number, Pattern, Switch, Text, TextList, TextTable
 from services.words.job_options import ALL
 
 PILOT_LABEL = "pilot"
 """Tells a pilot from other runs in lists, and holds the limit of the run that it is to estimate: 0 for all."""
 URL = checks.text(2000, pattern=r"https?://[^\s/?#]+[^\s]*", means="an http or https address")
+
+
+def _pattern_problems(value: object, path: str) -> Iterator[Problem]:
+    problems = list(_PATTERN_TEXT.judge(value, path))
+    yield from problems
+    if not problems:
+        try:
+            patterns.compiled(str(value))
+        except ValueError as error:
+            yield path, sentences.pattern(error, path)
+
+
+_PATTERN_TEXT = checks.text(patterns.MOST_CHARACTERS)
+_PATTERN = Check(_PATTERN_TEXT.schema, _pattern_problems)
+"""A pattern that RE2 takes."""
 
 
 def check_of(field: Field) -> Check:
@@ -27,9 +44,13 @@ def check_of(field: Field) -> Check:
         case Switch():
             return checks.boolean
         case TextList():
-            return checks.list_of(checks.text(field.longest), field.most)
+            return checks.list_of(checks.text(field.longest), field.most, least=field.least)
         case TextTable():
             return checks.texts(field.most, field.longest_name, field.longest_text)
+        case Text():
+            return checks.text(field.longest)
+        case Pattern():
+            return _PATTERN
     assert field.name == "webhook_url", f"{field.name} has no check"
     return URL
 

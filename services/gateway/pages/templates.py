@@ -16,7 +16,7 @@ from services.words.enums import reading_name
 from services.words.job_options import ALL
 from services.words.jobs import is_finished, is_rescore, status_of
 from services.words.sampling import PARAMETERS
-from services.words.scorers import SCORERS
+from services.words.scorers import OPTIONS, SCORERS
 from touchstone.v1 import endpoint_pb2, job_pb2
 
 
@@ -61,6 +61,7 @@ def environment() -> Environment:
         readings=formatting.READINGS,
         reading_name=reading_name,
         scorers=SCORERS,
+        scoring_options=OPTIONS,
         scorer_name=scorer_name,
         scoring_words=scoring_words,
         what_stays=what_stays,

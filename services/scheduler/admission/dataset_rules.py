@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from services import patterns
 from services.errors import InvalidRequestError, NotFoundError
-from services.words import sentences
-from services.words.enums import ANSWER_MATCHES
-from services.words.scorers import SCORERS, USUAL, USUAL_READINGS
+from services.words import scorers, sentences
+from services.words.scorers import USUAL, USUAL_READINGS
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2, suite_pb2
-
-_MOST_NAMES = 100
-_MOST_NAME = 500
 
 
 def missing(dataset_id: str) -> NotFoundError:
@@ -93,24 +87,11 @@ def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2
         # Where the reference stands is no option of a scorer.
         chosen = scoring_pb2.Scoring(scorer=work.scorer, reference_field=chosen.reference_field)
     chosen.scorer = chosen.scorer or USUAL
-    if chosen.scorer not in SCORERS:
-        raise InvalidRequestError(sentences.not_valid(chosen.scorer, "scorer", SCORERS), "spec.dataset.scorer")
-    if not (math.isfinite(chosen.tolerance) and chosen.tolerance >= 0):
-        raise InvalidRequestError(sentences.at_least("tolerance", 0), "spec.dataset.scoring.tolerance")
-    if chosen.answer_match not in scoring_pb2.AnswerMatch.values():
-        raise InvalidRequestError(
-            sentences.not_valid(chosen.answer_match, "answer_match", ANSWER_MATCHES),
-            "spec.dataset.scoring.answer_match",
-        )
-    if chosen.answer_match == scoring_pb2.ANSWER_MATCH_FIRST and not chosen.answer_pattern:
-        raise InvalidRequestError(sentences.MATCH_WITHOUT_PATTERN, "spec.dataset.scoring.answer_match")
+    option, sentence = scorers.problem(chosen)
+    if sentence:
+        field = "spec.dataset.scorer" if option == "scorer" else f"spec.dataset.scoring.{option}"
+        raise InvalidRequestError(sentence, field)
     if chosen.answer_match == scoring_pb2.ANSWER_MATCH_LAST:
         # As when nothing is said, so that equal scorings read alike.
         chosen.ClearField("answer_match")
-    for field, names in (("choices", chosen.choices), ("fields", chosen.fields)):
-        if len(names) > _MOST_NAMES or not all(0 < len(name) <= _MOST_NAME for name in names):
-            raise InvalidRequestError(
-                sentences.entries(field, 0, _MOST_NAMES, _MOST_NAME),
-                f"spec.dataset.scoring.{field}",
-            )
     return chosen

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from services.words.fields import INT32_MAX, INT64_MAX, Choice, Field, Number, Switch, TextList, TextTable
+from services.words.fields import INT32_MAX, INT64_MAX, Choice, Field, Number, Pattern, Switch, TextList, TextTable
 from services.words.sampling import PARAMETERS, Parameter
 from touchstone_client.command.exits import REFUSED
 from touchstone_client.command.printing.output import FORMATS
@@ -131,6 +131,8 @@ def add_field(parser: argparse.ArgumentParser, field: Field, more: str = "") -> 
             add(*field.flags, type=names, default=[], metavar="A,B", **known)
         case TextTable():
             add(*field.flags, type=pair, action="append", default=[], metavar="KEY=VALUE", **known)
+        case Pattern():
+            add(*field.flags, default="", metavar="REGEX", **known)
         case _:
             add(*field.flags, default="", metavar="TEXT", **known)
 

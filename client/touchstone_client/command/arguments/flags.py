@@ -6,12 +6,13 @@ import re
 
 from services.words.job_options import ALL
 from services.words.sampling import PARAMETERS
+from services.words.scorers import OPTIONS
 from touchstone_client.errors import InvalidError, RefusedError
 
 _SAME = (
-    "alias", "answer_match", "answer_pattern", "choices", "config", "custom_id", "custom_id_field", "days", "endpoint",
-    "fields", "label", "last_assistant", "metric", "model", "name", "note", "reason", "reference_field", "request_id",
-    "revision", "scorer", "split", "suite", "superseded_by", "task", "template", "time_zone", "tolerance",
+    "alias", "config", "custom_id", "custom_id_field", "days", "endpoint", "label", "last_assistant", "metric",
+    "model", "name", "note", "reason", "request_id", "revision", "split", "suite", "superseded_by", "task", "template",
+    "time_zone",
 )  # fmt: skip
 _FLAGS = {
     **{field: f"--{field.replace('_', '-')}" for field in _SAME},
@@ -24,7 +25,7 @@ _FLAGS = {
     "metadata_field": "--metadata",
     "metadata_value": "--metadata",
     "only_job_id": "--only",
-    **{name: field.flags[0] for name, field in ALL.items()},
+    **{name: field.flags[0] for name, field in (ALL | OPTIONS).items()},
     **{name: one.flags[0] for one in PARAMETERS.values() for name in (one.name, one.rest)},
     # The model's seed has the same name.
     **{f"{place}.seed": ALL["seed"].flags[0] for place in ("suite", "dataset")},

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import Any
 
 from services.words import phrases
-from services.words.enums import ANSWER_MATCHES
-from services.words.scorers import SCORERS, USUAL
+from services.words.scorers import OPTIONS, USUAL, ScoringOptions
 from touchstone.v1 import job_pb2, scoring_pb2
-from touchstone_client.command.arguments.declaring import names
+from touchstone_client.command.arguments.declaring import add_field
 from touchstone_client.specs import changed_scoring
 
-_OPTIONS = ("scorer", "reference_field", "fields", "choices", "answer_pattern", "answer_match")
+_SHARE = "tolerance_is_relative"
+"""Has no flag of its own: a tolerance may be a percentage."""
 
 
 def add_scoring(parser: argparse.ArgumentParser, unsaid: str) -> None:
     """`unsaid` is what scores where no scorer is given."""
-    add = parser.add_argument
-    add("--scorer", choices=[*SCORERS], help=f"how answers are scored (default: {unsaid})")
-    words = "metadata field or column with the right answer (default: the row's own reference)"
-    add("--reference-field", metavar="FIELD", help=words)
-    words = "of numeric: largest difference that counts as equal, e.g. 0.01, or 1%% of the reference"
-    add("--tolerance", type=_tolerance, metavar="T", help=words)
-    add("--fields", type=names, metavar="A,B.C", help="of json: the fields to compare; without it, the reference's")
-    add("--choices", type=names, metavar="A,B", help="of choice: the answers to choose from (default: A to J)")
-    words = "pattern that extracts the answer from the response with its first group"
-    add("--answer-pattern", metavar="REGEX", help=words)
-    words = "which match of --answer-pattern is the answer, last or first (default: last)"
-    add("--answer-match", type=_match, metavar="MATCH", help=words)
+    more = {"scorer": f" (default: {unsaid})", "tolerance": ", e.g. 0.01, or 1%% of the reference"}
+    for name, option in OPTIONS.items():
+        if name == "tolerance":
+            parser.add_argument(*option.flags, type=_tolerance, metavar="T", help=f"{option.help}{more[name]}")
+        elif name != _SHARE:
+            add_field(parser, option, more.get(name, ""))
+    # An empty text is one that is given.
+    parser.set_defaults(**dict.fromkeys(OPTIONS))
 
 
-def given(options: argparse.Namespace) -> dict[str, Any]:
-    """What the arguments say, by the names in the proto."""
-    found = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name) is not None}
+def given(options: argparse.Namespace) -> ScoringOptions:
+    """What the arguments say."""
+    found: Any = {name: getattr(options, name) for name in OPTIONS if getattr(options, name) is not None}
     if options.tolerance is not None:
-        found["tolerance"], found["tolerance_is_relative"] = options.tolerance
-    return found
+        found["tolerance"], found[_SHARE] = options.tolerance
+    made: ScoringOptions = found
+    return made
 
 
 def scoring_of(options: argparse.Namespace, known: scoring_pb2.Scoring | None = None) -> scoring_pb2.Scoring | None:
@@ -68,18 +66,12 @@ def last_messages(done: job_pb2.LastAssistant) -> str:
     return f"the assistant's last message {phrases.LAST_ASSISTANT[done]}" if done in phrases.LAST_ASSISTANT else ""
 
 
-def _match(text: str) -> scoring_pb2.AnswerMatch:
-    if text not in ANSWER_MATCHES:
-        raise argparse.ArgumentTypeError("it may be last or first")
-    return ANSWER_MATCHES[text]
-
-
 def _tolerance(text: str) -> tuple[float, bool]:
     relative = text.endswith("%")
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError("it must be 0 or more, or a share of the reference such as 1%")
-    return (value / 100 if relative else value), relative
+    value: float | str = text
+    with suppress(ValueError):
+        value = float(text.removesuffix("%")) / (100 if relative else 1)
+    if problem := OPTIONS["tolerance"].problem(value, "it"):
+        raise argparse.ArgumentTypeError(f"{problem.removesuffix('.')}, or a share of the reference such as 1%")
+    assert isinstance(value, float)
+    return value, relative

@@ -18,10 +18,7 @@ from services.evaluator.items.metrics import ACCURACY
 
 _LETTERS = string.ascii_uppercase
 _USUAL = tuple(_LETTERS[:10])
-_MOST_CHOICES = 200
 _LOOKED_AT = 2000
-_MOST_CHARACTERS = 80
-"""Of a choice: what `LabelKind` takes for a label at most."""
 
 
 def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
@@ -29,10 +26,6 @@ def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
     `layer`; or what `read` finds. Raises ValueError for choices that cannot be told apart."""
     choices = tuple(dict.fromkeys(text.strip() for text in offered)) or _USUAL
     known = {words.plain(text): text for text in choices}
-    if not 1 < len(choices) <= _MOST_CHOICES or max(map(len, choices)) > _MOST_CHARACTERS:
-        raise ValueError(
-            f"choices must be a list of 2 to {_MOST_CHOICES} texts with at most {_MOST_CHARACTERS} characters each"
-        )
     labels = set(map(plain_label, choices))
     if not (all(known) and all(labels)) or min(len(known), len(labels)) < len(offered or _USUAL):
         raise ValueError("choices must differ in more than case, spaces and punctuation")

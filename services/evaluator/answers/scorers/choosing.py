@@ -15,7 +15,7 @@ from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts
 from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Scorer, whole
 from services.words import sentences
-from services.words.scorers import OPTIONS, SCORERS, USUAL, USUAL_READINGS
+from services.words.scorers import USUAL, USUAL_READINGS, plain, problem
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 _FIELD = "dataset.scoring"
@@ -27,28 +27,18 @@ _PLAIN: dict[str, Callable[[Read], Scorer]] = {
 }
 _LAYERS = {name: Layer(reading) for name, reading in USUAL_READINGS.items()}
 """The most lenient layer of scorers that read an answer by layers, unless a job says otherwise."""
-_SHARED = ("reference_field", "answer_pattern")
 _PATTERN_VERSION = "pattern-2"
 """Of answers that a pattern takes; it stands after the scorer's own. Since 2, invented next questions are cut."""
-_MOST_FIELD_CHARACTERS = 200
 
 
 def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
     """`reading` is the most lenient layer, by default the scorer's own; scorers that read none leave it out. Raises
     InvalidRequestError, as `check_scoring`."""
-    name = scoring.scorer or USUAL
-    if name not in SCORERS:
-        raise InvalidRequestError(sentences.not_valid(name, "scorer", SCORERS), f"{_FIELD}.scorer")
-    longest = max(map(len, (scoring.reference_field, *scoring.fields)), default=0)
-    if longest > _MOST_FIELD_CHARACTERS:
-        sentence = sentences.too_large("The name of a field", longest, _MOST_FIELD_CHARACTERS, "characters")
-        raise InvalidRequestError(sentence, f"{_FIELD}.fields")
-    if len(scoring.fields) > json_fields.MOST_FIELDS:
-        raise InvalidRequestError(
-            f"{len(scoring.fields)} fields are named; at most {json_fields.MOST_FIELDS} are allowed. Name none to "
-            "compare the whole reference.",
-            f"{_FIELD}.fields",
-        )
+    scoring = plain(scoring)
+    name = scoring.scorer
+    option, sentence = problem(scoring)
+    if sentence:
+        raise InvalidRequestError(sentence, f"{_FIELD}.{option}")
     layer = reading or _LAYERS.get(name, Layer.LENIENT)
     if not scoring.answer_pattern:
         made = _made(name, scoring, None, layer)
@@ -75,9 +65,7 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer) -> Score
         if name == "json":
             return json_fields.json_fields(read, scoring.fields)
     except ValueError as error:
-        raise InvalidRequestError(
-            f"The scoring options are not valid: {error}.", f"{_FIELD}.{OPTIONS[name][0]}"
-        ) from error
+        raise InvalidRequestError(f"{error}.", f"{_FIELD}.choices") from error
     return _PLAIN[name](read or whole)
 
 
@@ -104,17 +92,10 @@ def check_scoring(scoring: Scoring) -> None:
 def canonical(scoring: Scoring, reading: Layer | None = None) -> str:
     """One text for scorings that score alike: with the usual scorer named, and without options of other scorers.
     `reading` as in `scorer`; where it changes nothing it is not in the text."""
-    name = scoring.scorer or USUAL
-    kept = Scoring(scorer=name)
-    for option in (*_SHARED, *OPTIONS.get(name, ())):
-        value = getattr(scoring, option)
-        if option in ("fields", "choices"):
-            getattr(kept, option).extend(value)
-        else:
-            setattr(kept, option, value)
-    if scoring.answer_pattern and scoring.answer_match == ANSWER_MATCH_FIRST:
-        kept.answer_match = ANSWER_MATCH_FIRST
+    kept = plain(scoring)
+    if not kept.answer_pattern:
+        kept.ClearField("answer_match")
     fields = json_format.MessageToDict(kept, preserving_proto_field_name=True)
-    if reading is not None and not scoring.answer_pattern and _LAYERS.get(name, reading) != reading:
+    if reading is not None and not scoring.answer_pattern and _LAYERS.get(kept.scorer, reading) != reading:
         fields["reading"] = reading.name.lower()
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

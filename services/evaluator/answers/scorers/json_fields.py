@@ -13,7 +13,6 @@ from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
 from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
 from services.evaluator.items.metrics import beside
 
-MOST_FIELDS = 200
 _TAG = re.compile(r"[ \t]*[A-Za-z0-9_+-]{0,16}[ \t]*\r?")
 _BEGINS = re.compile(r"[{\[]")
 _MOST_CHARACTERS = 1_000_000

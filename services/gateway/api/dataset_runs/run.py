@@ -14,7 +14,7 @@ from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.declare.wording import in_rest
 from services.gateway.api.jobs.run import CUSTOM, PARAMETERS, QUEUEING, WEBHOOK_SECRET, WORK
 from services.gateway.fields import scoring
-from services.gateway.fields.checks import Field, list_of, one_of, record, text
+from services.gateway.fields.checks import Field, list_of, record, text
 from services.gateway.fields.job import option, options_of
 from services.gateway.fields.sampling import sampling
 from services.gateway.fields.schema import Schema, about, array, shape
@@ -22,12 +22,11 @@ from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs
 from services.words.enums import READINGS
 from services.words.job_options import fill
-from services.words.scorers import SCORERS
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
 
 MOST_MODELS = 20
 SCORING_FIELDS: dict[str, Field] = {
-    "scorer": Field(one_of(*SCORERS), about="The scorer, without options, instead of the dataset's own."),
+    "scorer": Field(scoring.SCORER, about="The scorer, without options, instead of the dataset's own."),
     "scoring": Field(scoring.SCORING, about="The scorer with options, instead of the dataset's own."),
 }
 FIELDS: dict[str, Field] = {

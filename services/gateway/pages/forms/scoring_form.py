@@ -5,30 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.datastructures import FormData, QueryParams
 
 from services.gateway.fields.query import values_of
 from services.gateway.fields.scoring import OPTIONS, scoring_body, scoring_of
 from services.gateway.http.responses import FieldErrors
+from services.words import scorers
 from services.words.enums import READINGS
-from services.words.scorers import USUAL
+from services.words.fields import Field, Number, Switch, TextList
+from services.words.scorers import USUAL, USUAL_READINGS
 from touchstone.v1 import scoring_pb2
 
-LABELS = {
-    "scorer": "Scored by",
-    "reference_field": "Reference field",
-    "tolerance": "Tolerance",
-    "fields": "Fields",
-    "choices": "Choices",
-    "answer_pattern": "Answer pattern",
-    "answer_match": "Answer at",
-}
-_OF = {"tolerance": "numeric", "tolerance_is_relative": "numeric", "fields": "json", "choices": "choice"}
-"""The only scorer that takes an option; every scorer takes the others."""
-_READ = ("exact_match", "choice", "numeric")
-"""Scorers that look for the answer in a response, where no pattern does."""
-_LISTS = ("fields", "choices")
+_LISTS = tuple(name for name, option in scorers.OPTIONS.items() if isinstance(option, TextList))
 _MOST_TEXT = 64 * 1024
 
 
@@ -47,10 +37,7 @@ class ScoringForm:
     def of(cls, scoring: scoring_pb2.Scoring) -> ScoringForm:
         """The form before anything is changed."""
         known = scoring_body(scoring)
-        texts = {name: str(known[name]) for name in ("scorer", "reference_field", "answer_pattern", "answer_match")}
-        texts |= {name: _written(known[name]) for name in _LISTS}
-        texts["tolerance"] = repr(scoring.tolerance).removesuffix(".0") if scoring.tolerance else ""
-        texts["tolerance_is_relative"] = "true" if scoring.tolerance_is_relative else ""
+        texts = {name: _text(option, known[name]) for name, option in scorers.OPTIONS.items()}
         return cls(texts, texts["scorer"])
 
     @classmethod
@@ -65,14 +52,14 @@ class ScoringForm:
 
     def layers(self) -> scoring_pb2.Reading:
         """The reading that is asked for, as far as the scorer takes one."""
-        taken = self.scorer in _READ and not self.texts.get("answer_pattern") and self.reading
+        taken = self.scorer in USUAL_READINGS and not self.texts.get("answer_pattern") and self.reading
         return READINGS[self.reading] if taken else scoring_pb2.READING_UNSPECIFIED
 
     def scoring(self) -> scoring_pb2.Scoring | None:
         """What is asked for, without options of other scorers; None where no scorer is, or where something is wrong."""
         if not self.texts.get("scorer"):
             return None
-        taken = {name: text for name, text in self.texts.items() if text and _OF.get(name, self.scorer) == self.scorer}
+        taken = {name: text for name, text in self.texts.items() if text and scorers.takes(self.scorer, name)}
         if "answer_pattern" not in taken:
             taken.pop("answer_match", None)
         taken |= {name: _as_json(taken[name]) for name in _LISTS if name in taken}
@@ -81,8 +68,20 @@ class ScoringForm:
         except FieldErrors as error:
             for path, sentence in error.problems:
                 name = path.partition("[")[0]
-                self.errors.setdefault(name, sentence.replace(name, LABELS[name], 1))
+                self.errors.setdefault(name, sentence.replace(name, scorers.OPTIONS[name].label, 1))
         return None
+
+
+def _text(option: Field, value: Any) -> str:
+    """An option's value as its field of the form shows it: empty where it has none."""
+    match option:
+        case TextList():
+            return _written(value)
+        case Number():
+            return repr(value).removesuffix(".0") if value else ""
+        case Switch():
+            return "true" if value else ""
+    return str(value)
 
 
 def _written(names: Iterable[str]) -> str:

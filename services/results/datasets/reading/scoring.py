@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -10,16 +9,12 @@ from services import patterns
 from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.strict_json import dump, parse
-from services.words import sentences
-from services.words.scorers import SCORERS, USUAL
-from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
+from services.words import scorers, sentences
+from touchstone.v1.scoring_pb2 import Scoring
 
 _MOST_BYTES = 64 * 1024
 _MOST_ANSWERS = 100
 _MOST_DIGITS = 100
-_MOST_NAMES = 200
-_NAME_CHARACTERS = 200
-_CHOICE_CHARACTERS = 80
 _LETTERS = frozenset("abcdefghij")
 _DIGIT = re.compile(r"[0-9]")
 _WORD = re.compile(r"[A-Za-z0-9]")
@@ -32,7 +27,7 @@ class References:
     def __init__(self, scoring: Scoring) -> None:
         _check(scoring)
         self.field = scoring.reference_field
-        self._scorer = scoring.scorer or USUAL
+        self._scorer = scoring.scorer or scorers.USUAL
         self._fields = scoring.fields
         self._choices = frozenset(_bare(choice) for choice in scoring.choices)
 
@@ -99,25 +94,13 @@ def _bare(choice: str) -> str:
 
 
 def _check(scoring: Scoring) -> None:
-    if scoring.scorer and scoring.scorer not in SCORERS:
-        raise RefusedError(sentences.not_valid(scoring.scorer, "scorer", SCORERS), "scoring.scorer")
-    if not math.isfinite(scoring.tolerance) or scoring.tolerance < 0:
-        raise RefusedError(sentences.at_least("tolerance", 0), "scoring.tolerance")
-    choices = {choice.strip().casefold() for choice in scoring.choices}
-    lengths = {len(choice.strip()) for choice in scoring.choices}
-    if choices and not (2 <= len(scoring.choices) <= _MOST_NAMES and lengths <= set(range(1, _CHOICE_CHARACTERS + 1))):
-        raise RefusedError(sentences.entries("choices", 2, _MOST_NAMES, _CHOICE_CHARACTERS), "scoring.choices")
-    if len(choices) < len(scoring.choices):
+    option, sentence = scorers.problem(scoring)
+    if sentence:
+        raise RefusedError(sentence, f"scoring.{option}")
+    if len({choice.strip().casefold() for choice in scoring.choices}) < len(scoring.choices):
         raise RefusedError("Two choices differ only in case or spaces. Keep one.", "scoring.choices")
-    if len(scoring.fields) > _MOST_NAMES or not all(0 < len(name) <= _NAME_CHARACTERS for name in scoring.fields):
-        raise RefusedError(sentences.entries("fields", 0, _MOST_NAMES, _NAME_CHARACTERS), "scoring.fields")
-    if len(scoring.reference_field) > _NAME_CHARACTERS:
-        sentence = sentences.too_large("reference_field", len(scoring.reference_field), _NAME_CHARACTERS, "characters")
-        raise RefusedError(sentence, "scoring.reference_field")
     if scoring.answer_pattern:
         try:
             patterns.compiled(scoring.answer_pattern)
         except ValueError as error:
             raise RefusedError(sentences.pattern(error), "scoring.answer_pattern") from error
-    if scoring.answer_match == ANSWER_MATCH_FIRST and not scoring.answer_pattern:
-        raise RefusedError(sentences.MATCH_WITHOUT_PATTERN, "scoring.answer_match")

@@ -125,8 +125,10 @@ async def test_a_limit_that_leaves_no_row_out_is_none(world: World) -> None:
         ({"scoring": scoring_pb2.Scoring(scorer="numeric", answer_pattern="(")}, "spec.dataset.scoring.answer_pattern"),
         ({"scoring": scoring_pb2.Scoring(answer_pattern="(?=a)")}, "spec.dataset.scoring.answer_pattern"),
         ({"scoring": scoring_pb2.Scoring(answer_match="ANSWER_MATCH_FIRST")}, "spec.dataset.scoring.answer_match"),
-        ({"scoring": scoring_pb2.Scoring(choices=["a"] * 101)}, "spec.dataset.scoring.choices"),
+        ({"scoring": scoring_pb2.Scoring(choices=["a"] * 201)}, "spec.dataset.scoring.choices"),
+        ({"scoring": scoring_pb2.Scoring(choices=["a"])}, "spec.dataset.scoring.choices"),
         ({"scoring": scoring_pb2.Scoring(fields=[""])}, "spec.dataset.scoring.fields"),
+        ({"scoring": scoring_pb2.Scoring(reference_field="a" * 201)}, "spec.dataset.scoring.reference_field"),
     ],
 )
 async def test_what_a_dataset_cannot_be_asked_is_refused(world: World, work: dict[str, object], field: str) -> None:

@@ -33,4 +33,21 @@ def test_layers_and_the_match_that_counts_are_chosen(pair: Fakes, capsys: Captur
     assert (strict.reading, suite.reading) == (scoring_pb2.READING_STRICT, scoring_pb2.READING_MARKED)
     with pytest.raises(SystemExit):
         main([*RUN, "--answer-match", "second"])
-    assert "it may be last or first" in capsys.readouterr().err
+    assert "invalid choice: 'second' (choose from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tolerance", ["-1", "-1%", "nan", "inf", "1e13", "1%%", "much"])
+def test_a_tolerance_out_of_its_range_is_refused(tolerance: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main([*RUN, "--scorer", "numeric", f"--tolerance={tolerance}"])
+    assert "or a share of the reference such as 1%" in capsys.readouterr().err
+
+
+def test_an_empty_reference_field_is_one_that_is_given(pair: Fakes) -> None:
+    known = dataset_service_pb2.GetDatasetResponse()
+    known.dataset.scoring.reference_field = "label"
+    pair.answers["GetDataset"] = known
+    assert main([*RUN, "--reference-field", "", "--no-watch"]) == 0
+    spec = pair.specs()[0]
+    assert spec.dataset.HasField("scoring")
+    assert spec.dataset.scoring.reference_field == ""
