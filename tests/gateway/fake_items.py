@@ -235,5 +235,5 @@ def batch_output(
             "error": {"code": "infrastructure_error", "message": result.error} if failed else None,
         }
         data += json.dumps(line).encode() + b"\n"
-    for start in range(0, len(data), 97):
-        yield results_service_pb2.ExportResponse(data=data[start : start + 97])
+    for start in range(0, len(data), 499):
+        yield results_service_pb2.ExportResponse(data=data[start : start + 499])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -59,6 +60,7 @@ def test_no_sentence_of_the_readme_is_longer_than_thirty_words() -> None:
     assert [sentence for sentence in found if len(sentence.split()) > MOST_WORDS] == []
 
 
+@cache
 def texts(path: Path) -> str:
     """What a module says to users: its texts, without documentation. Values in a text count as 0."""
     documentation = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}

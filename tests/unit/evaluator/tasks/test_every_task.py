@@ -16,6 +16,7 @@ from services.evaluator.items.task import Item, Response, Scored, Task
 from services.evaluator.providers.baseline import BAG_OF_WORDS, MAJORITY, RANDOM, BaselineProvider
 from services.evaluator.providers.protocol.provider import Request
 from services.evaluator.suites import shipped
+from tests.parts import NIGHTLY
 from tests.unit.evaluator.every_task import SUITES, name, saying, tasks, write_mirror, wrong
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
 
@@ -43,7 +44,7 @@ def _scores(task: Task, items: Sequence[Item]) -> list[Scored]:
     return found
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5 if NIGHTLY else 3, deadline=None)
 @given(cuts=st.sets(st.floats(0, 1), max_size=6))
 @pytest.mark.parametrize("suite", SUITES)
 def test_any_cut_into_units_gives_the_same_items_and_scores(catalogue: Catalogue, suite: str, cuts: set[float]) -> None:

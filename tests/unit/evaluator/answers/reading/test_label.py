@@ -9,6 +9,7 @@ from services.evaluator.answers.reading.label import LabelKind
 from services.evaluator.answers.reading.number import NumberKind
 from services.evaluator.answers.reading.reader import AnswerReader
 from tests.growth import is_about_linear
+from tests.parts import NIGHTLY
 from tests.unit.evaluator.answers.reading.strictly import strict
 
 ACCEPTABILITY = ("unacceptable", "acceptable")
@@ -193,7 +194,7 @@ def test_a_label_that_denies_is_read_in_a_sentence() -> None:
     assert AnswerReader()(said, verdicts).answer == "NOT ENOUGH INFO"
 
 
-LONG = 1 << 17
+LONG = 1 << (17 if NIGHTLY else 16)
 
 
 @pytest.mark.parametrize(

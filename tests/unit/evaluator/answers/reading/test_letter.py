@@ -9,6 +9,7 @@ from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.letter import LetterKind
 from services.evaluator.answers.reading.reader import AnswerReader
 from tests.growth import is_about_linear
+from tests.parts import NIGHTLY
 
 OPTIONS = {
     "A": "The first pharyngeal arch",
@@ -240,4 +241,4 @@ def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
         strictly(text)
         AnswerReader()(text, LetterKind(4, OPTIONS))
 
-    assert is_about_linear(read, 1 << 17)
+    assert is_about_linear(read, 1 << (17 if NIGHTLY else 16))
