@@ -304,7 +304,10 @@ async def test_a_job_that_no_evaluator_serves_takes_no_turn_from_its_users_next(
     gone = evaluator("e2", "gone")
     gone.draining = True
     world.fleet.hear(gone, world.time)
-    bobs = [await world.create(BOB), await world.create(BOB)]
+    bobs = []
+    for _ in range(2):
+        bobs.append(await world.create(BOB))
+        world.time += 1
     alices = await world.create(ALICE)
     places = [world.desk.get(job).progress.queue_position for job in (bobs[0], alices, bobs[1], unserved)]
     assert (world.state(running), places) == ("planning", [1, 2, 3, 4])
