@@ -99,8 +99,8 @@ def test_jobs_that_no_evaluator_serves_go_last_and_take_no_turn() -> None:
     jobs = [
         Waiting("a-unserved", 3, 1, owner="a", served=False),
         Waiting("b-first", 3, 2, owner="b"),
-        Waiting("a-first", 3, 3, owner="a"),
-        Waiting("b-second", 3, 4, owner="b"),
+        Waiting("b-second", 3, 3, owner="b"),
+        Waiting("a-first", 3, 4, owner="a"),
         Waiting("c-low", 1, 5, owner="c"),
     ]
     assert names(jobs) == ["b-first", "a-first", "b-second", "c-low", "a-unserved"]
@@ -110,8 +110,8 @@ def test_jobs_that_wait_for_an_exclusive_endpoint_take_no_turn_from_those_that_c
     jobs = [
         Waiting("a-gpu", 3, 1, "gpu", owner="a"),
         Waiting("b-first", 3, 2, owner="b"),
-        Waiting("a-first", 3, 3, owner="a"),
-        Waiting("b-second", 3, 4, owner="b"),
+        Waiting("b-second", 3, 3, owner="b"),
+        Waiting("a-first", 3, 4, owner="a"),
     ]
     assert started(jobs, busy={"gpu": 3}) == ["b-first", "a-first", "b-second", "a-gpu"]
 
@@ -128,8 +128,8 @@ def test_jobs_that_wait_behind_others_are_in_turns_and_their_users_turns_before_
 
 
 def test_an_old_job_that_nobody_serves_lifts_no_others_of_its_priority() -> None:
-    jobs = [Waiting("unserved", 1, 0, owner="a", served=False), *owned("b", 1200, priority=1), *owned("c", 1205)]
-    assert names(jobs, now=1210) == ["c1", "b1", "unserved"]
+    jobs = [Waiting("a", 1, 0, owner="a", served=False), *owned("b", 1200, priority=1), *owned("c", 1205)]
+    assert names(jobs, now=1210) == ["c1", "b1", "a"]
 
 
 NOW = 3000.0

@@ -226,9 +226,9 @@ async def test_a_retried_job_does_not_keep_an_exclusive_endpoint_that_it_had_bef
     try:
         again = await world.create(ALICE)
         await world.planned(again)
+        bobs = await world.create(BOB)
         await world.desk.cancel(ALICE, again)
         await world.settle()
-        bobs = await world.create(BOB)
         await world.desk.retry(ALICE, again)
         await world.settle()
         await _two_ready(world, again, bobs)
@@ -304,10 +304,9 @@ async def test_a_job_that_no_evaluator_serves_takes_no_turn_from_its_users_next(
     gone = evaluator("e2", "gone")
     gone.draining = True
     world.fleet.hear(gone, world.time)
-    bobs = []
-    for _ in range(2):
-        bobs.append(await world.create(BOB))
+    jobs = []
+    for who in (BOB, BOB, ALICE):
         world.time += 1
-    alices = await world.create(ALICE)
-    places = [world.desk.get(job).progress.queue_position for job in (bobs[0], alices, bobs[1], unserved)]
-    assert (world.state(running), places) == ("planning", [1, 2, 3, 4])
+        jobs.append(await world.create(who))
+    places = [world.desk.get(job).progress.queue_position for job in (*jobs, unserved)]
+    assert (world.state(running), places) == ("planning", [1, 3, 2, 4])
