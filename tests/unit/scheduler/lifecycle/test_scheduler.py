@@ -224,6 +224,8 @@ async def test_a_retried_job_does_not_keep_an_exclusive_endpoint_that_it_had_bef
     world.fleet.hear(evaluator(exclusive=True), world.time)
     await world.start()
     try:
+        bobs = await world.create(BOB)
+        world.time += 1
         again = await world.create(ALICE)
         await world.planned(again)
         bobs = await world.create(BOB)
