@@ -228,7 +228,6 @@ async def test_a_retried_job_does_not_keep_an_exclusive_endpoint_that_it_had_bef
         world.time += 1
         again = await world.create(ALICE)
         await world.planned(again)
-        bobs = await world.create(BOB)
         await world.desk.cancel(ALICE, again)
         await world.settle()
         await world.desk.retry(ALICE, again)
