@@ -51,6 +51,10 @@ async def test_the_purpose_may_come_after_the_file(gateway: Running) -> None:
         ([("file", LINES), ("purpose", b"batch"), (ANCHOR, b"created_at"), (SECONDS, b"3599")], SECONDS),
         ([(ANCHOR, b"created_at"), (SECONDS, b"2592001"), ("purpose", b"batch"), ("file", LINES)], SECONDS),
         ([(ANCHOR, b"created_at"), (SECONDS, b"9" * 5000), ("purpose", b"batch"), ("file", LINES)], SECONDS),
+        (
+            [(ANCHOR, b"created_at"), (SECONDS, b"0000003600" + b"9" * 5000), ("purpose", b"batch"), ("file", LINES)],
+            SECONDS,
+        ),
         ([(ANCHOR, b"created_at"), (SECONDS, "٣٦٠٠".encode()), ("purpose", b"batch"), ("file", LINES)], SECONDS),
     ],
 )

@@ -93,7 +93,8 @@ def _check(fields: Mapping[str, str], whole: bool) -> None:
     if fields.get(_ANCHOR, _CREATED) != _CREATED:
         raise InvalidRequestError(sentences.not_valid(fields[_ANCHOR], _ANCHOR, (_CREATED,)), _ANCHOR)
     seconds = fields.get(_SECONDS, "3600")
-    if not (seconds.isascii() and seconds.isdecimal() and EXPIRY_S[0] <= int(seconds[:10]) <= EXPIRY_S[1]):
+    whole_number = seconds.isascii() and seconds.isdecimal() and len(seconds) <= len(str(EXPIRY_S[1]))
+    if not (whole_number and EXPIRY_S[0] <= int(seconds) <= EXPIRY_S[1]):
         raise InvalidRequestError(sentences.between(_SECONDS, *EXPIRY_S), _SECONDS)
     if whole and (_ANCHOR in fields) != (_SECONDS in fields):
         missing = _ANCHOR if _SECONDS in fields else _SECONDS
