@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from services.errors import InvalidRequestError
+from services.evaluator.answers.scorers.choosing import scorer
+from services.gateway.fields.scoring import SCORING
+from services.results.datasets.reading.faults import RefusedError
+from services.results.datasets.reading.scoring import References
+from services.scheduler.admission.validation import validate
 from services.words import scorers
-from touchstone.v1 import job_pb2
+from tests.unit.scheduler.admission.test_validation import LIMITS, NOW, fleet
+from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1.scoring_pb2 import Scoring
 
 
@@ -45,3 +55,92 @@ def test_options_that_a_scorer_does_not_read_make_no_difference() -> None:
         scoring=Scoring(scorer="contains")
     )
     assert of(scoring=Scoring(scorer="numeric", tolerance=1)) != of(scoring=Scoring(scorer="numeric"))
+
+
+def test_every_field_of_the_message_is_declared() -> None:
+    assert [*scorers.OPTIONS] == [field.name for field in Scoring.DESCRIPTOR.fields]
+    assert {name for option in scorers.OPTIONS.values() for name in option.scorers} < {*scorers.SCORERS}
+
+
+@pytest.mark.parametrize("name", scorers.SCORERS)
+def test_only_options_that_the_scorer_takes_are_kept(name: str) -> None:
+    everything: dict[str, Any] = {
+        "scorer": name,
+        "reference_field": "gold",
+        "tolerance": 0.5,
+        "tolerance_is_relative": True,
+        "fields": ["a"],
+        "choices": ["a", "b"],
+        "answer_pattern": "(.)",
+        "answer_match": "first",
+    }
+    kept = {field.name for field, _ in scorers.plain(scorers.scoring_of(everything)).ListFields()}
+    assert kept == {option for option in everything if scorers.takes(name, option)}
+
+
+def test_options_that_are_not_given_are_left_out_of_the_message() -> None:
+    assert scorers.scoring_of(dict.fromkeys(scorers.OPTIONS)) == Scoring()
+    with pytest.raises(KeyError):
+        scorers.scoring_of({"answer_match": "second"})
+
+
+def scheduler(scoring: Scoring) -> str:
+    spec = job_pb2.JobSpec(endpoint="stub", model="m", dataset=job_pb2.DatasetWork(dataset_id="ds", scoring=scoring))
+    try:
+        validate(spec, fleet(), LIMITS, NOW, dataset=dataset_pb2.Dataset(dataset_id="ds", rows=1))
+    except InvalidRequestError as error:
+        return error.field.rpartition(".")[2]
+    return ""
+
+
+def results(scoring: Scoring) -> str:
+    try:
+        References(scoring)
+    except RefusedError as error:
+        return error.field.rpartition(".")[2]
+    return ""
+
+
+def evaluator(scoring: Scoring) -> str:
+    try:
+        scorer(scoring)
+    except InvalidRequestError as error:
+        return error.field.rpartition(".")[2]
+    return ""
+
+
+def rest(scoring: Scoring) -> str:
+    given = {field.name: value for field, value in scoring.ListFields()}
+    given |= {name: list(given[name]) for name in ("fields", "choices") if name in given}
+    return "".join(path.partition("[")[0] for path, _ in SCORING.judge(given, ""))
+
+
+def texts(count: int, characters: int) -> list[str]:
+    return [f"{number:03}".ljust(characters, "x") for number in range(count)]
+
+
+@pytest.mark.parametrize("interface", [scheduler, results, evaluator, rest])
+@pytest.mark.parametrize(
+    ("scoring", "wrong"),
+    [
+        (Scoring(scorer="numeric", tolerance=1e12), ""),
+        (Scoring(scorer="numeric", tolerance=1.1e12), "tolerance"),
+        (Scoring(scorer="choice", choices=texts(200, 20)), ""),
+        (Scoring(scorer="choice", choices=texts(201, 20)), "choices"),
+        (Scoring(scorer="choice", choices=texts(2, 80)), ""),
+        (Scoring(scorer="choice", choices=texts(2, 81)), "choices"),
+        (Scoring(scorer="choice", choices=["a"]), "choices"),
+        (Scoring(scorer="json", fields=texts(200, 20)), ""),
+        (Scoring(scorer="json", fields=texts(201, 20)), "fields"),
+        (Scoring(scorer="json", fields=texts(1, 200)), ""),
+        (Scoring(scorer="json", fields=texts(1, 201)), "fields"),
+        (Scoring(reference_field="x" * 200), ""),
+        (Scoring(reference_field="x" * 201), "reference_field"),
+        (Scoring(scorer="bleu"), "scorer"),
+    ],
+)
+def test_every_interface_takes_the_same_options(
+    interface: Callable[[Scoring], str], scoring: Scoring, wrong: str
+) -> None:
+    # A list of many wrong entries has a sentence for each.
+    assert interface(scoring)[: len(wrong) or None] == wrong
