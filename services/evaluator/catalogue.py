@@ -19,9 +19,8 @@ from services.evaluator.items.task import Task
 from services.evaluator.suites import OpenSuite, ShippedSuite, shipped
 from services.evaluator.tasks.kinds.definition import Definition
 from services.words import sentences
+from services.words.job_options import MOST_REPEATS
 from touchstone.v1 import job_pb2, suite_pb2
-
-MAX_REPEATS = 64
 
 
 class TaskNotFoundError(InvalidRequestError):
@@ -215,7 +214,7 @@ def _check(work: job_pb2.SuiteWork, mode: suite_pb2.Mode) -> None:
         raise InvalidRequestError(sentences.at_least("limit", 0, zero="all items"), "suite.limit")
     if work.shots < 0:
         raise InvalidRequestError(sentences.at_least("shots", 0), "suite.shots")
-    if not 0 <= work.repeats <= MAX_REPEATS:
-        raise InvalidRequestError(sentences.between("repeats", 0, MAX_REPEATS), "suite.repeats")
+    if not 0 <= work.repeats <= MOST_REPEATS:
+        raise InvalidRequestError(sentences.between("repeats", 0, MOST_REPEATS), "suite.repeats")
     if work.repeats > 1 and mode == suite_pb2.MODE_LOGLIKELIHOOD:
         raise InvalidRequestError("Log-likelihoods are the same each time. Set repeats to 0 or 1.", "suite.repeats")

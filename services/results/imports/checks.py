@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from services.bus import IMPORTED, IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError
 from services.words import sentences
+from services.words.job_options import MOST_REPEATS
 from touchstone.v1 import suite_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
 
 MOST_ANSWERS = 2_000_000
 MOST_BYTES = 4 * 1024**3
 """Of an import's texts."""
-MOST_REPEATS = 64
 _MOST_IN_MESSAGE = 1000
 _MOST_ITEM = 2**31 // MOST_REPEATS - 1
 """Positions of a job number its answers, repeats among them."""
