@@ -103,22 +103,9 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
     if isinstance(name, str) and name:
         where = f"{where} ({name[:_MOST_SHOWN]})"
     table = _Table(values, where, _TYPES)
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9-]{1,40}", name):
-        raise table.wrong("name", "1 to 40 characters from a-z, 0-9 and -")
-    if name in RESERVED:
-        raise table.wrong("name", "a name that is not reserved")
-    kind = values.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise table.wrong("kind", "one of " + ", ".join(KINDS))
+    name, kind = _name(table), _kind(table)
     usual = KINDS[kind]
-    for key, owner in _OWN_KEYS.items():
-        if key in values and kind != owner:
-            raise InvalidRequestError(f"{where}: {key} is only for kind {owner}. Remove it.", field=key)
-    url = values.get("base_url", ollama_url(environ) if kind == "ollama" else usual.base_url)
-    if usual.addressed and not _is_http(url):
-        raise table.wrong("base_url", "an address such as http://127.0.0.1:8000/v1")
-    if not usual.addressed and url:
-        raise InvalidRequestError(f"{where}: kind {kind} takes no base_url. Remove it.", field="base_url")
+    url = _url(table, kind, environ)
     table.between(1, 4096, "concurrency")
     table.between(0, _MOST_PER_MINUTE, "requests_per_minute")
     table.between(0, _MOST_BILLIONS, "max_model_b")
@@ -157,6 +144,37 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
         "engine": _own(table, "engine", lambda t: EngineOptions.read(t, environ)) if kind == "engine" else None,
         "model": [_model(pattern, inner, where) for pattern, inner in values.get("model", {}).items()],
     }
+
+
+def _name(table: _Table) -> str:
+    name = table.values.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9-]{1,40}", name):
+        raise table.wrong("name", "1 to 40 characters from a-z, 0-9 and -")
+    if name in RESERVED:
+        raise table.wrong("name", "a name that is not reserved")
+    return name
+
+
+def _kind(table: _Table) -> str:
+    """Raises InvalidRequestError also for a key that only another kind takes."""
+    kind = table.values.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise table.wrong("kind", "one of " + ", ".join(KINDS))
+    for key, owner in _OWN_KEYS.items():
+        if key in table.values and kind != owner:
+            raise InvalidRequestError(f"{table.where}: {key} is only for kind {owner}. Remove it.", field=key)
+    return kind
+
+
+def _url(table: _Table, kind: str, environ: Mapping[str, str]) -> str:
+    """The server's address; empty for a kind that has none."""
+    usual = KINDS[kind]
+    url: str = table.values.get("base_url", ollama_url(environ) if kind == "ollama" else usual.base_url)
+    if usual.addressed and not _is_http(url):
+        raise table.wrong("base_url", "an address such as http://127.0.0.1:8000/v1")
+    if not usual.addressed and url:
+        raise InvalidRequestError(f"{table.where}: kind {kind} takes no base_url. Remove it.", field="base_url")
+    return url
 
 
 def _own(table: _Table, key: str, read: Callable[[Mapping[str, Any]], Options]) -> Options:

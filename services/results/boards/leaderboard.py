@@ -57,38 +57,16 @@ def leaderboard(
         )
     if request.limit < 0:
         raise InvalidRequestError(sentences.between("limit", 0, 1000, zero="10"), "limit")
-    board = {"suite": request.suite, "mode": mode}
-    runs = query("boards/current_runs")
-    if request.project_id or visible.owner:
-        # Of all runs the choice is kept, of some it is made, once for both questions below.
-        chosen = f"CREATE OR REPLACE TEMP TABLE board_runs AS {query('boards/chosen_runs')}"
-        connection.execute(chosen, board | {"project_id": request.project_id, **visible.parameters})
-        runs, board = "FROM board_runs", {}
+    runs, board = _runs_of(connection, request, mode, visible)
     where = board | {"endpoint": request.endpoint}
-    response = results_service_pb2.GetLeaderboardResponse(item_set=request.item_set, metrics=metrics)
     rows = connection.execute(query("boards/leaderboard_sets").format(runs=runs), where).fetchall()
-    sets = _item_sets(rows)
-    shown = next((found for found in sets if not request.item_set or found.item_set == request.item_set), None)
-    if shown is None:
+    response = results_service_pb2.GetLeaderboardResponse(item_set=request.item_set, metrics=metrics)
+    if not _add_item_sets(response, rows, asked):
         if request.item_set:
             _require_item_set(connection, request, visible)
-        response.item_sets.extend(sets)
         return response
-    response.item_sets.extend([shown, *(found for found in sets if found is not shown)])
-    response.item_set, response.subset = shown.item_set, shown.subset
-    response.items, response.published_items = shown.items, shown.published_items
-    response.suite_weighting = (
-        next(row[_WEIGHTING] for row in rows if row[0] == shown.item_set) or weighting.UNSPECIFIED
-    )
-    response.weighting = response.suite_weighting and (asked or response.suite_weighting)
     average = weighting.average_name(metric, response.weighting)
-    text = query("boards/leaderboard_rows").format(
-        runs=runs, metric=", ".join(f"c.{name}" for name in run_scores.METRIC_COLUMNS)
-    )
-    of_set = {"item_set": shown.item_set, "metric": metric, "average": average}
-    rows = connection.execute(text, where | of_set).fetchall()
-    entries = [_by_rule(_entry(row), metric, average) for row in rows]
-    _add_marks(connection, [entry for entry, row in zip(entries, rows, strict=True) if row[_NEWEST] == 0])
+    entries = _entries(connection, runs, where | {"item_set": response.item_set}, metric, average)
     if entries:
         response.last_updated.CopyFrom(max((e.completed_at for e in entries), key=Timestamp.ToNanoseconds))
     ranked, response.total_models = ranking.rank(entries, limit=min(request.limit or 10, 1000))
@@ -99,6 +77,55 @@ def leaderboard(
     _add_details(connection, ranked)
     response.entries.extend(ranked)
     return response
+
+
+def _runs_of(
+    connection: Connection,
+    request: results_service_pb2.GetLeaderboardRequest,
+    mode: int,
+    visible: Visibility,
+) -> tuple[str, dict[str, Any]]:
+    """The FROM clause of the runs that may stand on the board, with its parameters."""
+    board = {"suite": request.suite, "mode": mode}
+    if not request.project_id and not visible.owner:
+        return query("boards/current_runs"), board
+    # Of all runs the choice is kept, of some it is made, once for both questions of a board.
+    chosen = f"CREATE OR REPLACE TEMP TABLE board_runs AS {query('boards/chosen_runs')}"
+    connection.execute(chosen, board | {"project_id": request.project_id, **visible.parameters})
+    return "FROM board_runs", {}
+
+
+def _add_item_sets(
+    response: results_service_pb2.GetLeaderboardResponse, rows: list[tuple[Any, ...]], asked: suite_pb2.Weighting
+) -> bool:
+    """Adds the item sets, and what the shown one says of the board. False where there is none to show."""
+    sets = _item_sets(rows)
+    wanted = response.item_set
+    shown = next((found for found in sets if not wanted or found.item_set == wanted), None)
+    if shown is None:
+        response.item_sets.extend(sets)
+        return False
+    response.item_sets.extend([shown, *(found for found in sets if found is not shown)])
+    response.item_set, response.subset = shown.item_set, shown.subset
+    response.items, response.published_items = shown.items, shown.published_items
+    response.suite_weighting = (
+        next(row[_WEIGHTING] for row in rows if row[0] == shown.item_set) or weighting.UNSPECIFIED
+    )
+    response.weighting = response.suite_weighting and (asked or response.suite_weighting)
+    return True
+
+
+def _entries(
+    connection: Connection, runs: str, where: Mapping[str, Any], metric: str, average: str
+) -> list[metric_pb2.LeaderboardEntry]:
+    """Every run of the shown item set, not ranked yet."""
+    text = query("boards/leaderboard_rows").format(
+        runs=runs, metric=", ".join(f"c.{name}" for name in run_scores.METRIC_COLUMNS)
+    )
+    rows = connection.execute(text, {**where, "metric": metric, "average": average}).fetchall()
+    entries = [_by_rule(_entry(row), metric, average) for row in rows]
+    _add_marks(connection, [entry for entry, row in zip(entries, rows, strict=True) if row[_NEWEST] == 0])
+    return entries
 
 
 def _require_item_set(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.errors import InvalidRequestError
@@ -67,26 +67,13 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         score_rule=suite_score.score_rule(job.plan),
         weighting=weighting.of_plans(job.plan),
     )
-    for plan in job.plan:
-        count = counts[plan.task]
-        found = unread(plan, count.scored_message(), count.marked_would_read, count.lenient_would_read)
-        if found is not None:
-            result.unread.append(found)
-    result.caution = caution(result.unread, len(job.plan))
+    _add_unread(job, counts, result)
     if ended:
         add_offer(job, result)
     _add_usage(connection, job, [counts[plan.task] for plan in job.plan], result)
     result.not_ranked_reason = "the job is not finished"
     if ended:
-        several = any(task_counts.repeats_of(plan) > 1 for plan in job.plan)
-        result.not_ranked_reason = not_ranked_reason(
-            job.state,
-            missing + errors,
-            sum(counts[plan.task].scored.total() for plan in job.plan),
-            several_answers=several,
-        )
-        if job.spec.reuse.rerun and not result.not_ranked_reason:
-            result.not_ranked_reason = redrawn_reason(job, _source(connection, job.spec.reuse.job_id))
+        result.not_ranked_reason = _not_ranked_reason(connection, job, counts, missing + errors)
     averages: list[tuple[metric_pb2.Metric, int]] = []
     # A job that stopped half-way keeps its tasks' metrics, but they are no score of the suite.
     if seal or not ended or not missing + errors:
@@ -102,6 +89,29 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
     if so_far is not None:
         result.accuracy_so_far.CopyFrom(so_far)
     return Computed(result, averages, missing, errors)
+
+
+def _add_unread(job: job_pb2.Job, counts: Mapping[str, Counts], result: metric_pb2.JobResult) -> None:
+    """Tasks of which too many answers are unread, and what is said of that."""
+    for plan in job.plan:
+        count = counts[plan.task]
+        found = unread(plan, count.scored_message(), count.marked_would_read, count.lenient_would_read)
+        if found is not None:
+            result.unread.append(found)
+    result.caution = caution(result.unread, len(job.plan))
+
+
+def _not_ranked_reason(connection: Connection, job: job_pb2.Job, counts: Mapping[str, Counts], unanswered: int) -> str:
+    """Why a finished job does not rank; "" for one that does. `unanswered`: answers that are missing or errors."""
+    reason = not_ranked_reason(
+        job.state,
+        unanswered,
+        sum(counts[plan.task].scored.total() for plan in job.plan),
+        several_answers=any(task_counts.repeats_of(plan) > 1 for plan in job.plan),
+    )
+    if job.spec.reuse.rerun and not reason:
+        return redrawn_reason(job, _source(connection, job.spec.reuse.job_id))
+    return reason
 
 
 def _source(connection: Connection, job_id: str) -> job_pb2.Job | None:

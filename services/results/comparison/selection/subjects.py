@@ -37,13 +37,7 @@ class Chosen:
 def choose(connection: Connection, request: comparison_pb2.CompareRequest, visible: Visibility) -> Chosen:
     """Raises InvalidRequestError for too few or too many subjects, a name of several configurations, and jobs of
     different suites; NotFoundError for a subject without a finished run."""
-    subjects = sorted({subject.strip() for subject in (*request.subjects, request.baseline)} - {""})
-    if len(subjects) < 2:
-        raise InvalidRequestError("Name at least two runs to compare.", "subjects")
-    if any(len(subject) > _LONGEST for subject in subjects):
-        raise InvalidRequestError(f"A subject must have at most {_LONGEST} characters. Name a run.", "subjects")
-    if len(subjects) > MOST:
-        raise InvalidRequestError(sentences.too_large("The comparison", len(subjects), MOST, "runs"), "subjects")
+    subjects = _subjects(request)
     if request.mode and request.mode not in MODES.values():
         raise InvalidRequestError(sentences.MODE, "mode")
     jobs = _jobs(connection, subjects, visible)
@@ -62,12 +56,8 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
     names = [subject for subject in subjects if subject not in jobs]
     found = candidates.find(connection, names, suite, mode, request.project_id, visible) if names else {}
     meant: dict[str, list[str]] = {}
-    notes: list[str] = []
     for subject in subjects:
-        job_id = subject
-        if subject not in jobs:
-            job_id = found[subject].candidate.job_id
-            notes += found[subject].notes(subject)
+        job_id = subject if subject in jobs else found[subject].candidate.job_id
         meant.setdefault(job_id, []).append(subject)
     if len(meant) < 2:
         raise InvalidRequestError(
@@ -75,9 +65,23 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
             "subjects",
         )
     baseline = next((job for job, called in meant.items() if request.baseline.strip() in called), "")
+    notes = [note for name in names for note in found[name].notes(name)]
     notes += [f"{_listed(called)} are the same run." for called in meant.values() if len(called) > 1]
     loaded = runs.load(connection, {job_id: called[0] for job_id, called in meant.items()})
     return Chosen(suite, mode, loaded, baseline, notes)
+
+
+def _subjects(request: comparison_pb2.CompareRequest) -> list[str]:
+    """What is compared, the baseline among it, each once. Raises InvalidRequestError for too few, too many or too long
+    ones."""
+    subjects = sorted({subject.strip() for subject in (*request.subjects, request.baseline)} - {""})
+    if len(subjects) < 2:
+        raise InvalidRequestError("Name at least two runs to compare.", "subjects")
+    if any(len(subject) > _LONGEST for subject in subjects):
+        raise InvalidRequestError(f"A subject must have at most {_LONGEST} characters. Name a run.", "subjects")
+    if len(subjects) > MOST:
+        raise InvalidRequestError(sentences.too_large("The comparison", len(subjects), MOST, "runs"), "subjects")
+    return subjects
 
 
 def _jobs(connection: Connection, subjects: Sequence[str], visible: Visibility) -> dict[str, tuple[job_pb2.Job, bool]]:
