@@ -9,7 +9,8 @@ from typing import Any, Unpack
 from google.protobuf import json_format
 
 from services.words import enums
-from services.words.job_options import ALL, DatasetJobOptions, SuiteJobOptions, fill
+from services.words.fields import Field
+from services.words.job_options import ALL, DATASET, SUITE, DatasetJobOptions, SuiteJobOptions, fill
 from services.words.jobs import items_of, suite_of
 from services.words.sampling import SamplingParameters
 from services.words.scorers import ScoringOptions, scoring_of
@@ -40,9 +41,10 @@ def subset_of(job: job_pb2.Job) -> str:
 def suite_spec(suite: str, *, endpoint: str, model: str, **options: Unpack[SuiteJobOptions]) -> job_pb2.JobSpec:
     """A run of one model on one suite. Without options it has all items, no examples and one answer per item.
 
-    Raises KeyError for a word that a choice does not have, and TypeError for an option that no job has.
+    Raises KeyError for a word that a choice does not have, TypeError for an option that no job has, and InvalidError
+    for one that runs over a suite do not take and for a budget out of range.
     """
-    _require_known(options)
+    _require_known(options, SUITE, "a suite")
     spec = job_pb2.JobSpec(endpoint=endpoint, model=model, suite=job_pb2.SuiteWork(suite=suite))
     fill(spec, options)
     return spec
@@ -53,18 +55,28 @@ def dataset_spec(
 ) -> job_pb2.JobSpec:
     """A run of one model on an uploaded dataset. Without options it has all rows and the dataset's own scoring.
 
-    Raises KeyError for a word that a choice does not have, and TypeError for an option that no job has.
+    Raises KeyError for a word that a choice does not have, TypeError for an option that no job has, and InvalidError
+    for one that runs over a dataset do not take and for a budget out of range.
     """
-    _require_known(options)
+    _require_known(options, DATASET, "a dataset")
     spec = job_pb2.JobSpec(endpoint=endpoint, model=model, dataset=job_pb2.DatasetWork(dataset_id=dataset_id))
     fill(spec, options)
     return spec
 
 
-def _require_known(options: Mapping[str, Any]) -> None:
-    """A misspelt limit would be left out in silence."""
+def _require_known(options: Mapping[str, Any], known: Mapping[str, Field], work: str) -> None:
+    """A misspelt limit would be left out in silence, and so would an option of other work."""
     if unknown := options.keys() - ALL.keys():
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}. Known: {', '.join(ALL)}.")
+    if wrong := [name for name, value in options.items() if name not in known and value is not None]:
+        raise InvalidError.of(f"Runs over {work} do not take {', '.join(wrong)}. Leave it out.")
+    _require_budget(options.get("budget_usd"))
+
+
+def _require_budget(budget_usd: float | None) -> None:
+    """0 is no budget in a specification, and None here."""
+    if budget_usd is not None and (problem := ALL["budget_usd"].problem(budget_usd, "budget_usd")):
+        raise InvalidError.of(problem)
 
 
 def changed_scoring(known: scoring_pb2.Scoring, **given: Unpack[ScoringOptions]) -> scoring_pb2.Scoring:
@@ -145,8 +157,10 @@ def rerun_spec(
 ) -> job_pb2.JobSpec:
     """Asks again for the items of a finished job that ended so, perhaps with other limits; takes its other answers.
 
-    `budget_usd` is for the new job alone; None means as much as the first one's.
+    `budget_usd` is for the new job alone; None means as much as the first one's. Raises InvalidError for one out of
+    range.
     """
+    _require_budget(budget_usd)
     spec = _taking(source, outcomes)
     if max_tokens is not None:
         spec.sampling.max_tokens = max_tokens

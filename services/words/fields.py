@@ -162,6 +162,17 @@ def declared(options: type, kind: type[F]) -> dict[str, F]:
     return found
 
 
+def decimal(text: str) -> float | None:
+    """The number that a text writes; None for anything else. Python also takes underscores between digits, spaces
+    around them, and the digits of other scripts."""
+    if not text.isascii() or "_" in text or text != text.strip():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def number_problem(value: object, name: str, low: float, high: float, *, whole: bool, above: bool = False) -> str:
     """What is wrong with the value, as a sentence about `name`; empty when nothing is. A bool is not a number. `above`:
     `low` itself is too small."""

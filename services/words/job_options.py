@@ -89,7 +89,7 @@ class JobOptions(TypedDict, total=False):
         Mapping[str, str], TextTable("Your own notes by name, shown with the job.", "Labels", 16, 64, 512, flag="label")
     ]
     budget_usd: Annotated[
-        float,
+        float | None,
         Number(
             "The most that the job may cost, in US dollars. It needs known prices.",
             "Budget",

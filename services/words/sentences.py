@@ -65,8 +65,9 @@ def pattern(fault: ValueError, field: str = "answer_pattern") -> str:
 
 
 def busy(at_once: int, things: str) -> str:
-    """As many as are allowed at once are running."""
-    return f"{at_once} {things} are running, the most allowed at once. Try again in a moment."
+    """As many as are allowed at once are running. `things` is a plural that ends in s."""
+    running = f"1 {things.removesuffix('s')} is" if at_once == 1 else f"{at_once:,} {things} are"
+    return f"{running} running, the most allowed at once. Try again in a moment."
 
 
 def weights_unknown(endpoint: str, model: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from services.words.fields import DOLLARS, Number
+from services.words.fields import DOLLARS, Number, decimal
 
 _THOUSANDS = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}|[0-9]{1,19})"
 _WHOLE = re.compile("-?" + _THOUSANDS)
@@ -45,7 +45,4 @@ def _value(text: str, field: Number) -> float | None:
         return whole(text)
     if field.unit == DOLLARS:
         return amount(text)
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return decimal(text)

@@ -139,7 +139,7 @@ class BodyLimit:
         await self.app(scope, counted, send)
 
     def _refusal(self) -> HTTPException:
-        return HTTPException(413, f"The body has more than {self.most // 1024} KiB.")
+        return HTTPException(413, f"The body has more than {self.most // 1024} KiB, the most allowed.")
 
 
 class Access:

@@ -200,7 +200,7 @@ class Desk:
     def _require_same(self, request_id: str, made: Sequence[Job], asked: Sequence[_Asked]) -> None:
         """Raises ConflictError where the request has made other jobs before."""
         if len(made) != len(asked):
-            raise ConflictError(sentences.id_used(request_id, f"{len(made)} jobs"))
+            raise ConflictError(sentences.id_used(request_id, f"{len(made)} job{'' if len(made) == 1 else 's'}"))
         for job, (spec, context) in zip(made, asked, strict=True):
             if spec.schedule_id:
                 continue

@@ -103,3 +103,20 @@ def test_options_that_no_job_has_are_refused() -> None:
         suite_spec("glue", endpoint="e", model="m", **misspelt)
     with pytest.raises(TypeError, match="unknown options: limt"):
         dataset_spec("ds_1", endpoint="e", model="m", **misspelt)
+
+
+def test_a_budget_is_above_zero_and_none_means_none() -> None:
+    assert suite_spec("glue", endpoint="e", model="m", budget_usd=None).budget_usd == 0
+    with pytest.raises(InvalidError, match=r"^budget_usd must be above 0"):
+        suite_spec("glue", endpoint="e", model="m", budget_usd=0)
+    with pytest.raises(InvalidError, match=r"^budget_usd must be above 0"):
+        dataset_spec("ds_1", endpoint="e", model="m", budget_usd=0)
+    with pytest.raises(InvalidError, match=r"^budget_usd must be above 0"):
+        rerun_spec(job_pb2.Job(), [], budget_usd=0)
+
+
+def test_options_of_other_work_are_refused_by_name() -> None:
+    with pytest.raises(InvalidError, match=r"^Runs over a dataset do not take shots, repeats"):
+        dataset_spec("ds_1", endpoint="e", model="m", shots=2, repeats=3)  # type: ignore[call-arg]
+    with pytest.raises(InvalidError, match=r"^Runs over a suite do not take provider_batch"):
+        suite_spec("glue", endpoint="e", model="m", provider_batch=True)  # type: ignore[call-arg]

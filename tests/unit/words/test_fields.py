@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-from services.words.fields import INT64_MAX, Field, Number, declared, number_problem
+from services.words.fields import INT64_MAX, Field, Number, decimal, declared, number_problem
 
 
 class Options(TypedDict, total=False):
@@ -61,3 +61,9 @@ def test_one_sentence_says_what_is_wrong(field: Number, value: object, problem: 
 def test_the_lower_end_may_be_too_small_itself() -> None:
     assert number_problem(0, "x", 0, 1e9, whole=False, above=True) == "x must be above 0 and at most 1,000,000,000."
     assert number_problem(0.5, "x", 0, 1e9, whole=False, above=True) == ""
+
+
+@pytest.mark.parametrize("text", ["1_0", "\u0661", " 1", "1 ", "one", ""])
+def test_a_decimal_is_written_in_plain_digits(text: str) -> None:
+    assert decimal(text) is None
+    assert decimal("-1.5e1") == -15

@@ -32,3 +32,8 @@ def test_a_value_of_the_callers_is_quoted_unless_it_is_a_word(value: object, tol
 
 def test_what_is_not_found_is_named_as_in_the_api_document() -> None:
     assert sentences.not_found("Benchmark job", "a967f363-ee96") == "Benchmark job a967f363-ee96 not found"
+
+
+def test_one_of_a_thing_is_said_in_the_singular() -> None:
+    assert sentences.busy(1, "exports").startswith("1 export is running, the most allowed at once.")
+    assert sentences.busy(2, "exports").startswith("2 exports are running, the most allowed at once.")

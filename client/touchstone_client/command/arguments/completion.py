@@ -17,8 +17,11 @@ def add(commands: Any) -> None:
 
 
 def _completion(options: argparse.Namespace) -> int:
-    # Needed by nothing else, and read only here.
-    import shtab
+    try:
+        # Needed by nothing else, and read only here.
+        import shtab
+    except ModuleNotFoundError:
+        options.parser.error("this needs the package shtab. Install it: pip install shtab")
 
     print(shtab.complete(options.command, shell=options.shell))
     return DONE

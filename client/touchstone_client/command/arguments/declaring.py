@@ -7,11 +7,21 @@ import errno
 import json
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from services.words.fields import INT32_MAX, INT64_MAX, Choice, Field, Number, Pattern, Switch, TextList, TextTable
+from services.words.fields import (
+    INT32_MAX,
+    INT64_MAX,
+    Choice,
+    Field,
+    Number,
+    Pattern,
+    Switch,
+    TextList,
+    TextTable,
+    decimal,
+)
 from services.words.sampling import PARAMETERS, Parameter
 from touchstone_client.command.exits import REFUSED
 from touchstone_client.command.printing.output import FORMATS
@@ -112,7 +122,7 @@ def project(text: str) -> int:
 
 def add_field(parser: argparse.ArgumentParser, field: Field, more: str = "") -> None:
     """An argument for a declared field, under all of its names. `more` goes on after its words. Without it the value is
-    empty, of a sampling parameter None."""
+    empty. Of a sampling parameter, and of a number that must be above its low end, it is None."""
     add = parser.add_argument
     known: dict[str, Any] = {"dest": dest(field), "help": f"{field.help}{more}"}
     match field:
@@ -121,7 +131,7 @@ def add_field(parser: argparse.ArgumentParser, field: Field, more: str = "") -> 
             def read(text: str) -> Any:
                 return _checked(text, field)
 
-            default = None if isinstance(field, Parameter) else 0
+            default = None if isinstance(field, Parameter) or field.above else 0
             add(*field.flags, type=read, default=default, metavar="N", **known)
         case Choice():
             add(*field.flags, choices=[*field.words], default="", **known)
@@ -156,9 +166,8 @@ def _checked(text: str, field: Number) -> int | float:
     value: int | float | str = text
     if field.whole and re.fullmatch(r"-?[0-9]{1,20}", text, re.ASCII):
         value = int(text)
-    elif not field.whole and "_" not in text:
-        with suppress(ValueError):
-            value = float(text)
+    elif not field.whole and (number := decimal(text)) is not None:
+        value = number
     if problem := field.problem(value, "it"):
         raise argparse.ArgumentTypeError(problem.removesuffix("."))
     assert not isinstance(value, str)
@@ -231,10 +240,7 @@ def _no_constant(text: str) -> NoReturn:
 
 def share(text: str) -> float:
     """A difference in a metric's own range, 0 < x < 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
+    value = decimal(text) or 0.0
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError("it must be a number between 0 and 1, such as 0.01")
     return value
@@ -245,10 +251,7 @@ def seconds(text: str) -> float:
 
 
 def _above_zero(text: str, what: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
+    value = decimal(text) or 0.0
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"it must be {what} above 0")
     return value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
 from typing import Any
 
 from services.words import phrases
+from services.words.fields import decimal
 from services.words.scorers import OPTIONS, USUAL, ScoringOptions
 from touchstone.v1 import job_pb2, scoring_pb2
 from touchstone_client.command.arguments.declaring import add_field
@@ -69,8 +69,8 @@ def last_messages(done: job_pb2.LastAssistant) -> str:
 def _tolerance(text: str) -> tuple[float, bool]:
     relative = text.endswith("%")
     value: float | str = text
-    with suppress(ValueError):
-        value = float(text.removesuffix("%")) / (100 if relative else 1)
+    if (number := decimal(text.removesuffix("%"))) is not None:
+        value = number / (100 if relative else 1)
     if problem := OPTIONS["tolerance"].problem(value, "it"):
         raise argparse.ArgumentTypeError(f"{problem.removesuffix('.')}, or a share of the reference such as 1%")
     assert isinstance(value, float)

@@ -6,6 +6,7 @@ import math
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from services.words.durations import time_left, time_range
 from touchstone.v1 import job_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 
@@ -145,32 +146,6 @@ def rate(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def time_left(seconds: float) -> str:
-    """A guess in one unit: under 0.1 s, 1.2 s, 40 s, 22 min, 1.6 h."""
-    if seconds < 0.05:
-        return "under 0.1 s"
-    scale = _scale(seconds)
-    return f"{_in_unit(seconds, scale)} {scale[0]}"
-
-
-def time_range(seconds: float, low: float, high: float) -> str:
-    """The range around a guess in the guess's unit; empty when it rounds to the guess."""
-    scale = _scale(seconds)
-    middle, first, last = (_in_unit(value, scale) for value in (seconds, min(low, seconds), max(high, seconds)))
-    return "" if first == middle == last else f"{first}–{last}"
-
-
-def _scale(seconds: float) -> tuple[str, int, int]:
-    if round(seconds) < 60:
-        return "s", 1, 1 if seconds < 9.95 else 0
-    return ("min", 60, 0) if seconds < 5400 else ("h", 3600, 1)
-
-
-def _in_unit(seconds: float, scale: tuple[str, int, int]) -> str:
-    _, size, decimals = scale
-    return f"{max(0.0, seconds) / size:.{decimals}f}"
 
 
 def left(progress: job_pb2.Progress) -> str:

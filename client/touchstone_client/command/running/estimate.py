@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from services.words.durations import time_left, time_range
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, count, leaf
 from touchstone_client.command.arguments.work import add_work, check, specs_of
 from touchstone_client.command.exits import DONE, FAILED
 from touchstone_client.command.printing.documents import document
-from touchstone_client.command.printing.figures import counted, dollars, listed_on, time_left, time_range, whole
+from touchstone_client.command.printing.figures import counted, dollars, listed_on, whole
 from touchstone_client.command.printing.labels import labels
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.reports.scores import optional

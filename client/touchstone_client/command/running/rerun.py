@@ -31,5 +31,5 @@ def _rerun(options: argparse.Namespace) -> int:
     outcomes = [RERUN[word] for word in options.outcome]
     with Client() as client:
         job_id = job_of(client, options.job)
-        job = client.rerun(job_id, outcomes, options.max_tokens, options.context_length, options.budget_usd or None)
+        job = client.rerun(job_id, outcomes, options.max_tokens, options.context_length, options.budget_usd)
         return follow(client, job, options)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from services.words.enums import VERDICTS
-from services.words.fields import INT32_MAX
+from services.words.fields import INT32_MAX, decimal
 from touchstone.v1 import results_service_pb2
 
 NAMES = ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdict")
@@ -36,11 +36,8 @@ def _fits(name: str, text: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    value = decimal(text)
+    return value if value is not None and math.isfinite(value) else None
 
 
 def conditions_of(kept: Mapping[str, str]) -> results_service_pb2.ItemConditions | None:

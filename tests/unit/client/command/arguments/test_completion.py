@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,10 @@ def test_zsh_gets_a_function_of_its_own(capsys: pytest.CaptureFixture[str], tmp_
         file = tmp_path / "_touchstone"
         file.write_text(script)
         subprocess.run([zsh, "-n", file], check=True, timeout=120)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    with pytest.raises(SystemExit):
+        main(["completion", "bash"])
+    assert capsys.readouterr().err.splitlines()[-1].endswith("needs the package shtab. Install it: pip install shtab")

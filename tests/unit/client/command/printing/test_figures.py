@@ -10,14 +10,6 @@ from touchstone.v1 import job_pb2
 from touchstone_client.command.printing import figures, output
 
 
-@pytest.mark.parametrize("seconds", [0.01, 0.2, 1, 9.96, 40, 59.6, 61, 600, 5399, 5400, 7000, 100_000])
-def test_times_are_written_as_on_the_pages(seconds: float) -> None:
-    assert figures.time_left(seconds) == formatting.time_left(seconds)
-    for low, high in ((0.5, 2.0), (1.0, 1.0), (0.99, 1.01)):
-        given = (seconds, seconds * low, seconds * high)
-        assert figures.time_range(*given) == formatting.time_range(*given)
-
-
 @pytest.mark.parametrize("value", [0, 0.0123, 3.94, 47.31, 99.96, 1204.4])
 def test_rates_are_written_as_on_the_pages(value: float) -> None:
     assert figures.rate(value) == formatting.rate(value)
