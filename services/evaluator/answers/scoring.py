@@ -8,9 +8,9 @@ from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.items.task import Response, Scored
 from touchstone.v1 import item_result_pb2
 
-VERSION = "5"
-"""Of suites. Since 5, sentences are taken apart to find what they assert. Since 4, answers are read in layers; before,
-2 for labels and letters and 3 for numbers."""
+VERSION = "6"
+"""Of suites. Since 6, a number is read with the question in view. Since 5, sentences are taken apart to find what they
+assert. Since 4, answers are read in layers; before, 2 for labels and letters and 3 for numbers."""
 
 LAYER = "layer"
 """Statistic of an answer that no strict rule reads: the `Layer` that does."""

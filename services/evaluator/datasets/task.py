@@ -11,7 +11,7 @@ from dataclasses import replace
 from services.evaluator.answers import scoring as ends
 from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.answers.scorers import choosing
-from services.evaluator.answers.scorers.scorer import whole
+from services.evaluator.answers.scorers.scorer import Reply, whole
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets import rows
 from services.evaluator.datasets.selection import Places, item_set, sample
@@ -115,11 +115,12 @@ class DatasetTask:
         wrong = dict.fromkeys(scorer.statistics, 0.0) if item.answers else {}
         if (end := ends.unanswered(response, wrong)) is not None:
             return end
-        found = (scorer.read if item.answers else whole)(response.text, ends.is_cut(response))
+        reply = Reply(response.text, ends.is_cut(response), item.question)
+        found = (scorer.read if item.answers else whole)(reply)
         statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else dict(wrong)
         if item.answers and scorer.first is not None and "correct" in statistics:
             # How much hangs on counting the last answer and not the first is shown beside the score.
-            first = scorer.first(response.text, ends.is_cut(response))
+            first = scorer.first(reply)
             correct = scorer.judge(first.answer, item.answers)["correct"] if first and first.answer else 0.0
             if first is not None and correct != statistics["correct"]:
                 statistics["correct_first"] = correct

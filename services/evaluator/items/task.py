@@ -53,6 +53,11 @@ class Item:
     metadata: str = ""
     sampling: job_pb2.Sampling | None = None
 
+    @property
+    def question(self) -> str:
+        """The last message of the user, which the answer is read with; empty in log-likelihood mode."""
+        return next((message.content for message in reversed(self.messages) if message.role == "user"), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Continuation:

@@ -35,14 +35,14 @@ _DOUBT = re.compile(
 )
 _GOES_ON = re.compile(
     r"(?:[,;(–—-]|\b(?:an?|the|of|in|on|at|to|for|from|by|with|as|and|or|but|which|that|this|is|are|was|it|its|not|has|"
-    r"have|than|because|since|so|if|while|one|we|they))\s*\Z",
+    r"have|than|because|since|so|if|while|one|we|they|then|remainder))\s*\Z",
     re.IGNORECASE,
 )
 """With this a text ends that is cut off."""
 _ITEM = re.compile(r"\s*(?:[-•]|\*(?!\*)|\d{1,2}[.)])")
 _FINISHED = re.compile(rf"\A{_ITEM.pattern}|{ENDED.pattern}")
 _SET_OFF = re.compile(
-    r"=[ ]{0,2}[-−$€£]{0,2}\d[\d.,]*(?:[ ]?[\w%°/²³]{1,12}){0,2}\s*\Z|"
+    r"=[ ]{0,2}[-−$€£]{0,2}\d[\d.,]*(?:[ ]?[\w%°/²³]{1,12}){0,2}(?<!remainder)\s*\Z|"
     r"(?::|∴|→|⇒|->|=>)[ ]{0,2}[*_`(\[]{0,3}[\w .-]{1,30}[*_`)\]]{0,3}\s*\Z"
 )
 _NUMBERED = re.compile(
@@ -53,7 +53,7 @@ _CLOSING = re.compile(r"\s*(?:\\\]|\$\$|\\end\{[a-z*]{1,20}\})\s*")
 _CHECK = re.compile(r"\W{0,4}(?:check|checking|verification|verify|proof)\b[ *_]{0,4}:", re.IGNORECASE)
 _NO_NUMBER = re.compile(
     r"\b(?:no (?:real |valid |such |single )?(?:solutions?|answer|value|number)|undefined|impossible|"
-    r"not enough information|"
+    r"not enough information|please (?:provide|share|specify|give me|send)|"
     r"can(?:not|['’]t) be (?:determined|solved|computed|answered))\b",
     re.IGNORECASE,
 )
@@ -85,6 +85,8 @@ def read_alone(part: str, kind: Kind) -> Extraction:
         if found:
             if isinstance(kind, LetterKind) and kind.denied(part, found[0][0].answer):
                 return Extraction("", layers.NEGATED)
+            if isinstance(kind, NumberKind) and kind.misses(kept[-1], found[0][0].answer):
+                return Extraction("", layers.NOT_ASKED)
             return Extraction(found[0][0].answer, found[0][1], Layer.LENIENT)
     return Extraction("", "")
 
@@ -93,6 +95,9 @@ def _kept(part: str, kind: Kind) -> list[str]:
     """The lines in which an answer is looked for: without offers, remarks and checks."""
     kept = [line for each in lines(part[-_LENIENT_CHARACTERS:]) if (line := _without_chatter(each))]
     while len(kept) > 1 and _CLOSING.fullmatch(kept[-1]):
+        kept.pop()
+    if len(kept) > 2 and kept[-1].strip() == "```" and kept[-3].lstrip().startswith("```"):
+        # A block of one line is a line set off.
         kept.pop()
     if len(kept) > 2 and (caption := CAPTION.match(kept[0])) is not None and "\n\n" in part:
         # The same caption again belongs to an invented next item.
@@ -197,9 +202,11 @@ def _apart(part: str, kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found |
     if isinstance(kind, LetterKind | LabelKind):
         yield kind.judged(part), layers.BY_LIST
     if _ends_list(part, kept, kind):
+        if isinstance(kind, LetterKind):
+            yield kind.before_others(part), layers.BY_FIRST_LINE
         return
     is_item = isinstance(kind, TextKind) and kept[-1].lstrip().startswith(("- ", "* ", "• "))
-    last = kind.whole(kept[-1].lstrip("= ")) if len(kept) > 1 and not is_item else None
+    last = kind.whole(kept[-1].lstrip("=> ")) if len(kept) > 1 and not is_item else None
     yield last, layers.BY_LAST_LINE
     if isinstance(kind, LabelKind) and "=" in kept[-1]:
         yield kind.whole(kept[-1].rpartition("=")[2]), layers.BY_LAST_LINE

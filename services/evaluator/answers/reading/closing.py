@@ -33,6 +33,7 @@ _CONCLUDES = re.compile(
     r"\A\W{0,4}[A-Z][\w’' -]{2,40}: ",
     re.IGNORECASE,
 )
+_CAPTIONED = re.compile(r"\A\W{0,4}[A-Z][\w’' -]{2,40}: ")
 _POINTS_BACK = re.compile(r"\A\W{0,4}(?:that|this)(?:['’]s|[ ]is|[ ]makes|[ ]gives|[ ]means)\b", re.IGNORECASE)
 _ADDS_UP = re.compile(r"\b(?:total|altogether|together|in all|sum|adding|plus|average|remaining)\b", re.IGNORECASE)
 _RESULT = re.compile(r"[=≈→⇒][ ]{0,2}(?P<said>[^=≈→⇒\n]{1,40})")
@@ -116,6 +117,9 @@ def _settled(sentences: Sequence[str], kind: NumberKind) -> tuple[int, Found | N
             if kind.numbers(sentences[place]):
                 break
             continue
+        if place and _CAPTIONED.match(sentences[place]) and _CAPTIONED.match(sentences[place - 1]):
+            # Facts in a list conclude nothing.
+            break
         if "=" in sentences[place]:
             is_final = _IS_FINAL.search(sentences[place]) or sentences[place].rstrip().endswith("**")
             return (place, found) if is_final else (0, None)

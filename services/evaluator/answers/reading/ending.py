@@ -33,12 +33,19 @@ _REMARK = re.compile(r"[ \t*_]{0,4}\([^()\n]{1,400}\)[ \t*_.]{0,4}|[ \t]*\*(?=\S
 CHOSEN = re.compile(
     r"\b(?:best|[a-z]{3,}(?:est|most)|better|more|most|confident|sure|certain|right|correct|fits?|wins|stands out|"
     r"makes (?:the )?(?:most )?sense|what the|asks? for|asked|looking for|"
-    r"only(?= one\b| (?:\w+ )?\(?[A-Z]\b| option| answer| choice)|left|remain\w*|it is|choose|pick|prefer|lean\w*|"
+    r"only(?= one\b| (?:\w+ )?\(?[A-Z]\b| option| answer| choice)|left|remain(?:s|ing|ed)?|it is|choose|pick|"
+    r"prefer|lean\w*|"
     r"points? to|select|opt|vote|answer|go|looks like|call|overall|on balance|in the end|I['’]d|I would|must be|"
     r"has to be|definitely|clearly|so|therefore|thus|hence)\b",
     re.IGNORECASE,
 )
 """By which a sentence is about the right one of several options."""
+_IDENTIFIES = re.compile(
+    r"\A\W*(?:So |Thus |Hence )?(?:the|its|his|her|it|this|that|he|she)\b(?! other)[^,;]{0,60}? (?:is|was) "
+    r"(?!not\b|also\b)(?P<said>[^,;]{1,60})\Z",
+    re.IGNORECASE,
+)
+"""A sentence that ends with what its subject is: "The author is Immanuel Kant"."""
 FIGURE = re.compile(r"^[^:\n]{1,40}:[ *]{0,4}[-−]?[$€£]?\d|=")
 _DRAWS = re.compile(r"(?:therefore|thus|hence|so|consequently|accordingly)\b", re.IGNORECASE)
 _NEAR, _MOST_SAID = 300, 2000
@@ -153,6 +160,8 @@ def _in_sentence(kept: Sequence[str], sentences: Sequence[str], kind: Kind) -> I
 
 def _settles(sentence: str, kind: LetterKind | LabelKind) -> bool:
     """Whether the clause of a sentence that names an answer chooses it."""
+    if isinstance(kind, LetterKind) and (said := _IDENTIFIES.search(sentence)) is not None:
+        return len(kind.mentioned(said["said"])) == 1
     clause = main_clause(sentence, kind.named)
     return CHOSEN.search(clause) is not None or (isinstance(kind, LabelKind) and kind.states(clause))
 

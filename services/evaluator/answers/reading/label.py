@@ -45,6 +45,8 @@ _ALSO = {"yeah": "yes", "yep": "yes", "yup": "yes", "nope": "no", "nah": "no"}
 _SAID = re.compile(r"(yeah|yep|yup|nope|nah)\b(?=[.,!:;\n]|$)", re.IGNORECASE)
 _VERBS = {"contradiction": r"contradict(?:s|ed|ory)?", "entailment": r"entail(?:s|ed)?"}
 """What else a sentence says in place of a label."""
+_NOT_SO = {"entailment": ("entailed",)}
+"""What "not" precedes in place of a label."""
 _QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|‘[^’\n]{1,80}’)(?!\w)")
 _IT_IS = re.compile(
     r"\A(?:That|It|(?:This|The)(?: (?:comment|tweet|message|text|email|post|passage|step|plan|"
@@ -104,6 +106,11 @@ class LabelKind:
                 if plain_label(denied) in {f"{no}{plain_label(label)}" for no in ("un", "in", "non")}:
                     self._labels[f"not{plain_label(label)}"] = denied
                     names = rf"not[\s-]{re.escape(label)}|{names}"
+                for said in _NOT_SO.get(plain_label(label), (f"{plain_label(label)}s",)):
+                    # "Not duplicates" for "not_duplicate", "not entailed" for "not_entailment".
+                    if plain_label(denied) == f"not{plain_label(label)}" and f"not{said}" not in self._labels:
+                        self._labels[f"not{said}"] = denied
+                        names = rf"not[\s_-]{re.escape(said)}|{names}"
         self._label = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?!_?[A-Za-z0-9])", FLAGS)
         verbs = [re.escape(label) for label in ordered if re.fullmatch(r"(?:not )?[a-z]{5,}", label)]
         self._inflected = re.compile(rf"\b(?P<label>{'|'.join(verbs)})(?:e?s|e?d)\b", FLAGS) if verbs else None
@@ -130,7 +137,7 @@ class LabelKind:
 
     def whole(self, text: str) -> Found | None:
         plain = plain_label(text)
-        label = self._labels.get(plain) or self._labels.get(_ALSO.get(plain, ""))
+        label = self._labels.get(plain) or self._labels.get(_ALSO.get(plain, "")) or self._boolean(plain) or None
         if label is None and len(begun := [each for name, each in self._labels.items() if name[:1] == plain[:1]]) == 1:
             # "F" for false, or a label said again: "yes yes".
             label = begun[0] if len(plain) == 1 or set(text.lower().split()) == {begun[0].lower()} else None

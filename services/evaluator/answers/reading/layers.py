@@ -57,6 +57,7 @@ class Found:
     why: str = ""
 
 
+NOT_ASKED = "none: the number has another unit than the question asks for"
 BY_MARKER = "last match of “answer: …”"
 BY_SENTENCE_MARKER = "last match of “answer is …”"
 WHOLE_RESPONSE = "whole response is the answer"

@@ -55,7 +55,7 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _CITED = re.compile(
     r"[\"“*]{1,3}(?P<said>[^\"“”*\n]{1,200})[\"”*]{1,3}(?:[ ](?:fits|is|works|matches|seems)\b(?![ ]not)|[ ,.]|$)"
 )
-_ANOTHER = re.compile(r"[(*_`]{0,3}[A-Z](?:[).,;:/]|\s*$)")
+_ANOTHER = re.compile(r"[(*_`]{0,3}[A-Z](?:[).,;:/]|\s*$|[ ](?:and|or|&)[ ])")
 _LISTED_INLINE = re.compile(r"[.;,][ ]\(?[A-Z][:)][ ]")
 _IS = re.compile(r"\b(?:is|are|was|were|be|called)\b")
 _CONFIDENCE = re.compile(r"\([^()]{0,40}\b(?:confiden|certain|sure|\d{1,3} ?%)[^()]{0,40}\)\.?")
@@ -72,6 +72,8 @@ _ELLIPSIS = re.compile(r"(?:\b(?:is|are|does|do|was|has|can) not|n['’]t|cannot
 _MUST = re.compile(r"\b(?:must|so|therefore|thus|hence|leaves|leaving)\b", re.IGNORECASE)
 _APPOSED = re.compile(r", (?:the|an?) [^,.;]{1,60}, ")
 _CONCEDED = re.compile(r"\A\W{0,4}(?:while|whereas|although|though|even though)\b[^,\n]{1,160}, ", re.IGNORECASE)
+_RESULT = re.compile(r"=[ ]{0,2}(?P<said>[$€£]?\d[\d.,]*)[\s.$*\\)]*\Z")
+"""The result with which a calculation ends."""
 _SHORT = 400
 
 
@@ -82,6 +84,10 @@ class LetterKind:
         self._count = count
         self._patterns = patterns(count)
         self._options = Options(options or {})
+
+    def with_capitals(self, text: str) -> str:
+        """The text with capital letters where it names options as "(b)" or "option b"."""
+        return self._patterns.small.sub(lambda found: found[0][:-1] + found[0][-1].upper(), text)
 
     def at(self, said: str, *, closed: bool, ends: bool) -> Found | None:
         match = self._patterns.at.match(said)
@@ -167,6 +173,8 @@ class LetterKind:
         if (alone := self._patterns.alone.search(sentence)) is not None:
             return Found(alone["answer"], len(sentence))
         said = self._meant(sentence)
+        if (result := _RESULT.search(sentence)) is not None and self._options.lacks_number(result["said"]):
+            return None
         return Found(said.pop(), len(sentence)) if len(said) == 1 else None
 
     def named(self, text: str) -> set[str]:
@@ -299,7 +307,17 @@ class LetterKind:
 
     def ends_list(self, text: str, last: str) -> bool:
         """Whether the last line is one of several that go through the options."""
-        return _LISTED.match(last) is not None and len({match["letter"] for match in _LISTED.finditer(text)}) > 1
+        item = _LISTED.match(last)
+        if item is None or not last[item.end() :].strip(" *_"):
+            return False
+        return len({match["letter"] for match in _LISTED.finditer(text)}) > 1
+
+    def before_others(self, text: str) -> Found | None:
+        """The option that is all of the first line, where a list goes through others only."""
+        first = line(text.lstrip())
+        found = self.whole(first) if _LISTED.match(first) is None else None
+        listed = {match["letter"] for match in _LISTED.finditer(text.lstrip()[len(first) :])}
+        return found if found is not None and found.answer not in listed else None
 
     def mentioned(self, text: str) -> set[str]:
         """The options that a text names, by letter or by text."""

@@ -26,7 +26,7 @@ _PREDICATE = (
 class Patterns:
     """`alone`: "only B fits". `at`: what an answer begins with. `bare`: a letter in a sentence. `other`: a second
     letter, joined to the first. `whole`: nothing but the letter, its mark and a text. `first`: a letter with which a
-    reply begins. `right`: "B is correct". `named`: "option B", "(B)"."""
+    reply begins. `right`: "B is correct". `named`: "option B", "(B)". `small`: the same with a small letter."""
 
     alone: re.Pattern[str]
     bare: re.Pattern[str]
@@ -36,6 +36,7 @@ class Patterns:
     first: re.Pattern[str]
     right: re.Pattern[str]
     named: re.Pattern[str]
+    small: re.Pattern[str]
 
 
 @cache
@@ -50,7 +51,7 @@ def patterns(count: int) -> Patterns:
         ),
         bare=re.compile(
             rf"(?<![\w'’.&/-])(?<!\d[ ])(?<!itamin )(?<!epatitis )(?<!ype )(?<!oint )(?<!lan )(?<!roup )"
-            rf"(?!A[ ](?!{_PREDICATE}\b)[a-z]|I\b)(?P<answer>{letter})(?![\w'’/&-])(?!\.[A-Za-z])"
+            rf"(?!A[ ](?!{_PREDICATE}\b)[a-z]|I\b)(?P<answer>{letter})(?![\w'’/&-])(?!\.[A-Za-z])(?!\(\d)"
         ),
         at=re.compile(rf"{DECORATION}{_NAMED}(?P<answer>{letter})(?![A-Za-z0-9])(?!['’][a-z])", FLAGS),
         other=re.compile(
@@ -71,12 +72,17 @@ def patterns(count: int) -> Patterns:
             r"(?:\b(?:option|choice|answer|letter|statement)[ ]|(?<![A-Za-z0-9]))\(?[*_`\"']{0,3}"
             rf"(?P<answer>{letter})[*_`\"')]{{0,4}}[ ]{_IS}[ ]{_SURELY}"
             r"(?:the[ ])?(?:(?:correct|best|better)(?:[ ][a-z]+)?|"
-            r"(?:right|most[ ]\w+|true|accurate)(?:[ ](?:answer|option|choice|one|"
+            r"(?:right|most[ ]\w+|true|accurate|[a-z]{3,15}(?=[ ]one\b))(?:[ ](?:answer|option|choice|one|"
             r"statement|letter))?|answer|one)\b"
             r"(?=[ ]*(?:[.,;:!)*\n]|$|because|since|as|and|here|for|among|of|to|in|that|which|we|I|supported)\b|"
             r"[.,;:!)*\n]|$)"
             rf"|\b(?:it['’]s|is)[ ](?:option|choice|letter|answer)[ ]\(?[*_`\"']{{0,3}}(?P<after>{letter})\b"
             rf"|(?<![A-Za-z0-9])(?P<so>{letter})\)?[ ]it[ ]is\b",
+        ),
+        small=re.compile(
+            rf"(?:(?<![\w\])])\([a-{last.lower()}](?=\))|\b(?:[Oo]ption|[Cc]hoice)[ ][*_`\"']{{0,2}}(?!a[ ][a-z])"
+            rf"[a-{last.lower()}](?=[*_`\"')]{{0,2}}(?:[.,;:]|[ ](?:is|was)\b|\s*$)))",
+            re.MULTILINE,
         ),
         named=re.compile(
             rf"(?:\b(?:option|choice|letter|Option|Choice|Letter)[ ]\(?|\(|\*\*)(?P<answer>{letter})(?:\*\*|[).:]|\b)"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.asked import NOTHING, Asked
 from services.evaluator.answers.reading.kinds import negated
 from services.evaluator.answers.reading.layers import Found
 from services.evaluator.answers.reading.numerals.forms import (
@@ -19,9 +21,10 @@ from services.evaluator.answers.reading.numerals.forms import (
     value_of,
     written,
 )
-from services.evaluator.answers.reading.numerals.units import same_quantity
+from services.evaluator.answers.reading.numerals.units import same_quantity, unit_named, unit_of
 from services.evaluator.answers.reading.numerals.words import NAMES, in_words
 from services.evaluator.answers.reading.places import FLAGS, line
+from services.evaluator.answers.reading.prose.options import stem
 from services.evaluator.answers.reading.statement import Mention, asserted
 
 _UNKNOWN = re.compile(
@@ -84,16 +87,35 @@ _OPENING = _AROUND + "$\\({"
 _MOST_EQUATION = 300
 
 
+_STARS = re.compile(r"[ ](?:stars?|points?)\Z")
+_TOLERANCE = re.compile(r"(?:±|\\pm)[ ]{0,2}\Z")
+_ONE_OF = re.compile(r"one of (?:the|these|those|its|their|our|his|her)\b", re.IGNORECASE)
+_COMPOUND = re.compile(r"[ ][A-Za-z°]{1,12},?(?:[ ]and)?[ ]")
+"""Between the parts of "3 hours and 20 minutes"."""
+_SEVERAL = re.compile(r"[ ](?:pairs?|dozens?|sets?|groups?|packs?|boxes)[ ](?:of[ ])?(?P<thing>[a-z]{3,20})\b")
+_YEAR = re.compile(r"\b(?:in|since|until|from|by)[ ](?:1\d{3}|20\d{2})\Z")
+_COUNTED = re.compile(r"[ ](?:[a-z]{3,12}[ ])?(?P<thing>[a-z]{3,20}s)\b")
+_NO_THINGS = frozenset(
+    ("is", "was", "has", "does", "less", "plus", "minus", "times", "equals", "gives", "makes", "leaves")
+)
+
+
+def _counted(after: str) -> str:
+    """What a number counts, in the singular, as the text after it says; empty where it does not."""
+    match = _COUNTED.match(after)
+    return stem(match["thing"]) if match is not None and match["thing"] not in _NO_THINGS else ""
+
+
 class NumberKind:
     """A number: "1,234.50", "$18", ".5", "18 apples", "3/4", "1.8 billion". A comma parts thousands. `scale`: the
     lowest and highest value; then a comma may be the decimal one, and "4.5/5" or "4.5 out of 5" are 4.5.
 
     Answers are decimals without needless digits, or "1/3" where there is no such decimal. `cut`: the token limit ended
-    the text, so a number at its very end may lack digits and does not count.
+    the text, so a number at its very end may lack digits and does not count. `asked`: what the question says of it.
     """
 
-    def __init__(self, scale: tuple[float, float] | None = None, *, cut: bool = False) -> None:
-        self._scale, self._cut = scale, cut
+    def __init__(self, scale: tuple[float, float] | None = None, *, cut: bool = False, asked: Asked = NOTHING) -> None:
+        self._scale, self._cut, self._asked = scale, cut, asked
 
     def at(self, said: str, *, closed: bool, ends: bool) -> Found | None:
         lead = _LEAD.match(said)
@@ -127,6 +149,8 @@ class NumberKind:
         # Cut, it may lack digits.
         if not bare or len(bare) > 4 * MOST_DIGITS or (self._cut and text[-1:].isdigit()):
             return None
+        if self.rates:
+            bare = _STARS.sub("", bare.strip("()"))
         found = self._number(bare, 0, closed=True)
         if found is not None and found.answer and not bare[found.end :].strip(" %°$*`_)"):
             return Found(found.answer, len(text))
@@ -207,11 +231,63 @@ class NumberKind:
     def only(self, sentence: str, before: str = "") -> Found | None:
         if len(sentence) > 600 or (self._cut and not sentence.rstrip().endswith((".", "!", "$", "*"))):
             return None
-        return asserted(_UNIT_POWER.sub(r"\1", sentence), self._mentions, before)
+        said = _UNIT_POWER.sub(r"\1", sentence)
+        found = asserted(said, self._mentions, before)
+        return found if self._asked == NOTHING else self._as_asked(said, found)
+
+    def _as_asked(self, sentence: str, found: Found | None) -> Found | None:
+        """The number that a sentence asserts, unless the question asks in another unit. Then, or if the sentence
+        asserts none, the only one of its numbers that has the unit or counts the things that the question asks for."""
+        asked = self._asked
+        mentions = self._mentions(sentence)
+        units = [unit_of(sentence[each.start : each.end], sentence[each.end :]) for each in mentions]
+        if found is not None and not self.misses(sentence, found.answer):
+            return found
+        # "9 and 12 minutes", "3 hours 20 minutes"
+        parts = (
+            (one.end, other.start)
+            for (one, unit), (other, another) in pairwise(zip(mentions, units, strict=True))
+            if unit is not None and another is not None and unit.dimension == another.dimension
+        )
+        if not all(each.answer for each in mentions) or any(_COMPOUND.fullmatch(sentence, *part) for part in parts):
+            return None
+        if all(units):
+            those = {each.answer for each, unit in zip(mentions, units, strict=True) if unit == asked.unit}
+        elif found is None and asked.thing and all(counted := [_counted(sentence[each.end :]) for each in mentions]):
+            those = {each.answer for each, thing in zip(mentions, counted, strict=True) if thing == asked.thing}
+        else:
+            return None
+        return Found(those.pop(), len(sentence)) if len(those) == 1 else None
+
+    def misses(self, text: str, answer: str) -> bool:
+        """Whether a text states this number in another unit than the question asks for, or as something else than what
+        the question counts."""
+        asked = self._asked
+        stated = [each for each in self._every_mention(text) if each.answer == answer]
+        if asked == NOTHING or not stated:
+            return False
+        said, after = text[stated[-1].start : stated[-1].end], text[stated[-1].end :]
+        if asked.counts and _YEAR.search(text[: stated[-1].end]) is not None:
+            return True
+        if asked.thing and (several := _SEVERAL.match(after)) is not None:
+            return stem(several["thing"]) == asked.thing
+        unit = unit_of(said, after)
+        if asked.unit is None or unit == asked.unit:
+            return False
+        if unit is None:
+            # "37/200 = 0.185" is a share, where percent are asked for.
+            is_share = "=" in text and 0 < Fraction(answer) < 1
+            return is_share and asked.unit == unit_named("percent")
+        return unit.dimension == asked.unit.dimension
 
     def _mentions(self, text: str) -> Sequence[Mention]:
         """The numbers of a text, in digits or words."""
-        mentions = []
+        mentions = self._every_mention(text)
+        # Otherwise "one" is a word as any: "the larger one".
+        return [each for each in mentions if not _ONE.match(text, each.start)] or mentions
+
+    def _every_mention(self, text: str) -> list[Mention]:
+        mentions: list[Mention] = []
         place = 0
         for match in _MENTION.finditer(text):
             start = match.start()
@@ -223,10 +299,10 @@ class NumberKind:
                 word = in_words(_OF.split(text[start : start + 200], maxsplit=1)[0])
                 found = self._on_scale(Found(word[0], start + word[1])) if word is not None else None
             if found is not None:
-                mentions.append(Mention(found.answer, start, found.end))
                 place = found.end
-        # Otherwise "one" is a word as any: "the larger one".
-        return [each for each in mentions if not _ONE.match(text, each.start)] or mentions
+                if not _TOLERANCE.search(text, 0, start) and not _ONE_OF.match(text, start):
+                    mentions.append(Mention(found.answer, start, found.end))
+        return mentions
 
     def _number(self, said: str, start: int, closed: bool) -> Found | None:
         """The number at `start`, with an empty answer where it is but a part of what is said."""

@@ -27,9 +27,15 @@ from services.evaluator.answers.reading.alone import read_alone
 from services.evaluator.answers.reading.kinds import Kind, taken_back
 from services.evaluator.answers.reading.layers import Extraction, Found, Layer
 from services.evaluator.answers.reading.letter import LetterKind
+from services.evaluator.answers.reading.number import NumberKind
 from services.evaluator.answers.reading.places import Place, places
 from services.evaluator.answers.reading.prose.asides import without_asides
-from services.evaluator.answers.reading.prose.cleaning import narrow, parts_pattern, strip_reasoning
+from services.evaluator.answers.reading.prose.cleaning import (
+    narrow,
+    parts_pattern,
+    strip_reasoning,
+    with_decimal_points,
+)
 from services.evaluator.answers.reading.text import TextKind
 
 _ANY_MARKER = re.compile(r"(?<![A-Za-z0-9])answer[\s\u00a0*_`\"']{0,6}(?:is\b|[:：])", re.IGNORECASE | re.ASCII)
@@ -67,10 +73,12 @@ _UNDECIDED = re.compile(
 _ANSWERS = re.compile(r"answer|result|total|final|overall|\bsum\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
     r"(?:\b(?:not|no|without|insufficient|lack\w*)|n['’]t) (?:\w+ ){0,3}(?:information|context|details?|data)\b|"
+    r"\bplease (?:provide|share|specify|give me|send)\b|"
     r"\b(?:can(?:not|['’]t)|unable to|impossible to|not possible to) (?:be )?(?:determine|tell|answer|say|know|solve)",
     re.IGNORECASE,
 )
 """With this a reply says that it has no answer."""
+_NOT_RIGHT = re.compile(r"\b(?:(?:not|n['’]t) (?:right|correct)|wrong|mistaken?|misread)\b", re.IGNORECASE)
 _NOT_BUT = re.compile(r"[\s*_`(]{0,4}not\b[^.;\n]{1,80}?(?:\bbut[ ](?:rather[ ]|instead[ ])?|;[ ]it(?:['’]s|[ ]is)[ ])")
 _IF = re.compile(r"\b(?:if|unless|assuming|supposing|depending)\b", re.IGNORECASE)
 
@@ -85,7 +93,13 @@ class AnswerReader:
 
     def __call__(self, text: str, kind: Kind) -> Extraction:
         bare = strip_reasoning(text)
-        parts = self._parts.split(bare if isinstance(kind, TextKind) else narrow(bare))
+        if not isinstance(kind, TextKind):
+            bare = narrow(bare)
+        if isinstance(kind, NumberKind):
+            bare = with_decimal_points(bare)
+        if isinstance(kind, LetterKind):
+            bare = kind.with_capitals(bare)
+        parts = self._parts.split(bare)
         found = self._in(parts, kind, self._most)
         if found.answer and found.layer > Layer.STRICT:
             # Marks may overlap, as in "Answer: \boxed{B}". The stricter rule names itself.
@@ -112,7 +126,9 @@ class AnswerReader:
             if found.answer or found.how:
                 return found
         if any(_ANY_MARKER.search(part) for part in parts):
-            return Extraction("", layers.NO_LABEL)
+            right = kind.right(parts[0]) if isinstance(kind, LetterKind) and most == Layer.LENIENT else None
+            # "The answer is 70, which is option D."
+            return _extraction(right, layers.BY_SENTENCE, most) if right else Extraction("", layers.NO_LABEL)
         return Extraction("", layers.NO_MARKER if most == Layer.STRICT else layers.NOTHING)
 
 
@@ -170,7 +186,7 @@ def _marked(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> E
     withdrawn = taken_back(after)
     if found.answer and not withdrawn:
         return _extraction(found, place.rule.how, place.rule.layer)
-    corrected = _corrected(after, kind, most) if withdrawn or found.why == layers.NEGATED else None
+    corrected = _corrected(after, found.answer, kind, most) if withdrawn or found.why == layers.NEGATED else None
     return corrected or Extraction("", found.why or layers.NEGATED)
 
 
@@ -180,7 +196,7 @@ def _said(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> Ext
         return Extraction("", layers.AMBIGUOUS)
     end = _end(place, found)
     if found.answer and taken_back(part[end:]):
-        return _corrected(part[end:], kind, most) or Extraction("", layers.NEGATED)
+        return _corrected(part[end:], found.answer, kind, most) or Extraction("", layers.NEGATED)
     if _UNDECIDED.search(part, end) or _starts_again(part, place, found, kind):
         return Extraction("", layers.AMBIGUOUS)
     return _extraction(found, place.rule.how, place.rule.layer)
@@ -189,9 +205,12 @@ def _said(part: str, place: Place, found: Found, kind: Kind, most: Layer) -> Ext
 def _last(part: str, kind: Kind, most: Layer, *, weak: bool) -> tuple[Place, Found] | None:
     """The last place that begins with an answer, or with one that does not count."""
     for place in places(part, most, weak=weak):
-        if weak and _is_about_another(part, place):
+        if weak and (_is_about_another(part, place) or _is_one_of_many_ticks(part, place, kind)):
             continue
         found = _at_place(place, kind, weak)
+        if found is not None and weak and place.rule.ends and not found.answer:
+            # "The largest is 994 = 7 × 142" is a step.
+            continue
         if found is not None and not (weak and _UNDER_CONDITION.match(place.said, found.end)):
             return place, found
     return None
@@ -201,6 +220,11 @@ def _is_about_another(part: str, place: Place) -> bool:
     """Whether a place tells what the answer would be, was thought to be at first, or is not."""
     before = _sentence_before(part, place)
     return bool((place.supposed and _IF.search(before)) or _RULED_OUT.search(place.stated) or _AT_FIRST.search(before))
+
+
+def _is_one_of_many_ticks(part: str, place: Place, kind: Kind) -> bool:
+    """Whether ticks go through numbers or texts: "2 ✓ 3 ✓"."""
+    return place.rule.how == layers.BY_TICK and isinstance(kind, NumberKind | TextKind) and part.count("✓") > 1
 
 
 def _at_place(place: Place, kind: Kind, weak: bool) -> Found | None:
@@ -214,13 +238,14 @@ def _at_place(place: Place, kind: Kind, weak: bool) -> Found | None:
     return kind.at(place.said, closed=place.closed, ends=place.rule.ends)
 
 
-def _corrected(after: str, kind: Kind, most: Layer) -> Extraction | None:
-    """The answer in what follows one that was taken back."""
+def _corrected(after: str, withdrawn: str, kind: Kind, most: Layer) -> Extraction | None:
+    """The answer in what follows one that was taken back: another one, or the same if nothing calls it wrong."""
     said = _last(after, kind, most, weak=True)
     if said is not None and said[1].answer:
         return _extraction(said[1], said[0].rule.how, said[0].rule.layer)
     alone = read_alone(after, kind) if most == Layer.LENIENT else Extraction("", "")
-    return alone if alone.answer else None
+    again = alone.answer == withdrawn and _NOT_RIGHT.search(after) is not None
+    return alone if alone.answer and not again else None
 
 
 def _starts_again(part: str, place: Place, found: Found, kind: Kind) -> bool:

@@ -77,6 +77,12 @@ _FURTHER = re.compile(
     re.IGNORECASE,
 )
 """Where a clause of its own begins."""
+_OF_IT = re.compile(
+    r"\W*(?:(?:of|from|among)[ ](?:which|whom|these|those|them)|including|(?:well[ ])?(?:within|between|above|below|"
+    r"inside|outside))\b",
+    re.IGNORECASE,
+)
+"""With this what follows a conclusive word is about a part of the number before it, or about its size."""
 _GIVEN_BEFORE = re.compile(
     r"(?:\b(?:not|nor|rather than|instead of|"
     r"the|these|those|all|his|their|its|my|our|your|than|per|every|out of|twice|double|triple|half|up to|step|day|"
@@ -162,7 +168,7 @@ def asserted(sentence: str, mentions: Callable[[str], Sequence[Mention]], before
         left, rest = bare[: place.start()], bare[place.end() :]
         if (place[0] in ("=", "≈") and _SOLUTIONS.search(left)) or (place[0] == ":" and _TASK.match(bare)):
             return None
-        if _COMPARED.search(rest) and place[0][:1] in "wW":
+        if (_COMPARED.search(rest) and place[0][:1] in "wW") or _OF_IT.match(rest):
             continue
         if place[0] == ":" and 2 in _ranks(left, mentions(left)):
             if _CLAIM.search(left):

@@ -24,6 +24,9 @@ _FENCE = re.compile(r"\A\s*```[A-Za-z0-9_+-]{0,16}[ \t]*\n(?P<said>[^`]{1,4000}?
 CAPTION = re.compile(
     r"[ \t>*_#-]{0,6}[A-Z][A-Za-z'’-]{1,20}(?:[ ][A-Za-z'’-]{1,20}){0,3}[*_]{0,2}:[*_]{0,2}[ \t]{1,4}(?=\S)"
 )
+_ANSWERED = re.compile(r"A:[ \t]{1,4}(?=\S)")
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_CHINESE_IS = re.compile(r"是(?P<said>[^，。是\n]{1,20})。?\Z")
 _CODE = re.compile(r"[`]?([^`\n]{1,400})`[ ](?:because|since|as)\b")
 _GOES_ON = re.compile(r"(?:is|was|remains|which)\b", re.IGNORECASE)
 """After "the final answer", a sentence and not the answer itself."""
@@ -153,10 +156,12 @@ class TextKind:
         if (fenced := _FENCE.match(text)) is not None:
             text = fenced["said"]
         bare = text.strip(" \t\r\n\0")
-        if (caption := CAPTION.match(bare)) is not None:
+        if (caption := CAPTION.match(bare) or _ANSWERED.match(bare)) is not None:
             bare = bare[caption.end() :]
         if "\n" not in bare:
             bare = bare.rpartition(" → ")[2]
+        if (chinese := _CHINESE_IS.search(bare)) is not None:
+            bare = chinese["said"]
         if bare.startswith("{") and bare.endswith("}") and '":' in bare:
             return None
         if not bare or "\n" in bare or len(bare) > _MOST_WHOLE or self._cut:
@@ -164,6 +169,10 @@ class TextKind:
         if _is_nothing(bare) or bare.endswith("?"):
             return None
         if said := _said_to_be(bare):
+            bold = _BOLD.findall(bare)
+            if len(bold) == 1 and bold[0] not in said and said not in bold[0]:
+                # "It is the mug, which is **red**."
+                return None
             bare = said
         elif _is_sentence(bare):
             return None

@@ -8,12 +8,13 @@ from typing import Any
 
 from services.evaluator.answers import words
 from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.asked import options_in
 from services.evaluator.answers.reading.kinds import Kind
 from services.evaluator.answers.reading.label import LabelKind, plain_label
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.letter import LetterKind
 from services.evaluator.answers.reading.reader import AnswerReader
-from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text
+from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, as_text
 from services.evaluator.items.metrics import ACCURACY
 
 _LETTERS = string.ascii_uppercase
@@ -30,11 +31,15 @@ def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
     if not (all(known) and all(labels)) or min(len(known), len(labels)) < len(offered or _USUAL):
         raise ValueError("choices must differ in more than case, spaces and punctuation")
     usual, kind = AnswerReader(most=layer), _kind(choices)
+    are_letters = "".join(choices) == _LETTERS[: len(choices)]
 
-    def found(text: str, cut: bool = False) -> Extraction:
+    def found(reply: Reply) -> Extraction:
         if read is None:
-            return usual(text, kind)
-        answer = read(text, cut)
+            # Replies name options by their texts, too, which stand in the prompt.
+            options = options_in(reply.prompt) if are_letters else {}
+            known_by_text = 0 < len(options) <= len(choices)
+            return usual(reply.text, LetterKind(len(options), options) if known_by_text else kind)
+        answer = read(reply)
         named = known.get(words.plain(answer.answer), "")
         return Extraction(named, answer.how) if named or not answer.answer else Extraction("", layers.NO_LABEL)
 
@@ -49,7 +54,7 @@ def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
         return {"correct": float(answer in answers)}
 
     by = layer if read is None else None
-    return Scorer("choice", "choice-3", (ACCURACY,), ("correct",), right, found, judge, by)
+    return Scorer("choice", "choice-4", (ACCURACY,), ("correct",), right, found, judge, by)
 
 
 def _kind(choices: Sequence[str]) -> Kind:

@@ -13,7 +13,7 @@ from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts
-from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Scorer, whole
+from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Reply, Scorer, whole
 from services.words import sentences
 from services.words.scorers import USUAL, USUAL_READINGS, plain, problem
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
@@ -72,8 +72,8 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer) -> Score
 def _first_stated(read: Read) -> ReadFirst:
     """Reads a response had the first "answer: …" counted."""
 
-    def first(text: str, cut: bool) -> Extraction | None:
-        return read_first(text, lambda said: _stated(read(said, cut)))
+    def first(reply: Reply) -> Extraction | None:
+        return read_first(reply.text, lambda said: _stated(read(replace(reply, text=said))))
 
     return first
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
-from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
+from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, mean
 from services.evaluator.items.metrics import beside
 
 _TAG = re.compile(r"[ \t]*[A-Za-z0-9_+-]{0,16}[ \t]*\r?")
@@ -38,10 +38,10 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
     in order. A right answer is an object, or a text that holds one.
     """
 
-    def found(text: str, cut: bool = False) -> Extraction:
+    def found(reply: Reply) -> Extraction:
         if read is None:
-            return _read(strip_reasoning(text))
-        answer = read(text, cut)
+            return _read(strip_reasoning(reply.text))
+        answer = read(reply)
         how = "none: what the answer pattern finds is not JSON" if answer.answer else answer.how
         written = _canonical(answer.answer)
         return Extraction(written, answer.how if written else how)

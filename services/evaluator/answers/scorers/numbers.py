@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.asked import number_asked
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.number import NumberKind
 from services.evaluator.answers.reading.prose.cleaning import narrow
 from services.evaluator.answers.reading.reader import AnswerReader
-from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
+from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, mean
 
 _MOST_CHARACTERS = 400
 """Of a right answer that is a text."""
@@ -30,10 +31,10 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
     within = Fraction(repr(tolerance))
     usual = AnswerReader(most=layer)
 
-    def found(text: str, cut: bool = False) -> Extraction:
+    def found(reply: Reply) -> Extraction:
         if read is None:
-            return usual(text, NumberKind(cut=cut))
-        answer = read(text, cut)
+            return usual(reply.text, NumberKind(cut=reply.cut, asked=number_asked(reply.prompt)))
+        answer = read(reply)
         number = _number(answer.answer)
         return Extraction(number, answer.how) if number or not answer.answer else Extraction("", layers.NO_LABEL)
 
@@ -56,7 +57,7 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
 
     metrics = (mean("within_tolerance", "correct"),)
     by = layer if read is None else None
-    return Scorer("numeric", "numeric-4", metrics, ("correct",), right, found, judge, by)
+    return Scorer("numeric", "numeric-5", metrics, ("correct",), right, found, judge, by)
 
 
 def _number(text: str) -> str:

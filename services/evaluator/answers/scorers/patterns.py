@@ -12,7 +12,7 @@ from typing import Any
 
 from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.reading.prose.cleaning import parts_pattern, strip_reasoning
-from services.evaluator.answers.scorers.scorer import Read, Scorer, mean
+from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, mean
 from services.patterns import compiled
 
 BY_LAST = "last match of the answer pattern"
@@ -44,8 +44,8 @@ def answer_reader(pattern: str, *, first: bool = False) -> Read:
     room = min(_SEARCHED_BYTES, max(_LEAST_BYTES, _MOST_STEPS // max(1, expression.programsize)))
     find, by = (_first, BY_FIRST) if first else (_last, BY_LAST)
 
-    def read(text: str, cut: bool = False) -> Extraction:
-        for piece in _pieces(strip_reasoning(text), room, from_start=first):
+    def read(reply: Reply) -> Extraction:
+        for piece in _pieces(strip_reasoning(reply.text), room, from_start=first):
             try:
                 found = find(expression, piece)
             except TimeoutError:

@@ -15,9 +15,20 @@ from touchstone.v1.suite_pb2 import MetricSpec
 
 WHOLE = "whole response"
 
-Read = Callable[[str, bool], Extraction]
-"""The answer in a response; the flag says that the token limit ended it."""
-ReadFirst = Callable[[str, bool], Extraction | None]
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response and what it answers. `cut`: the token limit ended it. `prompt`: the last message of the user, empty
+    where it is not known."""
+
+    text: str
+    cut: bool = False
+    prompt: str = ""
+
+
+Read = Callable[[Reply], Extraction]
+"""The answer in a reply."""
+ReadFirst = Callable[[Reply], Extraction | None]
 """The same had the first of several answers counted; None where there are not several."""
 
 
@@ -43,9 +54,9 @@ class Scorer:
     first: ReadFirst | None = None
 
 
-def whole(text: str, cut: bool = False) -> Extraction:
+def whole(reply: Reply) -> Extraction:
     """The whole response without its reasoning."""
-    answer = strip_reasoning(text).strip()
+    answer = strip_reasoning(reply.text).strip()
     return Extraction(answer, WHOLE if answer else "none: the response is empty")
 
 
@@ -53,9 +64,9 @@ def stated(layer: Layer) -> Read:
     """Takes what the response states as its answer ("Answer: …", `\\boxed{…}` and their like), else all of it."""
     reader = AnswerReader(most=layer)
 
-    def read(text: str, cut: bool = False) -> Extraction:
-        found = reader(text, TextKind(cut=cut))
-        return found if found.answer and found.how != layers.WHOLE_RESPONSE else whole(text, cut)
+    def read(reply: Reply) -> Extraction:
+        found = reader(reply.text, TextKind(cut=reply.cut))
+        return found if found.answer and found.how != layers.WHOLE_RESPONSE else whole(reply)
 
     return read
 

@@ -27,7 +27,7 @@ def exact_match(read: Read | None, layer: Layer) -> Scorer:
 
     by = layer if read is None else None
     return Scorer(
-        "exact_match", "exact_match-3", (EXACT_MATCH,), ("correct",), as_text, read or stated(layer), judge, by
+        "exact_match", "exact_match-4", (EXACT_MATCH,), ("correct",), as_text, read or stated(layer), judge, by
     )
 
 

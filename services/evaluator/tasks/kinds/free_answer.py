@@ -9,6 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from services.evaluator.answers import scoring
+from services.evaluator.answers.reading.asked import number_asked
 from services.evaluator.answers.reading.kinds import Kind
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.letter import LetterKind
@@ -106,7 +107,8 @@ class FreeAnswerTask(SplitTask):
         if self._answered_by == "letter":
             kind = LetterKind(len(item.labels), {letter: item.fields[letter] for letter in item.labels})
         else:
-            kind = NumberKind(cut=cut) if self._answered_by == "number" else TextKind(cut=cut)
+            by_number = self._answered_by == "number"
+            kind = NumberKind(cut=cut, asked=number_asked(item.question)) if by_number else TextKind(cut=cut)
         return self._answers(response.text, kind)
 
     def _judge(self, item: Item, answer: str) -> dict[str, float]:

@@ -86,3 +86,11 @@ async def test_the_most_frequent_reference_is_found_once() -> None:
     task = opened(memory)
     assert await task.usual_answer() == await task.usual_answer() == "b"
     assert await task_of([row(1)]).usual_answer() == ""
+
+
+async def test_an_answer_is_read_with_its_question() -> None:
+    prompt = "Which gas?\nA. oxygen\nB. carbon dioxide\n"
+    task = task_of([row(1, prompt, "B")], Scoring(scorer="choice"))
+    (item,) = await all_items(task)
+    assert item.question.startswith("Which gas?")
+    assert task.score(item, Response("It is carbon dioxide.")).statistics == {"correct": 1.0, "layer": 3.0}

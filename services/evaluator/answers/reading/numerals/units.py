@@ -5,6 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import NamedTuple
+
+
+class Unit(NamedTuple):
+    """What a number measures, and how much of the first unit of that dimension one of it is."""
+
+    dimension: str
+    factor: Fraction
+
 
 _SCALES: Mapping[str, Mapping[str, str]] = {
     "time": {"s sec second": "1", "min minute": "60", "h hr hour": "3600", "day": "86400", "week": "604800"},
@@ -31,8 +40,30 @@ _UNITS = {
 }
 _UNIT = re.compile(
     r"[ ](?:out[ ])?of[ ](?:the[ ]|every[ ])?(?P<whole>\d{1,9})\b|"
-    r"[ \u00a0*_-]{0,3}(?P<unit>%|km/h|m/s|c?m(?:³|\^3)|°[ ]?[CF]\b|[A-Za-z]{1,12})"
+    r"[ \u00a0*_-]{0,3}(?P<unit>%|km/h|m/s|c?m(?:³|\^3)|°[ ]?[CF]\b|¢|[A-Za-z]{1,12})"
 )
+
+
+_FAHRENHEIT = Fraction(5, 9)
+
+
+def unit_named(name: str) -> Unit | None:
+    """The unit with this name in lower case, in the singular or plural; None where there is none."""
+    if name in ("°c", "celsius", "degree celsius", "degrees celsius"):
+        return Unit("temperature", Fraction(1))
+    if name in ("°f", "fahrenheit", "degree fahrenheit", "degrees fahrenheit"):
+        return Unit("temperature", _FAHRENHEIT)
+    name = {"percentage": "percent", "¢": "cent"}.get(name, name)
+    found = _UNITS.get(name) or _UNITS.get(name.removesuffix("s"))
+    return Unit(*found) if found is not None else None
+
+
+def unit_of(number: str, after: str) -> Unit | None:
+    """The unit of a number as it is written, with the text that follows it; None where it has none."""
+    if "$" in number:
+        return Unit("money", Fraction(1))
+    match = _UNIT.match(after)
+    return unit_named(match["unit"].lower().replace(" ", "")) if match is not None and match["unit"] else None
 
 
 def same_quantity(one: tuple[str, str], other: tuple[str, str]) -> bool:

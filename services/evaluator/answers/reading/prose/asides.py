@@ -35,7 +35,8 @@ _OTHERS_THINK = re.compile(
     r"(?:people|students|sources|others|readers|folks|guess|think|assume|believe|argue|say|might|may|would)\b|"
     r"(?<!\bas )\b(?:some|many|others|people|students|one|you|someone|it|that) (?:\w+ )?(?:might|may|could) (?:\w+ )?"
     r"(?:think|say|argue|be tempted|expect|assume|guess|seem|believe|look|appear)\b|"
-    r"\b(?:people|students|they) often\b|\btempt(?:ing|ed)\b|"
+    r"\b(?:people|students|they) often (?:think|say|believe|assume|confuse|mistake|get|"
+    r"make|forget|claim|answer|choose|pick|guess|expect)\b|\btempt(?:ing|ed)\b|"
     r"\bcommon(?:ly)? (?:mistake|error|misconception|trap|wrong|mistaken|confused|believed|assumed)\b|"
     r"\b(?:misconception|contrary to|popular (?:myth|belief))\b|"
     r"\bat first (?:glance|sight|blush)\b|\boften (?:confused|mistaken|claimed|said|thought|believed)\b",

@@ -24,6 +24,14 @@ _OWN_TURN = re.compile(
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?P<tag>s|del|strike)>[^<\n]{1,200}</(?P=tag)>")
 _POWER = re.compile(r"10([⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_DECIMAL_COMMA = re.compile(
+    r"\b(?:der|das|ist|sind|hat|haben|ein|eine|und|mit|beträgt|also|el|los|las|una|es|por|tiene|hay|il|gli|è|sono|della|"
+    r"het|een|zijn|heeft|são|tem|uma|há|os)\b",
+    re.IGNORECASE,
+)
+_DECIMAL_POINT = re.compile(r"\b(?:the|is|are|of|and|to|has|have|with|that|this|we|it)\b|\d\.\d{1,2}\b", re.IGNORECASE)
+_GROUPED = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]*\d)")
+_COMMA = re.compile(r"(?<![\w.,])(\d+),(\d+)(?![,\d]*\d)")
 _NO_PART = ("So", "Me")
 """Categories of Unicode: emoji and frames around a digit."""
 
@@ -61,6 +69,14 @@ def narrow(text: str) -> str:
     if text.isascii():
         return text
     return "".join(map(_narrow, _POWER.sub(lambda found: f"10^{found[1].translate(_RAISED)}", text)))
+
+
+def with_decimal_points(text: str) -> str:
+    """The numbers of a text in a language that writes 1.440 for a thousand and more, and 2,5 for two and a half, as
+    English writes them."""
+    if len(set(map(str.lower, _DECIMAL_COMMA.findall(text)))) < 2 or _DECIMAL_POINT.search(text):
+        return text
+    return _COMMA.sub(r"\1.\2", _GROUPED.sub(lambda found: found[0].replace(".", ""), text))
 
 
 def _narrow(character: str) -> str:

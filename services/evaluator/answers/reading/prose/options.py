@@ -15,6 +15,7 @@ _LATEX = re.compile(
 )
 _NEARLY_ALL = 0.7
 """Share of an option's words that a text has which says it in other words."""
+_NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 _FILLERS = {
     "the", "and", "for", "with", "that", "this", "from", "are", "was", "were", "has", "have", "its", "into", "than",
     "then", "when", "which", "who", "not", "does",
@@ -78,7 +79,7 @@ class Options:
     def mentioned(self, text: str) -> set[str]:
         """The letters of the options whose texts a text holds."""
         words = _words(text)
-        plain, stems = f" {' '.join(words)} ", f" {' '.join(map(_stem, words))} "
+        plain, stems = f" {' '.join(words)} ", f" {' '.join(map(stem, words))} "
         said = {
             letter
             for letter, option in self._words.items()
@@ -87,15 +88,21 @@ class Options:
             or (option.isdigit() and f" {option}°" in plain)
         }
         said = said or {letter for letter, head in self._heads.items() if f" {head} " in plain}
-        if not said and self._surnames:
+        if self._surnames:
             names = {word.strip(_TRIMMED) for word in text.split()}
-            said = {letter for letter, name in self._surnames.items() if name in names}
+            said |= {letter for letter, name in self._surnames.items() if name in names}
         # The text of one option may hold that of another.
         return {
             letter
             for letter in said
             if not any(other != letter and self._words[letter] in self._words[other] for other in said)
         }
+
+    def lacks_number(self, number: str) -> bool:
+        """Whether all options have numbers, and none has this one."""
+        wanted = re.sub(r"\D", "", number.rstrip(".,").removesuffix(".00"))
+        numbers = [{re.sub(r"\D", "", each) for each in _NUMBER.findall(option)} for option in self._bare.values()]
+        return all(numbers) and not any(wanted in each for each in numbers)
 
     def in_other_words(self, text: str) -> str:
         """The letter of the only option with nearly all of whose words a text is made; else empty."""
@@ -142,7 +149,7 @@ def _stems(options: Mapping[str, str]) -> dict[str, str]:
     """The options as sentences mention them: without articles and plurals, unless these tell them apart."""
     articles = bool(options) and all(map(_ARTICLE.match, options.values()))
     stems = {
-        letter: " ".join(map(_stem, (_ARTICLE.sub("", text) if articles else text).split()))
+        letter: " ".join(map(stem, (_ARTICLE.sub("", text) if articles else text).split()))
         for letter, text in options.items()
     }
     begun = {text[: max(4, len(text) - 3)] for text in options.values()}
@@ -168,7 +175,7 @@ def _surnames(texts: Mapping[str, str]) -> dict[str, str]:
     return last if len(set(last.values())) == len(last) else {}
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """A word of lower case without the ending of a plural."""
     if len(word) < 4 or word[-1] != "s" or word[-2] in "sui":
         return word

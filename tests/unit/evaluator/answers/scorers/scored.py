@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from services.evaluator.answers.scorers.choosing import scorer
+from services.evaluator.answers.scorers.scorer import Reply
 from touchstone.v1.scoring_pb2 import Scoring
 
 TEXTS = st.text(
@@ -17,7 +18,7 @@ TEXTS = st.text(
 def statistics(scoring: Scoring, response: str, *rights: Any) -> dict[str, float]:
     """Of a response against right answers given as JSON values; 0 each where nothing was read."""
     chosen = scorer(scoring)
-    found = chosen.read(response, False)
+    found = chosen.read(Reply(response))
     if not found.answer:
         return dict.fromkeys(chosen.statistics, 0.0)
     return dict(chosen.judge(found.answer, [chosen.right(right) for right in rights]))

@@ -7,6 +7,7 @@ from sklearn.metrics import accuracy_score
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers.scorers.choosing import check_scoring, scorer
+from services.evaluator.answers.scorers.scorer import Reply
 from tests.unit.evaluator.answers.scorers.scored import correct
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -40,7 +41,16 @@ def test_accuracy_of_choices_is_scikit_learns() -> None:
     rights = ["A", "B", "C", "D", "A", "B"]
     responses = ["Answer: A", "C", "Answer: C.", "none", "Answer: B", "b) B Answer: B"]
     chosen = scorer(Scoring(scorer="choice"))
-    predicted = [chosen.read(response, False).answer for response in responses]
+    predicted = [chosen.read(Reply(response)).answer for response in responses]
     ours = [correct("choice", response, right) for response, right in zip(responses, rights, strict=True)]
     assert sum(ours) / len(ours) == pytest.approx(accuracy_score(rights, predicted), abs=1e-9)
     assert accuracy_score(rights, predicted) == pytest.approx(0.5)
+
+
+def test_an_option_may_be_named_by_its_text_in_the_prompt() -> None:
+    prompt = "Which gas do plants take in?\nA. oxygen\nB. carbon dioxide\nC. helium\n"
+    chosen = scorer(Scoring(scorer="choice"))
+    assert chosen.read(Reply("Plants take in carbon dioxide.", prompt=prompt)).answer == "B"
+    assert chosen.read(Reply("Plants take in carbon dioxide.")).answer == ""
+    few = scorer(Scoring(scorer="choice", choices=["A", "B"]))
+    assert few.read(Reply("Answer: B", prompt=prompt)).answer == "B"

@@ -6,6 +6,7 @@ import pytest
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers.scorers.choosing import canonical, check_scoring, scorer
+from services.evaluator.answers.scorers.scorer import Reply
 from services.words.scorers import SCORERS
 from tests.unit.evaluator.answers.scorers.scored import ORACLE
 from touchstone.v1.scoring_pb2 import Scoring
@@ -16,14 +17,14 @@ from touchstone.v1.suite_pb2 import MetricSpec
 def test_every_scorer_has_a_version_of_its_own_and_statistics_that_its_metrics_read(name: str) -> None:
     chosen = scorer(Scoring(scorer=name))
     assert chosen.name == name
-    grown = {"contains": 2, "choice": 3, "exact_match": 3, "numeric": 4}
+    grown = {"contains": 2, "choice": 4, "exact_match": 4, "numeric": 5}
     assert chosen.version == f"{name}-{grown.get(name, 1)}"
     read = {spec.statistic or "correct" for spec in chosen.metrics}
     assert read == set(chosen.statistics)
     assert all(spec.rule == MetricSpec.RULE_MEAN or spec.metric == "accuracy" for spec in chosen.metrics)
     assert [spec.beside for spec in chosen.metrics] == [False, True][: len(chosen.metrics)]
     right = chosen.right(ORACLE[name])
-    found = chosen.read(right, False)
+    found = chosen.read(Reply(right))
     assert chosen.judge(found.answer, [right]) == dict.fromkeys(chosen.statistics, 1.0)
 
 

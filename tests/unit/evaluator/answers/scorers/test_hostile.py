@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.evaluator.answers.scorers.choosing import scorer
+from services.evaluator.answers.scorers.scorer import Reply
 from tests.growth import is_about_linear
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -14,7 +15,7 @@ def test_patterns_that_match_everywhere_at_length_hold_up_nobody() -> None:
     patterns = [f"((a?){{30}}){{30}}z{number}" for number in range(20)]
 
     def read(size: int) -> None:
-        assert not slow.read("a" * (size // 10), False).answer
+        assert not slow.read(Reply("a" * (size // 10))).answer
         assert scorer(Scoring(scorer="regex")).judge("a" * size, patterns) == {"correct": 0.0}
 
     assert is_about_linear(read, 1_000_000)
@@ -25,7 +26,7 @@ def test_choices_that_begin_alike_hold_up_nobody() -> None:
     choose = scorer(Scoring(scorer="choice", choices=choices))
 
     def read(size: int) -> None:
-        assert choose.read(f"Answer: {choices[0]} " + "a " * size, False).answer
+        assert choose.read(Reply(f"Answer: {choices[0]} " + "a " * size)).answer
 
     assert is_about_linear(read, 200_000)
 
@@ -35,11 +36,11 @@ def test_hostile_json_is_no_answer_and_takes_linear_time(unit: str) -> None:
     json = scorer(Scoring(scorer="json"))
 
     def read(size: int) -> None:
-        assert not json.read(unit * (size // len(unit)), False).answer
+        assert not json.read(Reply(unit * (size // len(unit)))).answer
 
     assert is_about_linear(read, 1_000_000)
 
 
 @pytest.mark.parametrize("text", ["[NaN]", '{"a": 1'])
 def test_broken_json_is_no_answer(text: str) -> None:
-    assert not scorer(Scoring(scorer="json")).read(text, False).answer
+    assert not scorer(Scoring(scorer="json")).read(Reply(text)).answer

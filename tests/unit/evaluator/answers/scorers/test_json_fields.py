@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.evaluator.answers.scorers.choosing import scorer
+from services.evaluator.answers.scorers.scorer import Reply
 from tests.unit.evaluator.answers.scorers.scored import TEXTS, correct, statistics
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -63,7 +64,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=3))
 def test_any_json_object_equals_itself(value: dict[str, Any]) -> None:
     chosen = scorer(Scoring(scorer="json"))
-    found = chosen.read(json.dumps(value), False)
+    found = chosen.read(Reply(json.dumps(value)))
     right = chosen.right(value)
     assert found.answer == right
     assert chosen.judge(found.answer, [right]) == {"json_match": 1.0, "correct": 1.0}

@@ -8,6 +8,7 @@ import pytest
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers.scorers.choosing import check_scoring, scorer
+from services.evaluator.answers.scorers.scorer import Reply
 from tests.unit.evaluator.answers.scorers.scored import correct
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -52,11 +53,11 @@ def test_a_reference_that_is_no_number_is_refused(value: Any) -> None:
     ],
 )
 def test_a_number_is_read_as_it_is_written_or_not_at_all(response: str, read: str) -> None:
-    assert scorer(Scoring(scorer="numeric")).read(response, False).answer == read
+    assert scorer(Scoring(scorer="numeric")).read(Reply(response)).answer == read
 
 
 def test_a_number_that_the_limit_may_have_cut_is_not_read() -> None:
-    assert not scorer(Scoring(scorer="numeric")).read("1.5e3", True).answer
+    assert not scorer(Scoring(scorer="numeric")).read(Reply("1.5e3", cut=True)).answer
 
 
 @pytest.mark.parametrize("value", ["3,5", "1, 2", "3 or 4"])

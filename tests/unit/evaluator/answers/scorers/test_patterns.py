@@ -8,6 +8,7 @@ import pytest
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers.scorers.choosing import canonical, check_scoring, scorer
+from services.evaluator.answers.scorers.scorer import Reply
 from tests.growth import is_about_linear
 from tests.unit.evaluator.answers.scorers.scored import correct, statistics
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, ANSWER_MATCH_LAST, Scoring
@@ -49,8 +50,8 @@ def test_the_answer_pattern_takes_the_first_group_of_the_last_match() -> None:
     scoring = Scoring(answer_pattern=r"(?i)final answer: *(.+)")
     assert statistics(scoring, "Final answer: Rome\nNo: final answer: Paris.\nDone", "Paris") == {"correct": 1.0}
     assert statistics(Scoring(answer_pattern=r"\d+"), "Of 12, 30 are left", "30") == {"correct": 1.0}
-    assert scorer(scoring).read("I do not know", False).answer == ""
-    assert scorer(scoring).read("<think>final answer: Rome</think>Hm", False).answer == ""
+    assert scorer(scoring).read(Reply("I do not know")).answer == ""
+    assert scorer(scoring).read(Reply("<think>final answer: Rome</think>Hm")).answer == ""
 
 
 def test_the_answer_pattern_may_take_the_first_match() -> None:
@@ -58,7 +59,7 @@ def test_the_answer_pattern_may_take_the_first_match() -> None:
     last = Scoring(answer_pattern=r"(?i)final answer: *(.+)")
     first = Scoring(answer_pattern=last.answer_pattern, answer_match=ANSWER_MATCH_FIRST)
     assert (statistics(last, text, "B"), statistics(first, text, "A")) == ({"correct": 1.0}, {"correct": 1.0})
-    assert scorer(first).read(text, False).how == "first match of the answer pattern"
+    assert scorer(first).read(Reply(text)).how == "first match of the answer pattern"
     named = Scoring(answer_pattern=last.answer_pattern, answer_match=ANSWER_MATCH_LAST)
     assert canonical(named) == canonical(last) != canonical(first)
     assert canonical(Scoring(answer_match=ANSWER_MATCH_FIRST)) == canonical(Scoring())
@@ -76,8 +77,8 @@ def test_the_answer_pattern_may_take_the_first_match() -> None:
     ],
 )
 def test_the_answer_pattern_stops_at_an_invented_next_question(text: str, answer: str) -> None:
-    assert scorer(Scoring(answer_pattern=r"answer is \((.)\)")).read(text, False).answer == answer
-    across = scorer(Scoring(answer_pattern=r"(?s)answer.*is \((.)\)")).read("The answer\nQ: is (C).", False)
+    assert scorer(Scoring(answer_pattern=r"answer is \((.)\)")).read(Reply(text)).answer == answer
+    across = scorer(Scoring(answer_pattern=r"(?s)answer.*is \((.)\)")).read(Reply("The answer\nQ: is (C)."))
     assert across.answer == "C", "what matches in no part may match in the whole"
 
 
