@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -44,6 +45,25 @@ class Backend(ABC):
     @abstractmethod
     def begin(self, job_id: str) -> None:
         """Returns when the job runs. It runs on until it is cancelled."""
+
+    def file(self, path: str) -> httpx.Response:
+        """A file below the API's base."""
+        answer = self.client.get(API + path)
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
+        return answer
+
+    @contextmanager
+    def events(self, job_id: str) -> Iterator[Iterator[tuple[str, str, dict[str, Any]]]]:
+        """The job's event stream while the block lasts: name, id and data of each event, until the stream ends."""
+        address = f"{API}/results/{job_id}/events"
+        # Not by the other client, which reads answers to their end before it gives them.
+        with (
+            httpx.Client(base_url=self.client.base_url, trust_env=False, timeout=TIMEOUT_S) as client,
+            client.stream("GET", address) as stream,
+        ):
+            kind = stream.headers["content-type"].partition(";")[0]
+            conformance.check("GET", address, stream.status_code, kind, stream)
+            yield _events(stream)
 
     def call(self, method: str, path: str, status: int = 200, **options: Any) -> Any:
         """The JSON of an answer with this status. Paths are below the API's base, or begin with /admin."""
@@ -112,6 +132,21 @@ def fakes() -> Iterator[Fakes]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(TIMEOUT_S)
         loop.close()
+
+
+def _events(stream: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    fields: list[tuple[str, str]] = []
+    for line in stream.iter_lines():
+        name, _, value = line.partition(": ")
+        if line and name:
+            fields.append((name, value))
+        elif fields:
+            assert [name for name, _ in fields] == ["event", "id", "data"]
+            (_, event), (_, identity), (_, data) = fields
+            fields = []
+            conformance.check_event(data)
+            yield event, identity, json.loads(data)
+    assert not fields, "the stream ended within an event"
 
 
 def _conforms(response: httpx.Response) -> None:

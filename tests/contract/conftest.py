@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.backends import Backend, Fakes, Installation, fakes
-from tests.contract.things import Things, made
+from tests.contract.things import MODEL, Things, Twin, made
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
 from tests.stack import Stack, running
@@ -25,17 +25,19 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         return
     with stub_thread() as thread:
         silent = thread.start(OpenAIServer(Behaviour(latency_s=SILENT_S, models=("llama3.3:70b", "qwen2.5:32b"))))
+        model = thread.start(OpenAIServer(Behaviour(models=(MODEL["model"],))))
         stack = Stack(
             tmp_path_factory.mktemp("contract"),
             [
                 {"name": "baselines", "kind": "baseline", "concurrency": 4},
                 {"name": "vllm-a", "kind": "openai", "base_url": silent.url, "concurrency": 2},
+                {"name": MODEL["provider"], "kind": "openai", "base_url": model.url, "concurrency": 8},
             ],
             tmp_path_factory.mktemp("nothing"),
             environment={"HF_HUB_OFFLINE": "1"},
         )
         with running(stack, request) as started_stack:
-            started_stack.know_models("baselines", "vllm-a")
+            started_stack.know_models("baselines", "vllm-a", MODEL["provider"])
             installation = Installation(started_stack)
             yield installation
             installation.close()
@@ -47,7 +49,7 @@ def things(backend: Backend) -> Things:
 
 
 @pytest.fixture(scope="session")
-def twin(backend: Backend) -> Iterator[tuple[Backend, Things] | None]:
+def twin(backend: Backend) -> Iterator[Twin]:
     """The fakes with things of their own, for tests of an installation that compare sentences; None for the fakes."""
     if isinstance(backend, Fakes):
         yield None

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from tests.contract.backends import Backend
-from tests.contract.things import FLOOR, LINES, SILENT, Things, new_project, run, upload
+from tests.contract.things import FLOOR, LINES, SILENT, Things, Twin, new_project, run, upload
 from tests.gateway import conformance
 from touchstone.v1 import job_pb2, scheduler_service_pb2
 
-Twin = tuple[Backend, Things] | None
 Shape = dict[str, set[str]]
 
 READS = {

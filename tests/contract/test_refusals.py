@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from tests.contract.backends import Backend
-from tests.contract.things import FLOOR, LINES, NOBODY, SILENT, Things
+from tests.contract.things import FLOOR, LINES, NOBODY, SILENT, Things, Twin
 
 NO_DATASET = "ds_" + "0" * 32
 NO_RUN = "bm_" + "0" * 32
 ITEM = "items/sentiment/0"
 KNOWN_HERE = re.compile(r"(?<=Supported: )[\w, ]+|(?<=Endpoints here: )[\w, -]+|(?<=Its metrics: )[\w, ]+")
 Case = tuple[str, str, Any]
-Twin = tuple[Backend, Things] | None
 
 UNKNOWN: list[Case] = [
     ("GET", f"/results/{NOBODY}", None),

@@ -12,6 +12,8 @@ from tests.contract.backends import Backend
 FLOOR = {"provider": "baselines", "model": "majority"}
 SILENT = {"provider": "vllm-a", "model": "llama3.3:70b"}
 """Its jobs run until they are cancelled."""
+MODEL = {"provider": "ollama", "model": "llama3.2:3b"}
+"""It answers at once, and some of its answers cannot be read."""
 NOBODY = "00000000-0000-4000-8000-000000000000"
 """An id that nothing has."""
 ROWS = 6
@@ -51,6 +53,10 @@ class Things:
         for name, known in asdict(self).items():
             text = text.replace(str(known), f"{{{name}}}")
         return text
+
+
+Twin = tuple[Backend, Things] | None
+"""The fakes with things of their own, for comparison; None where the fakes are tested."""
 
 
 def new_project() -> int:

@@ -1,8 +1,6 @@
-"""Overview, trends, configurations, marks and exports of the fake results service."""
+"""Overview, trends, configurations and marks of the fake results service."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
@@ -10,7 +8,7 @@ from services.words import phrases, sentences
 from services.words.enums import MARKS
 from services.words.jobs import suite_of
 from services.words.suites import unknown_suite
-from tests.gateway import fake_data, fake_items, fake_pages
+from tests.gateway import fake_data, fake_pages
 from tests.gateway.fake_world import NO_REFERENCE, World
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
@@ -35,7 +33,7 @@ def list_jobs(
         and (not request.states or job.state in request.states)
     ]
     if not found:
-        _require_suite(request.suite)
+        require_suite(request.suite)
     found.sort(key=lambda job: -job.created_at.ToNanoseconds())
     page, token = fake_pages.page(request, found, 20)
     scores = [_scores(world, job) for job in page] if request.with_scores else []
@@ -47,7 +45,7 @@ def list_jobs(
     )
 
 
-def _require_suite(suite: str) -> None:
+def require_suite(suite: str) -> None:
     """As the service refuses what nobody ran and no evaluator announced."""
     known = [announced.suite for announced in fake_data.suites()]
     if suite and not suite.startswith("ds_") and suite not in known:
@@ -60,14 +58,14 @@ def _scores(world: World, job: job_pb2.Job) -> results_service_pb2.JobScores:
     if result.sealed and result.not_ranked_reason == NO_REFERENCE:
         scores.averages.add(metric="score", undefined_reason=NO_REFERENCE)
     elif result.sealed:
-        scores.averages.extend([result.suite_score, fake_data.metric("accuracy", 0.81, 100)])
+        scores.averages.extend(fake_data.averages(result))
     return scores
 
 
 def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> results_service_pb2.GetOverviewResponse:
     found = [job for job in world.jobs.values() if request.suite in ("", job.spec.suite.suite)]
     if not found:
-        _require_suite(request.suite)
+        require_suite(request.suite)
     completed = [job for job in found if job.state == _COMPLETED]
     answer = results_service_pb2.GetOverviewResponse(
         total_jobs=len(found),
@@ -190,18 +188,3 @@ def _check_successor(world: World, request: results_service_pb2.MarkRunRequest) 
     if world.results[by].mark:
         why = world.results[by].not_ranked_reason
         raise InvalidRequestError(f"Job {by} is itself not counted: {why}. Name another run.", "superseded_by")
-
-
-def export(world: World, request: results_service_pb2.ExportRequest) -> Iterator[results_service_pb2.ExportResponse]:
-    """What was asked, in three pieces."""
-    _require_suite(request.jobs.suite)
-    if request.HasField("items"):
-        fake_items.chosen(world, request.items)
-    kind = results_service_pb2.ExportRequest.Kind.Name(request.kind)
-    if request.kind == results_service_pb2.ExportRequest.KIND_BATCH_OUTPUT:
-        yield from fake_items.batch_output(world, request)
-        return
-    if request.kind == results_service_pb2.ExportRequest.KIND_GOLDEN:
-        yield results_service_pb2.ExportResponse(left_out=2)
-    for piece in (f"kind\r\n{kind}\r\n", "a,b\r\n", "1,2\r\n"):
-        yield results_service_pb2.ExportResponse(data=piece.encode())

@@ -27,6 +27,7 @@ from tests.gateway import (
     fake_figures,
     fake_items,
     fake_owned,
+    fake_stored,
 )
 from tests.gateway.fake_world import LIVE, World
 from touchstone.v1 import (
@@ -173,7 +174,9 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def GetLeaderboard(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)
-        entries = self.world.boards.get(request.suite, [])
+        entries = self.world.boards.get(request.suite)
+        if not entries:
+            return fake_stored.leaderboard(self.world, request)
         answer = results_service_pb2.GetLeaderboardResponse(metrics=["accuracy", "f1", "matthews_correlation"])
         answer.item_sets.extend(self.world.item_sets)
         chosen = request.item_set or "7f3ac1d9"
@@ -183,8 +186,6 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
                 "item_sets, or leave it out.",
                 "item_set",
             )
-        if not entries:
-            return answer
         ranked = [e for e in entries if e.rank]
         answer.entries.extend(e for e in entries if not e.rank or e.rank <= (request.limit or 10))
         answer.total_models = len(ranked)
@@ -195,13 +196,13 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def ListItems(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)
-        return fake_items.list_items(self.world, request)
+        return fake_stored.list_items(self.world, request)
 
     async def GetItem(self, request: Any, context: Any) -> Any:
-        return fake_items.get_item(self.world, request)
+        return fake_stored.get_item(self.world, request)
 
     async def AnnotateItem(self, request: Any, context: Any) -> Any:
-        return fake_items.annotate(self.world, request)
+        return fake_stored.annotate(self.world, request)
 
     async def ListSideBySide(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)
@@ -253,7 +254,8 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def Export(self, request: Any, context: Any) -> AsyncIterator[Any]:
         self.world.asked.append(request)
-        for piece in fake_figures.export(self.world, request):
+        fake_figures.require_suite(request.jobs.suite)
+        for piece in fake_stored.export(self.world, request):
             yield piece
 
 
@@ -267,7 +269,7 @@ class Datasets(dataset_service_pb2_grpc.DatasetServiceServicer):
         return await fake_datasets.upload(self.world, requests)
 
     async def CreateHubDataset(self, request: Any, context: Any) -> Any:
-        return fake_datasets.create_from_hub(self.world, request)
+        return await fake_datasets.create_from_hub(self.world, request)
 
     async def GetDataset(self, request: Any, context: Any) -> Any:
         return fake_datasets.get(self.world, request)

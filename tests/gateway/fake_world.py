@@ -153,6 +153,7 @@ class World:
                 software="1.4.0",
                 concurrency=4,
                 configuration=hashlib.sha256(f"{job.spec.endpoint}/{job.spec.model}".encode()).hexdigest(),
+                source_job=job.spec.reuse.job_id,
             )
         )
         job.state = job_pb2.Job.STATE_RUNNING
@@ -236,7 +237,8 @@ class World:
             if job.spec.HasField("dataset") and not result.HasField("suite_score"):
                 result.not_ranked_reason = NO_REFERENCE
             else:
-                result.suite_score.CopyFrom(fake_data.suite_score(79.5))
+                score = fake_data.FLOORS.get(job.spec.model, 79.5) if job.baseline else 79.5
+                result.suite_score.CopyFrom(fake_data.suite_score(score))
         job.state, job.reason = state, reason
         job.finished_at.GetCurrentTime()
         job.progress.current_step = ""

@@ -9,7 +9,7 @@ import pytest
 from tests.gateway import fake_data
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
-from touchstone.v1 import endpoint_pb2, job_pb2
+from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
 
 async def page(gateway: Running, address: str, status: int = 200) -> str:
@@ -33,7 +33,6 @@ async def test_an_unknown_suite_or_metric_is_said_with_the_known_ones(gateway: R
 async def test_a_metric_chosen_for_another_suite_gives_way_to_the_score(gateway: Running) -> None:
     text = await page(gateway, "/leaderboard?form=1&suite=demo&metric=f1")
     assert '<option value="f1" selected>' in text
-    gateway.world.boards["demo"] = []
     await page(gateway, "/leaderboard?form=1&suite=demo&metric=nonsense", 400)
 
 
@@ -56,11 +55,11 @@ async def test_beside_models_baselines_are_the_floor(gateway: Running) -> None:
     assert "Only baselines" not in text
 
 
-async def test_a_board_without_a_complete_run_leads_to_those_there_are(gateway: Running) -> None:
+async def test_a_board_without_a_run_in_its_mode_leads_to_those_there_are(gateway: Running) -> None:
     assert "No GLUE runs yet" in await page(gateway, "/leaderboard?suite=glue")
     job = gateway.world.start(gateway.world.add(spec(), "local").job_id)
+    job.spec.mode = suite_pb2.MODE_LOGLIKELIHOOD
     gateway.world.finish(job.job_id)
-    job.incomplete = True
     text = await page(gateway, "/leaderboard?suite=glue")
     assert "No GLUE run on the board yet" in text
     assert '1 job of GLUE is in <a href="/jobs?suite=glue">History</a>' in text

@@ -236,7 +236,7 @@ async def test_a_split_of_the_hub_becomes_a_dataset(gateway: Running) -> None:
     assert made["source"] == {"dataset": "openai/gsm8k", "config": "main", "split": "test", "revision": "c0ffee" * 6}
     assert (made["scoring"]["scorer"], made["scoring"]["tolerance"]) == ("numeric", 0.01)
     wrong: list[tuple[dict[str, Any], int]] = [
-        ({"dataset": "gsm8k"}, 400),
+        ({"dataset": "open ai/gsm8k"}, 400),
         ({"dataset": "nobody/answers"}, 503),
         ({"split": None}, 422),
     ]
@@ -244,7 +244,7 @@ async def test_a_split_of_the_hub_becomes_a_dataset(gateway: Running) -> None:
         answer = await gateway.client.post("/admin/datasets/hub", json=body | changed)
         assert (answer.status_code, bool(answer.json()["detail"])) == (status, True)
     silent = await gateway.client.post("/admin/datasets/hub", json=body | {"dataset": "nobody/answers"})
-    assert silent.json()["detail"] == "No evaluator is live. Start one, then try again."
+    assert silent.json()["detail"] == "No evaluator is running to read the dataset. Start one."
 
 
 async def test_a_repeated_request_id_makes_one_dataset(gateway: Running) -> None:
