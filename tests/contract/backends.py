@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -136,7 +137,9 @@ def fakes() -> Iterator[Fakes]:
 
 def _events(stream: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
     fields: list[tuple[str, str]] = []
+    deadline = time.monotonic() + TIMEOUT_S
     for line in stream.iter_lines():
+        assert time.monotonic() < deadline, "the stream does not end"
         name, _, value = line.partition(": ")
         if line and name:
             fields.append((name, value))

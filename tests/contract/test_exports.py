@@ -51,7 +51,7 @@ def plain(value: Any) -> str:
         try:
             value = json.loads(value)
         except ValueError:
-            return value
+            return str(value)
     if value is None:
         return ""
     if isinstance(value, str):
@@ -59,7 +59,7 @@ def plain(value: Any) -> str:
     if isinstance(value, float | int) and not isinstance(value, bool):
         return f"{value:.12g}"
     if hasattr(value, "isoformat"):
-        return str(value.isoformat(timespec="milliseconds")).replace("+00:00", "Z")
+        return str(value.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
     return json.dumps(value, sort_keys=True)
 
 

@@ -54,6 +54,15 @@ def check(method: str, path: str, status: int, kind: str, response: httpx.Respon
         assert not problems, f"{method} {template}: {problems[:3]}"
 
 
+def check_event(data: str) -> None:
+    """The data of an event of a job against what the document says of them."""
+    schema = document()["components"]["schemas"]["JobState"]
+    schemas = _closed(copy.deepcopy(document()["components"]["schemas"]))
+    whole = _closed(copy.deepcopy(schema)) | {"components": {"schemas": schemas}}
+    problems = [str(error) for error in jsonschema_rs.Draft202012Validator(whole).iter_errors(json.loads(data))]
+    assert not problems, f"JobState: {problems[:3]}"
+
+
 def _template(path: str) -> str:
     found: list[str] = [
         template
