@@ -54,7 +54,7 @@ from services.evaluator.endpoints import table
 from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.endpoints.engine_options import EngineOptions
 from services.evaluator.endpoints.http_options import HttpOptions
-from services.evaluator.endpoints.kinds import KINDS
+from services.words.endpoints import no_key
 from touchstone.v1 import endpoint_pb2
 
 _MOST_ENDPOINTS = 400
@@ -113,9 +113,7 @@ class Endpoint:
     @property
     def no_key(self) -> str:
         """The sentence for a job while the key is not set (spec: "API Provider Errors")."""
-        known = KINDS.get(self.kind)
-        named = known.label if known is not None and self.name == self.kind else self.name
-        return f"AI provider error: API key not configured for {named}"
+        return no_key(self.name, self.kind)
 
     @property
     def address(self) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from services.words.endpoints import LABELS
+
 OPENAI_URL = "https://api.openai.com/v1"
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
 GROK_URL = "https://api.x.ai/v1"
@@ -38,17 +40,17 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "baseline": Kind("baseline", addressed=False),
-        "ollama": Kind("Ollama", OLLAMA_URL, concurrency=1, exclusive=True),
-        "openai": Kind("OpenAI", OPENAI_URL, ("OPENAI_API_KEY",)),
-        "vllm": Kind("vLLM"),
+        "baseline": Kind(LABELS["baseline"], addressed=False),
+        "ollama": Kind(LABELS["ollama"], OLLAMA_URL, concurrency=1, exclusive=True),
+        "openai": Kind(LABELS["openai"], OPENAI_URL, ("OPENAI_API_KEY",)),
+        "vllm": Kind(LABELS["vllm"]),
         # Its reasoning models think for minutes; xAI's own advice is an hour.
-        "grok": Kind("Grok", GROK_URL, ("XAI_API_KEY", "GROK_API_KEY"), timeout_s=900.0),
+        "grok": Kind(LABELS["grok"], GROK_URL, ("XAI_API_KEY", "GROK_API_KEY"), timeout_s=900.0),
         # In the order in which Google's own client looks.
-        "gemini": Kind("Gemini", GEMINI_URL, ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
-        "anthropic": Kind("Anthropic", ANTHROPIC_URL, ("ANTHROPIC_API_KEY",)),
-        "http": Kind("HTTP"),
-        "engine": Kind("engine", exclusive=True, addressed=False),
+        "gemini": Kind(LABELS["gemini"], GEMINI_URL, ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
+        "anthropic": Kind(LABELS["anthropic"], ANTHROPIC_URL, ("ANTHROPIC_API_KEY",)),
+        "http": Kind(LABELS["http"]),
+        "engine": Kind(LABELS["engine"], exclusive=True, addressed=False),
     }
 )
 

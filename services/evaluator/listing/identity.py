@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from services import further_fields
@@ -14,15 +13,9 @@ from services.evaluator.providers.protocol.capabilities import Resolved, resolve
 from services.words.enums import proto_name
 from services.words.jobs import mode_of
 from touchstone.v1 import job_pb2, suite_pb2
-from touchstone.v1.endpoint_pb2 import Capabilities, Model
+from touchstone.v1.endpoint_pb2 import Capabilities
 
 _DIGITS = 32
-
-
-def named(models: Iterable[Model], name: str) -> Model | None:
-    """The listed model of this name. Ollama takes one without a tag for its `latest`."""
-    found = {model.model: model for model in models}
-    return found.get(name) or found.get(f"{name}:latest")
 
 
 def asked_with(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import hashlib
 import json
 import logging
@@ -20,7 +19,7 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.imports.store import ImportStore
-from services.evaluator.listing.identity import asked_with, named
+from services.evaluator.listing.identity import asked_with
 from services.evaluator.listing.listing import EndpointListing
 from services.evaluator.planning import datasets, imports
 from services.evaluator.planning.budget import MostCost, reserve_suite
@@ -36,6 +35,7 @@ from services.evaluator.units.puller import Puller
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import Hand, Held
 from services.words import sentences
+from services.words.endpoints import named, no_model
 from services.words.enums import proto_name
 from services.words.jobs import is_rescore, mode_of
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
@@ -219,11 +219,7 @@ class Planner:
             return endpoint_pb2.Model(model=spec.model)
         model = named(endpoint.models, spec.model)
         if model is None:
-            near = difflib.get_close_matches(spec.model, [known.model for known in endpoint.models], n=3, cutoff=0.5)
-            choice = f"Did you mean {', '.join(near)}?" if near else "Choose one of its models."
-            if endpoint.kind == "ollama":
-                choice = f"Run `ollama pull {spec.model}` where it runs. {choice if near else ''}".rstrip()
-            raise InvalidRequestError(f"{spec.endpoint} does not have model {spec.model}. {choice}", "model")
+            raise InvalidRequestError(no_model(endpoint, spec.model), "model")
         size = model.parameters_b or model_size.parameters_b(model.model)
         model_size.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
         return model

@@ -21,12 +21,13 @@ from services.bus import heed_cancel, of_job
 from services.errors import DeadlineError, TouchstoneError, UnavailableError
 from services.evaluator import item_result
 from services.evaluator.items.task import Item
-from services.evaluator.listing.identity import Identity, named, setup
+from services.evaluator.listing.identity import Identity, setup
 from services.evaluator.listing.listing import EndpointListing
 from services.evaluator.providers.protocol.capabilities import capabilities
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.units.unit_loader import Loaded
 from services.evaluator.units.units_in_hand import FaultError, Held
+from services.words.endpoints import named
 from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 from touchstone.v1.results_service_pb2 import FindResponsesRequest, FindResponsesResponse

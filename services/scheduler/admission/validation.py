@@ -13,6 +13,7 @@ from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.settings import Limits
 from services.words import sentences
+from services.words.endpoints import named, no_key, no_model, not_taken
 from services.words.enums import MODES
 from services.words.fields import Choice, Number
 from services.words.job_options import DATASET, LABELS, MOST_MODEL, SUITE, place_of
@@ -23,6 +24,7 @@ from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, suite_pb2
 _BATCH_KINDS = ("openai", "gemini")
 _MOST_SPEC_BYTES = 16 * 1024
 """Without labels. The spec travels with every unit and every audit event; a NATS message holds 1 MB."""
+_STATE = endpoint_pb2.Endpoint.State
 _OPEN_TASK = re.compile(r"[a-zA-Z0-9_.-]{1,100}")
 
 
@@ -205,16 +207,34 @@ def _check_endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         raise InvalidRequestError(
             sentences.no_batch_api(spec.endpoint, endpoint.kind, _BATCH_KINDS), "spec.provider_batch"
         )
-    model = next((known for known in endpoint.models if known.model == spec.model), endpoint_pb2.Model())
+    _check_reachable(spec, endpoint)
+    model = named(endpoint.models, spec.model) or endpoint_pb2.Model()
     own = model.capabilities.HasField("loglikelihood")
     known = model.capabilities if own else endpoint.capabilities
     if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD and known.HasField("loglikelihood") and not known.loglikelihood:
-        named = f"{model.model} at {spec.endpoint}" if own else spec.endpoint
-        raise InvalidRequestError(sentences.no_loglikelihood(named), "spec.mode")
+        it = f"{model.model} at {spec.endpoint}" if own else spec.endpoint
+        raise InvalidRequestError(sentences.no_loglikelihood(it), "spec.mode")
     if spec.budget_usd and model.model:
         budget.check_prices(spec, model)
     if spec.reuse.any_job and model.model and not model.digest:
         raise InvalidRequestError(sentences.weights_unknown(spec.endpoint, spec.model), "spec.reuse.any_job")
+
+
+def _check_reachable(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> None:
+    """Refuses what would fail each call of the job: no key, an unlisted model, a parameter without a field in the
+    protocol. An endpoint that is down or absent may come back with other models."""
+    if endpoint.state == _STATE.STATE_NOT_CONFIGURED:
+        raise InvalidRequestError(no_key(spec.endpoint, endpoint.kind), "spec.endpoint")
+    is_listed = endpoint.state in (_STATE.STATE_REACHABLE, _STATE.STATE_LIMITED) and endpoint.HasField("refreshed_at")
+    if is_listed and named(endpoint.models, spec.model) is None:
+        raise InvalidRequestError(no_model(endpoint, spec.model), "spec.model")
+    if endpoint.baseline:
+        # Baselines take part in comparisons of models, with the parameters of these.
+        return
+    for one, _ in spec.sampling.ListFields():
+        if one.name in PARAMETERS and endpoint.kind not in PARAMETERS[one.name].kinds:
+            field = f"spec.sampling.{one.name}"
+            raise InvalidRequestError(not_taken(spec.endpoint, f"sampling.{one.name}"), field)
 
 
 def _check_suite(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:

@@ -53,7 +53,7 @@ def scheduler(one: Parameter, value: float) -> str:
     wanted = spec()
     setattr(wanted.sampling, one.name, value)
     try:
-        return str(validate(wanted, fleet(), LIMITS, NOW) and "")
+        return str(validate(wanted, fleet(one.kinds[0]), LIMITS, NOW) and "")
     except InvalidRequestError as error:
         return error.message.replace(error.field, one.name)
 

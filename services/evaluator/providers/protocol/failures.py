@@ -9,6 +9,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.providers.protocol.transport import AGAIN, Reply
+from services.words import endpoints as words
 
 
 def require_key(endpoint: Endpoint) -> None:
@@ -72,9 +73,7 @@ def not_this_api(endpoint: Endpoint, what: str, hint: str = "Correct base_url in
 
 def not_taken(endpoint: Endpoint, parameter: str) -> ProviderError:
     """A parameter of the job that the protocol has no field for. What is recorded must have been sent."""
-    return ProviderError(
-        f"{endpoint.name} does not take {parameter}. Leave it out of the job's parameters.", fatal=True
-    )
+    return ProviderError(words.not_taken(endpoint.name, parameter), fatal=True)
 
 
 def cut_short(endpoint: Endpoint) -> ProviderError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.endpoint import Endpoint
@@ -188,3 +189,52 @@ def test_limits_are_told_in_whole_numbers() -> None:
     wanted.sampling.max_tokens = 1_000_001
     with pytest.raises(InvalidRequestError, match=r"spec\.sampling\.max_tokens must be between 1 and 1,000,000\."):
         validate(wanted, fleet(), LIMITS, NOW)
+
+
+def refusal(wanted: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> tuple[str, str]:
+    """The sentence and the field; empty for a job that is taken."""
+    announced = evaluator()
+    announced.endpoints[0].MergeFrom(endpoint)
+    known = Fleet(10)
+    known.hear(announced, NOW)
+    try:
+        validate(wanted, known, LIMITS, NOW)
+    except InvalidRequestError as error:
+        return error.message, error.field
+    return "", ""
+
+
+LISTED = endpoint_pb2.Endpoint(refreshed_at=Timestamp(seconds=1))
+_STATE = endpoint_pb2.Endpoint.State
+
+
+def test_a_model_that_a_reachable_endpoint_does_not_list_is_refused() -> None:
+    wanted = spec(suite="demo")
+    wanted.model = "mm"
+    assert refusal(wanted, LISTED) == ("stub does not have model mm. Did you mean m?", "spec.model")
+    pulled = endpoint_pb2.Endpoint(kind="ollama", models=[endpoint_pb2.Model(model="mm:latest")])
+    pulled.MergeFrom(LISTED)
+    assert refusal(wanted, pulled) == ("", "")
+    for state in (_STATE.STATE_DOWN, _STATE.STATE_ABSENT):
+        # It may come back with another list.
+        gone = endpoint_pb2.Endpoint(state=state)
+        gone.MergeFrom(LISTED)
+        assert refusal(wanted, gone) == ("", "")
+    assert refusal(wanted, endpoint_pb2.Endpoint()) == ("", "")
+
+
+def test_an_endpoint_without_its_key_is_refused_with_the_documented_sentence() -> None:
+    wanted = spec(suite="demo")
+    without = endpoint_pb2.Endpoint(state=_STATE.STATE_NOT_CONFIGURED)
+    assert refusal(wanted, without) == ("AI provider error: API key not configured for stub", "spec.endpoint")
+
+
+def test_a_parameter_that_the_kind_has_no_field_for_is_refused() -> None:
+    wanted = spec(suite="demo")
+    wanted.sampling.context_length = 4096
+    assert refusal(wanted, endpoint_pb2.Endpoint(kind="anthropic")) == (
+        "stub does not take sampling.context_length. Leave it out of the job's parameters.",
+        "spec.sampling.context_length",
+    )
+    assert refusal(wanted, endpoint_pb2.Endpoint(kind="ollama")) == ("", "")
+    assert refusal(wanted, endpoint_pb2.Endpoint(kind="baseline", baseline=True)) == ("", "")

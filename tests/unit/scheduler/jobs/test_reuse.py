@@ -182,6 +182,9 @@ async def test_other_weights_under_the_same_name_mix_with_no_stored_answer(world
 
 @pytest.mark.parametrize("limit", ["max_tokens", "context_length"])
 async def test_a_rerun_has_no_less_room_than_the_answers_that_it_takes(world: World, limit: str) -> None:
+    served = evaluator()
+    served.endpoints[0].kind = "ollama"
+    world.fleet.hear(served, world.time)
     first = spec()
     setattr(first.sampling, limit, 512)
     source = await create(world, first)
