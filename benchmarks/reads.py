@@ -17,7 +17,7 @@ import httpx
 from benchmarks import history, mlflow_history, processes, report, sqlite_history
 from benchmarks.publisher import publishing
 from benchmarks.report import Finding
-from services.scheduler.jobs.job_ids import new_job_id
+from services.scheduler.jobs.job import new_job_id
 from tests.stack import Stack
 
 JOBS, ITEMS = 1_000_000, 10_000_000

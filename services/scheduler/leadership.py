@@ -13,18 +13,17 @@ from nats.aio.msg import Msg
 from services import bus
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.lifecycle.job_registry import JobRegistry
-from services.scheduler.lifecycle.lost_records import reconcile, tell_again
+from services.scheduler.lifecycle.losses import reconcile, tell_again
 from services.scheduler.lifecycle.replay import Replay
 from services.scheduler.lifecycle.scheduler import Scheduler
-from services.scheduler.nats.job_store import JobStore
+from services.scheduler.nats.jobs_bucket import JobStore, ScheduleStore
 from services.scheduler.nats.lease import Lease
 from services.scheduler.nats.streams import WorkStream, tail_results
 from services.scheduler.ports import Results
 from services.scheduler.requests.job_requests import Desk
-from services.scheduler.requests.stream_pages import log_set_aside
+from services.scheduler.requests.paging import log_set_aside
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.schedules import Timetable
-from services.scheduler.schedules.store import ScheduleStore
 from services.scheduler.servicer import Leader
 from services.scheduler.settings import Settings
 from services.scheduler.webhooks.address import AddressRule

@@ -1,10 +1,18 @@
-"""The results service as the scheduler calls it."""
+"""The results service as the scheduler calls it. It may be down for long: nothing is lost meanwhile."""
 
 from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import grpc
 
 from services import rpc
+from services.bus import of_job
+from services.errors import DeadlineError, TouchstoneError, UnavailableError
+from services.scheduler.jobs.job import Job
 from services.words.jobs import LIVE
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, results_service_pb2_grpc
 
@@ -69,3 +77,35 @@ class ResultsClient:
             return (await self._stub.GetJobResult(request, timeout=_ASK_S, metadata=self._metadata)).result
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
+
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 5.0
+_FAILURES = 5
+"""So often in a row the service may fail at an answer. One that fails for a moment, by its memory or its disk, must not
+cost a job; one that fails each time would hold the job for ever."""
+
+
+async def until_answered(job: Job, wanted: Callable[[], bool], ask: Callable[[], Awaitable[T]]) -> T | None:
+    """The answer to a question about a job; None when it is not wanted any more. Raises what the service refuses with,
+    and its own failure when that is the answer each time.
+
+    A long silence is one line of the job's log.
+    """
+    pause, failures = _FIRST_PAUSE_S, 0
+    while wanted():
+        try:
+            return await ask()
+        except TouchstoneError as error:
+            # An error of no kind is one that the service did not foresee.
+            failures = failures + 1 if type(error) is TouchstoneError else 0
+            if failures >= _FAILURES or not (failures or isinstance(error, UnavailableError | DeadlineError)):
+                raise
+            extra = of_job(job.id) if pause == _FIRST_PAUSE_S else None
+            log.warning("job %s: waits for the results service: %s", job.id, error.message, extra=extra)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _MOST_PAUSE_S)
+    return None

@@ -17,7 +17,7 @@ from services.bus import end_tasks
 from services.errors import UnavailableError
 from services.scheduler.leadership import Process, lead
 from services.scheduler.nats.lease import Lease
-from services.scheduler.requests.stream_pages import list_job_logs, list_set_aside
+from services.scheduler.requests.paging import list_job_logs, list_set_aside
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.results_client import ResultsClient
 from services.scheduler.servicer import Leader, Servicer

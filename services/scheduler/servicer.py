@@ -12,8 +12,8 @@ from services import rpc
 from services.bus import Room
 from services.errors import UnavailableError
 from services.scheduler.jobs.fleet import Fleet
-from services.scheduler.paging import paged
 from services.scheduler.requests.job_requests import Desk
+from services.scheduler.requests.paging import paged
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.schedules import Timetable
 from services.scheduler.webhooks.requests import WebhookDesk

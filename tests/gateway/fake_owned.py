@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.scheduler.paging import after_of, paged, token_of
+from services.scheduler.requests.paging import after_of, paged, token_of
 from services.scheduler.schedules.cron import Cron
 from services.scheduler.webhooks.address import AddressRule
 from services.words import sentences

@@ -23,10 +23,9 @@ from services.scheduler.jobs.ledger import Ledger
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.maintenance import Upkeep
 from services.scheduler.lifecycle.scheduler import Scheduler
-from services.scheduler.nats.fenced_bucket import FencedBucket
-from services.scheduler.nats.job_store import JobStore
+from services.scheduler.nats.jobs_bucket import FencedBucket, JobStore
 from services.scheduler.schedules.schedules import Timetable
-from services.scheduler.webhooks import outcome
+from services.scheduler.webhooks import deliveries
 from services.scheduler.webhooks.courier import Courier
 from tests.simulator.history import FINALIZING, PENDING
 from tests.simulator.planted_datasets import DATASET_BUGS
@@ -91,8 +90,8 @@ def _give_up_early() -> AbstractContextManager[Any]:
     def after(delivery: Any, answer: Any, settings: Any, *rest: Any) -> Any:
         return right(delivery, answer, replace(settings, tries=2), *rest)
 
-    right = outcome.after
-    return patch.object(outcome, "after", after)
+    right = deliveries.after
+    return patch.object(deliveries, "after", after)
 
 
 def _forget_schedules() -> AbstractContextManager[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from services.scheduler.webhooks.outcome import Answer
+from services.scheduler.webhooks.deliveries import Answer
 
 Told = tuple[str, str]
 """A job and what became of it, in words."""

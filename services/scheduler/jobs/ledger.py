@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from services.scheduler.jobs.budget import Bill, Spending
 from services.scheduler.jobs.eta import Rates, Sample, time_left
-from services.scheduler.jobs.unit_flight import Charge, Flight
-from services.scheduler.jobs.unit_layout import Layout
+from services.scheduler.jobs.units import Charge, Flight, Layout
 from services.words.jobs import calls_nobody
 from touchstone.v1 import job_pb2, job_record_pb2
 

@@ -11,7 +11,7 @@ from services.scheduler.jobs.fleet import route
 from services.scheduler.jobs.job import PLANNING, RUNNING, Job, seconds
 from services.scheduler.jobs.reuse import too_few_stored
 from services.scheduler.lifecycle.job_registry import JobRegistry
-from services.scheduler.lifecycle.loss_detection import stop_without_dataset, tell_losses
+from services.scheduler.lifecycle.losses import stop_without_dataset, tell_losses
 from services.scheduler.ports import Change, Results
 from services.words.jobs import calls_nobody
 from services.words.sentences import OVER_LIMIT

@@ -13,11 +13,11 @@ from services.bus import heed_cancel, is_at_fault
 from services.errors import TouchstoneError
 from services.scheduler.jobs.job import FINALIZING, Job
 from services.scheduler.jobs.reuse import too_few_stored
-from services.scheduler.jobs.unit_layout import Layout
-from services.scheduler.lifecycle.ask_results import until_answered
+from services.scheduler.jobs.units import Layout
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.start_jobs import refused
 from services.scheduler.ports import Results
+from services.scheduler.results_client import until_answered
 from services.words.jobs import calls_nobody
 
 log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from services.bus import heed_cancel, is_at_fault, of_job
 from services.errors import ConflictError, TouchstoneError
 from services.scheduler.jobs import budget
 from services.scheduler.jobs.job import PLANNING, Job
-from services.scheduler.jobs.unit_layout import Layout
-from services.scheduler.lifecycle.ask_results import until_answered
+from services.scheduler.jobs.units import Layout
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
+from services.scheduler.results_client import until_answered
 from services.words import sentences
 from touchstone.v1 import job_pb2, unit_pb2
 

@@ -21,8 +21,7 @@ from services.rpc import Identity, check_request_id
 from services.scheduler.admission import dataset_rules
 from services.scheduler.admission.validation import require_project, usual_priority, validate
 from services.scheduler.jobs import budget, reuse
-from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, seconds, stamp
-from services.scheduler.jobs.job_ids import new_job_id
+from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, new_job_id, seconds, stamp
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.requests.visibility import Reads

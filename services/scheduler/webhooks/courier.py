@@ -17,7 +17,7 @@ from services.bus import end_tasks
 from services.errors import UnavailableError
 from services.scheduler.jobs.job import seconds, stamp
 from services.scheduler.settings import WebhookSettings
-from services.scheduler.webhooks import message, outcome
+from services.scheduler.webhooks import deliveries
 from services.scheduler.webhooks.address import host_of
 from services.scheduler.webhooks.ports import Caller, Deliveries, Hooks
 from touchstone.v1 import job_pb2, webhook_pb2
@@ -92,12 +92,12 @@ class Courier:
             return None, None
         host = self._hosts.setdefault(host_of(delivery.url), asyncio.Semaphore(self._settings.at_once_per_host))
         async with host:
-            headers = message.headers(delivery, secret, self._wall())
+            headers = deliveries.headers(delivery, secret, self._wall())
             answer = await self._caller.post(delivery.url, headers, delivery.body.encode())
         if answer.delivered:
             await self._until_stored(lambda: self._deliveries.remove(delivery, revision))
             return None, None
-        left = outcome.after(delivery, answer, self._settings, self._wall(), self._dice)
+        left = deliveries.after(delivery, answer, self._settings, self._wall(), self._dice)
         if not left.HasField("next_try_at"):
             log.warning(
                 "delivery %s about job %s was given up after %d tries: %s",
@@ -115,7 +115,7 @@ class Courier:
 
     async def _secret(self, delivery: webhook_pb2.Delivery) -> str:
         if not delivery.webhook_id:
-            return message.job_secret(await self._hooks.installation_key(), delivery.owner)
+            return deliveries.job_secret(await self._hooks.installation_key(), delivery.owner)
         record = await self._hooks.get(delivery.owner, delivery.webhook_id)
         return record.secret if record is not None else ""
 
@@ -135,7 +135,7 @@ class Fanout:
 
     async def take(self, event: job_pb2.JobEvent) -> None:
         """Returns once every delivery is stored. Raises UnavailableError."""
-        name = message.event_name(event)
+        name = deliveries.event_name(event)
         if not name:
             return
         job = event.job
@@ -144,7 +144,7 @@ class Fanout:
             if name in hook.events and hook.project_id in (0, job.spec.project_id):
                 targets.append((hook.url, hook.webhook_id))
         for url, webhook_id in targets:
-            delivery = message.delivery(event, url, webhook_id)
+            delivery = deliveries.delivery(event, url, webhook_id)
             stamp(delivery.next_try_at, self._wall())
             revision = await self._deliveries.add(delivery)
             if revision is None:

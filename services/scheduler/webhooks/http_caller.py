@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 import services
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.address import AddressRule
-from services.scheduler.webhooks.outcome import Answer, retry_after_s
+from services.scheduler.webhooks.deliveries import Answer, retry_after_s
 
 _NAME_THREADS = 32
 """The process's usual few threads would let one slow name server hold up every receiver."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
-from services.scheduler.webhooks.outcome import Answer
+from services.scheduler.webhooks.deliveries import Answer
 from touchstone.v1 import webhook_pb2
 
 

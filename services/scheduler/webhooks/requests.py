@@ -14,7 +14,7 @@ from services.scheduler.jobs.job import stamp
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.address import AddressRule
 from services.scheduler.webhooks.courier import Courier
-from services.scheduler.webhooks.message import job_secret
+from services.scheduler.webhooks.deliveries import job_secret
 from services.scheduler.webhooks.ports import Deliveries, Hooks
 from services.words import sentences
 from services.words.jobs import WEBHOOK_EVENTS

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from services.errors import UnavailableError
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.courier import Courier, Fanout
-from services.scheduler.webhooks.outcome import Answer
+from services.scheduler.webhooks.deliveries import Answer
 from services.scheduler.webhooks.requests import WebhookDesk
 from touchstone.v1 import job_pb2, webhook_pb2
 

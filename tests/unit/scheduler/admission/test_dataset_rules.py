@@ -10,7 +10,7 @@ from services import further_fields
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError, UnavailableError
 from services.evaluator.answers.reading.layers import Layer, reading_of
 from services.evaluator.answers.scorers.choosing import scorer
-from services.scheduler.lifecycle.loss_detection import stop_without_dataset
+from services.scheduler.lifecycle.losses import stop_without_dataset
 from services.scheduler.settings import Limits
 from tests.unit.scheduler.fakes import ALICE, BOB, DATASET, World, dataset_spec, evaluator, spec
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, scoring_pb2, suite_pb2, unit_pb2

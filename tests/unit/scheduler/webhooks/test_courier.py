@@ -8,7 +8,7 @@ import pytest
 
 from services.errors import ConflictError, NotFoundError, UnavailableError
 from services.scheduler.settings import WebhookSettings
-from services.scheduler.webhooks.outcome import Answer
+from services.scheduler.webhooks.deliveries import Answer
 from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB
 from tests.unit.scheduler.webhook_fakes import Calls, ended
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from services.scheduler.webhooks import message
+from services.scheduler.webhooks import deliveries
 from tests.unit.scheduler.webhook_fakes import ended
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "api.md"
@@ -25,11 +25,11 @@ def documented() -> Callable[[str, dict[str, str], bytes], bool]:
 
 def test_it_takes_our_calls_and_no_others() -> None:
     is_ours, now = documented(), time.time()
-    delivery = message.delivery(ended(), "https://a.example/", "w1")
+    delivery = deliveries.delivery(ended(), "https://a.example/", "w1")
     body = delivery.body.encode()
-    headers = message.headers(delivery, "secret", now)
+    headers = deliveries.headers(delivery, "secret", now)
     assert is_ours("secret", headers, body)
     assert not is_ours("another", headers, body)
     assert not is_ours("secret", headers, body + b" ")
     assert not is_ours("secret", headers | {"Touchstone-Timestamp": str(int(now) + 1)}, body)
-    assert not is_ours("secret", message.headers(delivery, "secret", now - 3600), body)
+    assert not is_ours("secret", deliveries.headers(delivery, "secret", now - 3600), body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.bus import ResultHeaders
-from services.scheduler.jobs.unit_flight import Flight
+from services.scheduler.jobs.units import Flight
 
 
 @pytest.mark.parametrize(("paid_once", "cost", "lost"), [(True, 5.0, 0.0), (False, 7.0, 6.0)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scheduler.jobs.unit_layout import Layout
+from services.scheduler.jobs.units import Layout
 from touchstone.v1 import job_pb2
 
 

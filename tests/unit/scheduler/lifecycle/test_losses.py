@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.bus import KIND_ITEMS, ResultHeaders
 from services.scheduler.jobs.fleet import Fleet
-from services.scheduler.lifecycle.loss_detection import tell_losses
+from services.scheduler.lifecycle.losses import tell_losses
 from tests.unit.scheduler.fakes import World, evaluator
 from touchstone.v1 import evaluator_pb2
 

@@ -1,11 +1,16 @@
-"""The JOBS bucket: `job.<id>`, `owner.<hash>`, `request.<hash>`, `outbox.<event>`, `epoch` and `floor`."""
+"""The JOBS bucket, which only the present leader can write.
+
+Its keys: `job.<id>`, `schedule.<id>`, `owner.<hash>`, `request.<hash>`, `outbox.<event>`, `epoch` and `floor`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import re
+import uuid
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
@@ -17,9 +22,54 @@ from services import bus
 from services.bus import heed_cancel
 from services.scheduler.jobs.job import Job
 from services.scheduler.nats.errors import ends_leadership
-from services.scheduler.nats.fenced_bucket import FencedBucket, Write
-from services.scheduler.ports import Change
-from touchstone.v1 import job_pb2, job_record_pb2
+from services.scheduler.ports import Change, LeadershipLostError
+from touchstone.v1 import job_pb2, job_record_pb2, schedule_pb2
+
+Write = tuple[str, bytes, dict[str, str]]
+"""Subject, value and headers."""
+
+_COMMIT_S = 5.0
+
+
+class FencedBucket:
+    """The JOBS bucket under one leadership: every write expects the epoch key as this leader wrote it."""
+
+    def __init__(self, connection: bus.Bus, epoch: int) -> None:
+        self._bus = connection
+        self._epoch = epoch
+
+    def write(self, key: str, value: bytes, headers: dict[str, str] | None = None) -> Write:
+        """One message for `atomic`."""
+        fence = {
+            "Nats-Expected-Last-Subject-Sequence": str(self._epoch),
+            "Nats-Expected-Last-Subject-Sequence-Subject": bus.kv_subject(bus.JOBS, bus.EPOCH_KEY),
+        }
+        return bus.kv_subject(bus.JOBS, key), value, fence | bus.REPLACE | (headers or {})
+
+    async def atomic(self, writes: Sequence[Write]) -> None:
+        """Publishes up to 1,000 messages, all or none. Raises LeadershipLostError."""
+        client = self._bus.client
+        batch = uuid.uuid4().hex
+        for i, (subject, data, extra) in enumerate(writes, 1):
+            headers = extra | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(i)}
+            if i == len(writes):
+                headers["Nats-Batch-Commit"] = "1"
+            with ends_leadership("the outcome of a write is unknown"):
+                if i not in (1, len(writes)):
+                    await client.publish(subject, data, headers=headers)
+                    continue
+                # The first tells that the batch is open, the last that it is stored.
+                reply = await client.request(subject, data, headers=headers, timeout=_COMMIT_S)
+            refusal = json.loads(reply.data).get("error") if reply.data else None
+            if refusal:
+                raise LeadershipLostError(f"a write was refused: {refusal.get('description')}")
+
+    async def remove(self, key: str) -> None:
+        """Raises LeadershipLostError."""
+        _, _, fence = self.write(key, b"")
+        with ends_leadership("a record could not be removed"):
+            await self._bus.kv_delete(bus.JOBS, key, fence)
+
 
 log = logging.getLogger(__name__)
 
@@ -157,3 +207,34 @@ def _hash(text: str) -> str:
 
 def _request_key(owner: str, request_id: str) -> str:
     return f"request.{_hash(owner)}.{_hash(request_id)}"
+
+
+class ScheduleStore:
+    """Schedules of one leadership."""
+
+    def __init__(self, connection: bus.Bus, epoch: int, aside: bus.SettingAside) -> None:
+        self._bus = connection
+        self._aside = aside
+        self._bucket = FencedBucket(connection, epoch)
+
+    async def load(self) -> list[schedule_pb2.Schedule]:
+        """Those that can be read; others are set aside and stay in the bucket."""
+        schedules = []
+        with ends_leadership("schedules could not be read"):
+            async for key, msg in self._bus.kv_all(bus.JOBS, "schedule.*"):
+                async with self._aside.guard(msg):
+                    schedule = schedule_pb2.Schedule.FromString(msg.data)
+                    if _key(schedule.schedule_id) != key:
+                        raise ValueError(f"{key} holds schedule {schedule.schedule_id}.")
+                    schedules.append(schedule)
+        return schedules
+
+    async def put(self, schedule: schedule_pb2.Schedule) -> None:
+        await self._bucket.atomic([self._bucket.write(_key(schedule.schedule_id), schedule.SerializeToString())])
+
+    async def remove(self, schedule_id: str) -> None:
+        await self._bucket.remove(_key(schedule_id))
+
+
+def _key(schedule_id: str) -> str:
+    return f"schedule.{schedule_id}"

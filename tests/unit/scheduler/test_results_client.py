@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.errors import TouchstoneError
-from services.scheduler.lifecycle import ask_results
+from services.scheduler import results_client
 from tests.unit.scheduler.fakes import FakeResults, World, evaluator, plan
 from touchstone.v1 import job_pb2, results_service_pb2
 
@@ -28,7 +28,7 @@ class FailingResults(FakeResults):
 async def test_a_seal_that_fails_is_asked_for_again_a_few_times(
     failures: int, asked: int, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ask_results, "_FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(results_client, "_FIRST_PAUSE_S", 0.0)
     world = World()
     world.results = failing = FailingResults(failures)
     world.lead()

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from services.scheduler.settings import WebhookSettings
-from services.scheduler.webhooks import outcome
-from services.scheduler.webhooks.outcome import Answer
+from services.scheduler.webhooks import deliveries
+from services.scheduler.webhooks.deliveries import Answer
 from tests.unit.scheduler.fakes import ALICE
 from tests.unit.scheduler.webhook_fakes import Calls, ended
 
@@ -27,11 +27,11 @@ async def test_refusals_for_good_are_dead_at_once_and_others_are_tried_again(sta
 
 def test_waits_double_to_about_an_hour_and_heed_retry_after() -> None:
     settings, dice = WebhookSettings(), random.Random(1)
-    waits = [outcome.wait_s(tries, Answer(500), settings, dice) for tries in range(1, 8)]
+    waits = [deliveries.wait_s(tries, Answer(500), settings, dice) for tries in range(1, 8)]
     assert 0.8 * 3600 <= sum(waits) <= 1.2 * 3600
     assert waits == sorted(waits)
-    assert outcome.wait_s(1, Answer(429, retry_after_s=120), settings, dice) == 120
-    assert outcome.wait_s(1, Answer(429, retry_after_s=10**9), settings, dice) == 3600
+    assert deliveries.wait_s(1, Answer(429, retry_after_s=120), settings, dice) == 120
+    assert deliveries.wait_s(1, Answer(429, retry_after_s=10**9), settings, dice) == 3600
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_waits_double_to_about_an_hour_and_heed_retry_after() -> None:
     ],
 )
 def test_retry_after_is_seconds_or_a_date(header: str, seconds: float) -> None:
-    assert outcome.retry_after_s(header, 1_795_168_800.0) == seconds
+    assert deliveries.retry_after_s(header, 1_795_168_800.0) == seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.errors import InvalidRequestError
-from services.scheduler.paging import paged
+from services.scheduler.requests.paging import paged
 
 ENTRIES = ["a", "b", "c", "ü", "ž"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from services.scheduler.jobs.job_ids import new_job_id
+from services.scheduler.jobs.job import new_job_id
 
 NOW = 1_795_132_800.25
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.scheduler.jobs.job import CANCELLED, COMPLETED, PENDING, RUNNING, Job, stamp
-from services.scheduler.lifecycle.lost_records import LOST_ANSWERS, LOST_JOB, end_lost_jobs, tell_again
+from services.scheduler.lifecycle.losses import LOST_ANSWERS, LOST_JOB, end_lost_jobs, tell_again
 from services.scheduler.ports import LeadershipLostError
 from tests.unit.scheduler.fakes import ALICE, World, evaluator, plan, spec
 from touchstone.v1 import job_pb2

@@ -1,4 +1,6 @@
-"""Jobs whose records or events were lost.
+"""What jobs can lose: evaluators that hold their units, datasets that they ask, records and events.
+
+An evaluator or a dataset may go without a word.
 
 NATS may lose a job's record, or an older backup may be restored: the results service still calls the job live, and the
 queue does not know it. Such a job cannot go on, so it ends as failed with the reason, and may be retried.
@@ -13,14 +15,67 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from services.bus import heed_cancel, is_at_fault, of_job
-from services.errors import TouchstoneError
-from services.scheduler.jobs.job import COMPLETED, Job
-from services.scheduler.jobs.unit_layout import Layout
-from services.scheduler.lifecycle.ask_results import until_answered
+from services.bus import DamagedError, batched_endpoint, heed_cancel, is_at_fault, of_job
+from services.errors import TouchstoneError, UnavailableError
+from services.scheduler.admission import dataset_rules
+from services.scheduler.jobs.fleet import Loss, route
+from services.scheduler.jobs.job import COMPLETED, PLANNING, RUNNING, Job, seconds
+from services.scheduler.jobs.units import Layout
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
+from services.scheduler.results_client import until_answered
 from services.words.jobs import LIVE, state_name
+
+log = logging.getLogger(__name__)
+
+
+def tell_losses(registry: JobRegistry) -> None:
+    """Logs for every job which evaluators have gone with units of it in hand."""
+    for loss in registry.fleet.losses(registry.now()):
+        for job in registry.in_state(RUNNING):
+            if what := _held(job, loss):
+                name = loss.evaluator.evaluator
+                how = "was restarted" if loss.restarted else "is silent"
+                log.warning(
+                    "job %s: evaluator %s %s; %s, and will run again", job.id, name, how, what, extra=of_job(job.id)
+                )
+
+
+def _held(job: Job, loss: Loss) -> str:
+    """What the evaluator had of the job, in words; empty for nothing, as far as is known."""
+    evaluator, ledger = loss.evaluator, job.ledger
+    if ledger is None or not ledger.released:
+        return ""
+    if units := ledger.held_by(evaluator.evaluator):
+        listed = ", ".join(f"{unit:,}" for unit in units[:5]) + (" and more" if len(units) > 5 else "")
+        return f"it had begun unit{'' if len(units) == 1 else 's'} {listed}"
+    # Of units that have not reported yet nobody knows who has them.
+    token = route(job.message.spec)
+    serves = any(endpoint.endpoint == (batched_endpoint(token) or token) for endpoint in evaluator.endpoints)
+    since = seconds(evaluator.announced_at) >= seconds(job.message.attempt_started_at)
+    if serves and since and evaluator.units_in_flight:
+        return f"some of its {evaluator.units_in_flight:,} units may belong to this job"
+    return ""
+
+
+async def stop_without_dataset(registry: JobRegistry) -> None:
+    """Fails jobs whose dataset is gone: they could not be planned or finished, and would only run out of time."""
+    for job in registry.in_state(PLANNING, RUNNING):
+        work = job.message.spec.dataset
+        if not work.dataset_id:
+            continue
+        try:
+            if await registry.datasets.get_manifest(work.dataset_id) is not None:
+                continue
+        except DamagedError:
+            # Who reads its rows says so in the job's own words.
+            continue
+        except UnavailableError:
+            return
+        async with registry.lock:
+            if job.state in (PLANNING, RUNNING):
+                await registry.fail(job, dataset_rules.vanished(work))
+
 
 LOST_JOB = (
     "The queue lost this job, for example because NATS lost its files. Answers so far are kept; a retry runs the rest."
@@ -28,7 +83,6 @@ LOST_JOB = (
 _AGAIN_S = 20.0
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.5, 10.0
 
-log = logging.getLogger(__name__)
 
 _AT_ONCE = 16
 LOST_ANSWERS = (
