@@ -1,22 +1,27 @@
-"""The application: routes and middleware around a `Context`."""
+"""The application: routes and middleware around a `Context`.
+
+`GET /healthz`: the process lives. `GET /readyz`: it can serve, as both services answer.
+"""
 
 from __future__ import annotations
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from services.errors import TouchstoneError
+from services.gateway import context
+from services.gateway.access.auth import ClosedAccess
 from services.gateway.api import routes as api
 from services.gateway.context import Context
-from services.gateway.http import health, middleware
-from services.gateway.http.responses import json_error
+from services.gateway.http import middleware
+from services.gateway.http.responses import JSONResponse, json_error
 from services.gateway.http.static import Static
 from services.gateway.openai import routes as openai
-from services.gateway.openai.errors import openai_error
+from services.gateway.openai.routes import openai_error
 from services.gateway.pages import routes as pages
 from services.gateway.pages.layout.failure import page_error
 
@@ -25,8 +30,8 @@ def create_app(context: Context) -> Starlette:
     """The ASGI application. Nothing connects here: `context` brings its channels."""
     app = Starlette(
         routes=[
-            Route("/healthz", health.healthz),
-            Route("/readyz", health.readyz),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
             Mount("/static", Static()),
             *api.routes,
             *openai.routes,
@@ -57,3 +62,19 @@ async def _answer(connection: HTTPConnection, error: Exception) -> Response:
     if connection.scope["path"].startswith(middleware.API) or not wants_page:
         return json_error(error)
     return await page_error(connection, error)
+
+
+async def healthz(request: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok"})
+
+
+async def readyz(request: Request) -> JSONResponse:
+    """503 until the scheduler and the results service say that they are serving, and users can be let in."""
+    ctx = context.of(request)
+    health = await ctx.backend.health()
+    ready = all(health.values()) and not isinstance(ctx.access, ClosedAccess)
+    return JSONResponse(
+        {"ready": ready, **{name: "serving" if up else "not serving" for name, up in health.items()}},
+        200 if ready else 503,
+        None if ready else {"Retry-After": "1"},
+    )

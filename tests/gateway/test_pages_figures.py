@@ -6,7 +6,7 @@ import html
 import re
 from typing import Any
 
-from services.gateway.pages.boards.distinctions import distinctions
+from services.gateway.pages.boards.table import distinctions
 from services.gateway.pages.display.formatting import change
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World, busy_world, spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.api.declare.wording import in_rest
+from services.gateway.fields.job import in_rest
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_rest_benchmarks import call, dataset, job_of
 

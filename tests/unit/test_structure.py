@@ -399,7 +399,7 @@ def test_a_field_of_a_job_is_declared_once() -> None:
         if relative(path).startswith(MAKE_JOBS + MAKE_ARGUMENTS)
     }
 
-    assert len(found) > 20
+    assert len(found) > 15
     assert {path: again for path, again in found.items() if again} == {}
 
 

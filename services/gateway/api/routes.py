@@ -12,23 +12,20 @@ from services.gateway.api.boards.compare import COMPARE
 from services.gateway.api.boards.configurations import CONFIGURATIONS, MARK, NAME
 from services.gateway.api.boards.leaderboard import BOARD
 from services.gateway.api.boards.overview import OVERVIEW, TRENDS
-from services.gateway.api.dataset_runs.control import CANCEL_BENCHMARK, RESCORE_BENCHMARK, RETRY_BENCHMARK
 from services.gateway.api.dataset_runs.estimates import ESTIMATE, PILOT
 from services.gateway.api.dataset_runs.listing import BENCHMARKS, SHOW_BENCHMARK
 from services.gateway.api.dataset_runs.rows import BENCHMARK_RESULTS
-from services.gateway.api.dataset_runs.run import RUN_BENCHMARK
-from services.gateway.api.datasets.hub import HUB
+from services.gateway.api.dataset_runs.run import CANCEL_BENCHMARK, RESCORE_BENCHMARK, RETRY_BENCHMARK, RUN_BENCHMARK
 from services.gateway.api.datasets.listing import DATASET_ROWS, DATASETS, DELETE_DATASET, SHOW_DATASET
-from services.gateway.api.datasets.upload import UPLOAD
+from services.gateway.api.datasets.upload import HUB, UPLOAD
 from services.gateway.api.declare import openapi
 from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
 from services.gateway.api.items.annotation import ANNOTATE
 from services.gateway.api.items.listing import ITEM_DETAIL, ITEMS
 from services.gateway.api.items.side_by_side import SIDE_BY_SIDE
 from services.gateway.api.jobs.exports import EXPORT, EXPORT_JOB
+from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
 from services.gateway.api.jobs.listing import CANCEL, HISTORY, LIST
-from services.gateway.api.jobs.live import EVENTS, RESULTS
-from services.gateway.api.jobs.logs import LOGS
 from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
 from services.gateway.api.operations.fleet import ENDPOINTS, EVALUATORS, MODELS, QUEUE, SUITES

@@ -1,16 +1,22 @@
-"""Fields of a job in requests: their checks and descriptions, as `services.words.job_options` declares them."""
+"""Fields of a job in requests: options, as `services.words.job_options` declares them, and sampling parameters.
+
+Their checks, their descriptions, the message that they make, and their names in sentences of the services.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from services import patterns
+from services import further_fields, patterns
 from services.gateway.fields import checks
 from services.gateway.fields.checks import Check, Problem
 from services.words import sentences
 from services.words.fields import Choice, Field, Number, Pattern, Switch, Text, TextList, TextTable
 from services.words.job_options import ALL
+from services.words.sampling import BY_REST_NAME, PARAMETERS
+from touchstone.v1 import job_pb2
 
 PILOT_LABEL = "pilot"
 """Tells a pilot from other runs in lists, and holds the limit of the run that it is to estimate: 0 for all."""
@@ -65,3 +71,82 @@ def option(name: str, about: str = "", *, required: bool = False) -> checks.Fiel
 def options_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a job in a body that is checked, by their names; but `scoring`, which makes a message."""
     return {**body, "any_job": (body.get("reuse") or {}).get("any_job"), "scoring": None}
+
+
+ALIASES = [(alias, one.rest) for one in PARAMETERS.values() for alias in one.aliases]
+"""Names that other APIs have for a parameter, each with Touchstone's own; either may be given."""
+RESERVED = ("model", "messages", "prompt", "input", "contents", "stream")
+"""Body fields that the evaluator writes; custom JSON may not replace them."""
+
+
+def parameter_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
+    """(path, sentence) for unknown names, values out of range, and a parameter under two names."""
+    problems = []
+    for name, value in values.items():
+        known = BY_REST_NAME.get(name)
+        if known is None:
+            problems.append((f"{path}.{name}", f"{path}.{name} is not known. Allowed: {', '.join(BY_REST_NAME)}."))
+        elif sentence := known.problem(value, f"{path}.{name}"):
+            problems.append((f"{path}.{name}", sentence))
+    for alias, name in ALIASES:
+        if alias in values and name in values:
+            problems.append((f"{path}.{alias}", f"Give {path}.{name} or {path}.{alias}, not both: they are the same."))
+    return problems
+
+
+def custom_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
+    """(path, sentence) for fields that are not the user's to set, and for what cannot be stored."""
+    if why := further_fields.fault(values):
+        return [(path, f"{path} {why}.")]
+    if name := further_fields.asks_logprobs(values):
+        return [(f"{path}.{name}", f"{path}.{name} {further_fields.NO_LOGPROBS}")]
+    return [
+        (f"{path}.{name}", f"{path}.{name} is set by Touchstone itself. Leave it out.")
+        for name in values
+        if name in RESERVED
+    ]
+
+
+def parameter_about(name: str, words: str = "") -> str:
+    """What a parameter is, or `words` in place of that; of another name that it has, only whose."""
+    one = BY_REST_NAME[name]
+    return words or one.about if name == one.rest else f"The same as `{one.rest}`. Give one of the two."
+
+
+def parameter_schema() -> dict[str, Any]:
+    """What `parameter_problems` accepts, in JSON Schema."""
+    members = {
+        name: check_of(one).schema | {"description": parameter_about(name)} for name, one in BY_REST_NAME.items()
+    }
+    return {"title": "Sampling", "type": "object", "properties": members, "additionalProperties": False} | {
+        "not": {"anyOf": [{"required": [*names]} for names in ALIASES]}
+    }
+
+
+CUSTOM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "Merged into the provider's request as it is. `logprobs` is refused.",
+    "propertyNames": {"not": {"enum": list(RESERVED)}},
+}
+"""What `custom_problems` accepts, in JSON Schema."""
+
+
+def sampling(values: Mapping[str, Any], custom: Mapping[str, Any] | None = None) -> job_pb2.Sampling:
+    """Checked values as a message. What is absent is not sent, so that the provider's default holds."""
+    message = job_pb2.Sampling(**{BY_REST_NAME[name].name: value for name, value in values.items()})
+    if custom:
+        further_fields.write(message, custom)
+    return message
+
+
+_RENAMED = {name: one.rest for name, one in PARAMETERS.items() if name not in BY_REST_NAME}
+_REST_NAMES = _RENAMED | {"extra_json": "custom_config"}
+_PATH = re.compile(r"(?<![\w.])(?:spec\.(?:sampling\.|suite\.|dataset\.)?|sampling\.)([a-z_]+)")
+_BARE = re.compile(rf"(?<![\w.])({'|'.join(_RENAMED)})(?!\w)")
+
+
+def in_rest(sentence: str) -> str:
+    """Set sampling.max_tokens → Set max_tokens. spec.suite.limit must be … → limit must be …"""
+    for names in (_PATH, _BARE):
+        sentence = names.sub(lambda found: _REST_NAMES.get(found[1], found[1]), sentence)
+    return sentence

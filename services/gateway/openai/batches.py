@@ -7,7 +7,6 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.gateway.api.dataset_runs.find_endpoint import place_of
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.fields.checks import Check, Field, Problem, integer, one_of, record, text
 from services.gateway.fields.query import Parameter
@@ -15,6 +14,7 @@ from services.gateway.fields.schema import Schema
 from services.gateway.http.responses import JSONResponse
 from services.gateway.openai import objects
 from services.gateway.reads import jobs
+from services.gateway.reads.catalogue import place_of
 from services.words.enums import PRIORITIES
 from services.words.jobs import LIVE, is_finished
 from touchstone.v1 import dataset_service_pb2, job_pb2, results_service_pb2, scheduler_service_pb2

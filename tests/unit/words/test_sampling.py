@@ -10,7 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from services.errors import InvalidRequestError
 from services.gateway.fields import form_numbers
-from services.gateway.fields.sampling import parameter_problems, parameter_schema
+from services.gateway.fields.job import parameter_problems, parameter_schema
 from services.results.datasets.reading.faults import WrongRowError
 from services.results.datasets.reading.sampling import ask_for
 from services.scheduler.admission.validation import validate

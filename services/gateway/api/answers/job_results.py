@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from services.gateway.api.answers import members
+from services.gateway.api.answers.members import PRICES, prices
 from services.gateway.api.answers.metrics import FIGURES, SOMETIMES, metric_body
-from services.gateway.api.answers.prices import PRICES, prices
 from services.gateway.fields.schema import (
     BOOLEAN,
     COUNT,

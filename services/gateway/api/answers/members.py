@@ -1,10 +1,13 @@
-"""Members that many answers have, each described once."""
+"""Members that many answers have, each described once; what a model's tokens cost, and who says so."""
 
 from __future__ import annotations
 
-from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, TIME, UUID, about, array, enum, null
-from services.words.enums import MODES, PRIORITIES, READINGS, WEIGHTINGS
+from typing import Any
+
+from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, TIME, UUID, about, array, enum, null, shape
+from services.words.enums import MODES, PRICE_SOURCES, PRIORITIES, READINGS, WEIGHTINGS
 from services.words.jobs import STATUSES
+from touchstone.v1.endpoint_pb2 import Prices
 
 JOB_ID = about(UUID, "The job's id.")
 MODEL = about(STRING, "The model's id at its endpoint.")
@@ -42,3 +45,48 @@ OUTPUT_UNTOLD = about(COUNT, "Answers whose provider does not report the generat
 COST_USD = about(null(NUMBER), "The cost in US dollars. null if no price is known.")
 MESSAGE = about(STRING, "What was done, as a sentence.")
 TASKS = about(array(STRING), "The tasks. An empty list means all.")
+
+
+_INPUT = about(NUMBER, "US dollars per million tokens of prompts.")
+_OUTPUT = about(NUMBER, "US dollars per million generated tokens.")
+PRICES = shape(
+    {
+        "input": _INPUT,
+        "output": _OUTPUT,
+        "long_prompts": about(
+            null(
+                shape(
+                    {
+                        "above_tokens": about(COUNT, "Prompts with more tokens have these prices."),
+                        "input": _INPUT,
+                        "output": _OUTPUT,
+                    }
+                )
+            ),
+            "The prices of long prompts. null if the length does not matter.",
+        ),
+        "batch_share": about(NUMBER, "What answers through the provider's batch API cost, as a share of the prices."),
+        "source": about(
+            null(enum(*PRICE_SOURCES)),
+            "The source: the operator's endpoints file, the provider's list of models, or the table of list prices.",
+        ),
+        "as_of": about(null(STRING), "The date of list prices, YYYY-MM-DD. null for other sources."),
+        "table_digest": about(null(STRING), "The SHA-256 of the table of list prices. null for other sources."),
+    },
+    name="Prices",
+)
+
+
+def prices(known: Prices) -> dict[str, Any]:
+    longer = known.long_prompts
+    return {
+        "input": known.input,
+        "output": known.output,
+        "long_prompts": {"above_tokens": longer.above_tokens, "input": longer.input, "output": longer.output}
+        if known.HasField("long_prompts")
+        else None,
+        "batch_share": known.batch_share,
+        "source": PRICE_SOURCES.of(known.source) or None,
+        "as_of": known.as_of or None,
+        "table_digest": known.table_digest or None,
+    }

@@ -25,7 +25,7 @@ from services.gateway.fields.schema import (
 )
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
-from services.gateway.reads.leaderboard import SUITE_SCORE, ask, has_metric, require_answered
+from services.gateway.reads.questions import SUITE_SCORE, ask_leaderboard, has_metric, require_answered
 from services.gateway.reads.values import is_bounded
 from services.words.enums import MODES, WEIGHTINGS, mode_name, weighting_name
 from touchstone.v1 import metric_pb2, results_service_pb2
@@ -51,10 +51,10 @@ async def leaderboard(call: Call) -> JSONResponse:
         project_id=query["project_id"],
         weighting=WEIGHTINGS.get(query["weighting"]),
     )
-    answer = await ask(call.ctx.backend, request, call.caller)
+    answer = await ask_leaderboard(call.ctx.backend, request, call.caller)
     if not query["metric"] and not has_metric(answer, metric):
         metric = request.metric = SUITE_SCORE
-        answer = await ask(call.ctx.backend, request, call.caller)
+        answer = await ask_leaderboard(call.ctx.backend, request, call.caller)
     await require_answered(call.ctx.catalogue, suite, metric, answer)
     if not answer.entries and query["endpoint"]:
         await call.ctx.catalogue.require_endpoint(query["endpoint"])

@@ -15,7 +15,7 @@ from services.gateway.fields.query import MODEL, PROJECT, SUITE, Parameter, limi
 from services.gateway.fields.schema import COUNT, NUMBER, about, array, null, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
-from services.gateway.reads.leaderboard import require_known
+from services.gateway.reads.questions import require_known
 from services.words.enums import MODES, mode_name
 from touchstone.v1 import results_service_pb2
 

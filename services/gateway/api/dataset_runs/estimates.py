@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.gateway.api.answers.prices import PRICES, prices
+from services.gateway.api.answers.members import PRICES, prices
 from services.gateway.api.dataset_runs.body import ID, find
 from services.gateway.api.dataset_runs.run import FIELDS, STARTED, specs_of, start
 from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint

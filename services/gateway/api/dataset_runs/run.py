@@ -1,4 +1,7 @@
-"""`POST /admin/benchmarks/run`: queue one model, or several, over a dataset."""
+"""`POST /admin/benchmarks/run`: queue one model, or several, over a dataset.
+
+And `/admin/benchmarks/{id}/rescore`, `/cancel` and `/retry`.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,19 @@ from contextlib import suppress
 from typing import Any
 
 from services.errors import InvalidRequestError, TouchstoneError
-from services.gateway.api.dataset_runs import find_endpoint
-from services.gateway.api.dataset_runs.body import MEMBERS, benchmark_body
+from services.gateway.api.dataset_runs.body import BENCHMARK, MEMBERS, benchmark_body, find
 from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint
-from services.gateway.api.declare.wording import in_rest
+from services.gateway.api.jobs import listing, reuse
+from services.gateway.api.jobs.reuse import RESCORED
 from services.gateway.api.jobs.run import CUSTOM, PARAMETERS, QUEUEING, WEBHOOK_SECRET, WORK
 from services.gateway.fields import scoring
 from services.gateway.fields.checks import Field, list_of, record, text
-from services.gateway.fields.job import option, options_of
-from services.gateway.fields.sampling import sampling
+from services.gateway.fields.job import in_rest, option, options_of, sampling
 from services.gateway.fields.schema import Schema, about, array, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs
+from services.gateway.reads.catalogue import place_of
+from services.gateway.reads.jobs import copy_of
 from services.words.enums import READINGS
 from services.words.job_options import fill
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
@@ -70,7 +74,7 @@ async def specs_of(call: Call) -> list[job_pb2.JobSpec]:
     dataset_id = jobs.checked_dataset(body["dataset_id"])
     models = body.get("model_ids") or [body["model_id"]]
     catalogue = call.ctx.catalogue
-    places = [await find_endpoint.place_of(catalogue, model, body.get("provider", "")) for model in models]
+    places = [await place_of(catalogue, model, body.get("provider", "")) for model in models]
     for place, chosen in enumerate(places):
         if chosen in places[:place]:
             raise FieldErrors([(f"model_ids[{place}]", f"{models[place][:200]!r} is given twice. Give it once.")])
@@ -147,5 +151,67 @@ RUN_BENCHMARK = Endpoint(
     body=record(FIELDS, name="RunBenchmarkRequest"),
     errors=(404, 409),
     gives={"benchmark_id": "/benchmark_id"},
+    base=ADMIN,
+)
+
+
+_BODY = record(SCORING_FIELDS | RESCORED | QUEUEING, name="RescoreBenchmarkRequest")
+
+
+async def rescore(call: Call) -> JSONResponse:
+    """A new run that scores the stored answers of one without a call, perhaps in another way. 409 for one that is not
+    finished."""
+    source = await find(call)
+    spec = copy_of(source, [])
+    set_scoring(spec, call.body)
+    spec.priority = reuse.priority(call)
+    (started,) = await start(call, [spec])
+    return JSONResponse(started)
+
+
+async def cancel(call: Call) -> JSONResponse:
+    """409 for one that is finished."""
+    await find(call)
+    await listing.stop(call)
+    return JSONResponse(benchmark_body(await find(call)))
+
+
+async def retry(call: Call) -> JSONResponse:
+    """409 where nothing is missing."""
+    await find(call)
+    return JSONResponse(benchmark_body(await reuse.retried(call)))
+
+
+RESCORE_BENCHMARK = Endpoint(
+    "POST",
+    "/benchmarks/{benchmark_id}/rescore",
+    rescore,
+    "rescoreBenchmark",
+    "Score the stored answers of a finished run again, as a new run that makes no call.",
+    answer=STARTED,
+    body=_BODY,
+    body_needed=False,
+    errors=(409,),
+    gives={"benchmark_id": "/benchmark_id"},
+    base=ADMIN,
+)
+CANCEL_BENCHMARK = Endpoint(
+    "POST",
+    "/benchmarks/{benchmark_id}/cancel",
+    cancel,
+    "cancelBenchmark",
+    "Cancel a run. Its answers are kept.",
+    answer=BENCHMARK,
+    errors=(409,),
+    base=ADMIN,
+)
+RETRY_BENCHMARK = Endpoint(
+    "POST",
+    "/benchmarks/{benchmark_id}/retry",
+    retry,
+    "retryBenchmark",
+    "Run the missing items of a failed, cancelled or incomplete run.",
+    answer=BENCHMARK,
+    errors=(409,),
     base=ADMIN,
 )

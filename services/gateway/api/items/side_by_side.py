@@ -14,7 +14,7 @@ from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, Parameter
 from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, about, array, enum, null, pair, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs, values
-from services.gateway.reads.side_by_side import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask
+from services.gateway.reads.questions import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask_side_by_side
 from services.words.enums import DIFF_PARTS, SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import results_service_pb2
 
@@ -39,7 +39,7 @@ async def side_by_side(call: Call) -> JSONResponse:
         )
     if request.only_job_id and request.only_job_id not in request.job_ids:
         raise FieldErrors([("only_job_id", "only_job_id must be one of job_ids.")])
-    found = await ask(call.ctx.backend, request, call.caller)
+    found = await ask_side_by_side(call.ctx.backend, request, call.caller)
     return JSONResponse(
         {
             "runs": [_run(run) for run in found.runs],

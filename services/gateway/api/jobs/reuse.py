@@ -10,8 +10,7 @@ from services.gateway.api.answers.job import ATTEMPT
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.jobs.run import QUEUEING, queue, queueing
 from services.gateway.fields.checks import Field, list_of, one_of, record
-from services.gateway.fields.job import check_of, option
-from services.gateway.fields.sampling import about
+from services.gateway.fields.job import check_of, option, parameter_about
 from services.gateway.fields.schema import shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs
@@ -35,7 +34,7 @@ RERUN_BODY = record(
             about="The outcomes whose items are asked again. Items without a final outcome always are.",
         ),
         **{
-            name: Field(check_of(one), about=about(name, "Instead of the job's, and no lower."))
+            name: Field(check_of(one), about=parameter_about(name, "Instead of the job's, and no lower."))
             for name, one in _LIMITS.items()
         },
         "budget_usd": option("budget_usd", "The most that the new job may cost, instead of the job's budget."),

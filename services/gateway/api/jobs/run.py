@@ -9,13 +9,14 @@ from typing import Any
 from services.errors import InvalidRequestError, LimitReachedError
 from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import Call, Endpoint
-from services.gateway.api.declare.wording import in_rest
 from services.gateway.fields.checks import Check, Field, Problem, record, text
 from services.gateway.fields.checks import members as judged
-from services.gateway.fields.job import option, options_of
-from services.gateway.fields.sampling import (
+from services.gateway.fields.job import (
     CUSTOM_SCHEMA,
     custom_problems,
+    in_rest,
+    option,
+    options_of,
     parameter_problems,
     parameter_schema,
     sampling,

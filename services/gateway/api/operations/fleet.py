@@ -6,7 +6,7 @@ from typing import Any
 
 from services.gateway.api.answers import job_results, members
 from services.gateway.api.answers.job import PROGRESS, ROW, progress_body, row
-from services.gateway.api.answers.prices import PRICES, prices
+from services.gateway.api.answers.members import PRICES, prices
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.fields.checks import text
 from services.gateway.fields.query import PROJECT, Parameter

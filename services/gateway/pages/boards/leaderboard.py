@@ -14,14 +14,13 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
-from services.gateway.pages.boards.distinctions import distinctions, item_set_choices
-from services.gateway.pages.boards.heat import columns
+from services.gateway.pages.boards.table import columns, distinctions, item_set_choices
 from services.gateway.pages.display import palette
 from services.gateway.pages.display.charts import Axis
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
 from services.gateway.reads.catalogue import Catalogue
-from services.gateway.reads.leaderboard import SUITE_SCORE, ask, require_answered
+from services.gateway.reads.questions import SUITE_SCORE, ask_leaderboard, require_answered
 from services.words.enums import MODES, WEIGHTINGS, weighting_name
 from services.words.jobs import ENDED_EARLY, status_of
 from touchstone.v1 import dataset_service_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
@@ -207,7 +206,7 @@ async def _board(request: Request, view: View) -> results_service_pb2.GetLeaderb
         weighting=WEIGHTINGS.get(view.weighting),
     )
     try:
-        return await ask(ctx.backend, call, context.identity(request))
+        return await ask_leaderboard(ctx.backend, call, context.identity(request))
     except InvalidRequestError:
         return results_service_pb2.GetLeaderboardResponse()
 

@@ -12,8 +12,7 @@ from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.datasets import live
 from services.gateway.pages.display import palette, work_words
-from services.gateway.pages.forms.dataset_form import PILOT_ROWS, RunForm
-from services.gateway.pages.forms.model_choices import groups
+from services.gateway.pages.forms.dataset_form import PILOT_ROWS, RunForm, groups
 from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.pages.jobs.page import go_to
 from services.gateway.pages.layout.shell import fragment, is_fragment, render

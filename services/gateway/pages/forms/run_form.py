@@ -12,7 +12,7 @@ from typing import Any
 from starlette.datastructures import FormData, QueryParams
 
 from services.gateway.fields import form_numbers
-from services.gateway.fields.sampling import custom_problems, sampling
+from services.gateway.fields.job import custom_problems, sampling
 from services.words.enums import MODES, PRIORITIES, READINGS
 from services.words.fields import INT32_MAX
 from services.words.job_options import MOST_SHOTS, NUMBERS, fill

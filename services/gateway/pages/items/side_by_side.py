@@ -17,7 +17,7 @@ from services.gateway.pages.items import conditions
 from services.gateway.pages.items.listing import Row, row_of
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
-from services.gateway.reads.side_by_side import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask
+from services.gateway.reads.questions import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask_side_by_side
 from services.words.enums import DIFF_PARTS, SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import results_service_pb2
 
@@ -80,7 +80,7 @@ async def side_by_side(request: Request) -> Response:
         page_token=request.query_params.get("after", ""),
         with_diffs=view.diff,
     )
-    found = await ask(ctx.backend, call, caller)
+    found = await ask_side_by_side(ctx.backend, call, caller)
     keys = [(run.job.spec.endpoint, run.job.spec.model) for run in found.runs]
     slots = palette.assign(await ctx.catalogue.model_keys(), keys)
     one = found.runs[0].job

@@ -19,7 +19,7 @@ from services.gateway.pages.items.listing import FILTERS, listing
 from services.gateway.pages.jobs.page import REGIONS, dataset_of, view
 from services.gateway.pages.layout.shell import Shell
 from services.gateway.reads import jobs
-from services.gateway.reads.feed import Feed, following
+from services.gateway.reads.jobs import Feed, following
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, metric_pb2
 

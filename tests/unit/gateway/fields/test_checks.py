@@ -6,7 +6,7 @@ import pytest
 
 from services import errors
 from services.gateway.fields.checks import parse, record
-from services.gateway.fields.sampling import custom_problems, parameter_problems
+from services.gateway.fields.job import custom_problems, parameter_problems
 
 
 @pytest.mark.parametrize("number", [10**400, -(10**400)])

@@ -1,4 +1,6 @@
-"""The question behind a leaderboard, and what is wrong with one about an unknown suite or metric."""
+"""The questions behind a leaderboard and behind rows side by side, and what is wrong with one about an unknown suite or
+metric.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ SUITE_SCORE = "score"
 """The metric that stands for a suite's score."""
 
 
-async def ask(
+async def ask_leaderboard(
     backend: Backend, request: results_service_pb2.GetLeaderboardRequest, caller: rpc.Identity
 ) -> results_service_pb2.GetLeaderboardResponse:
     """Without entries for a suite that nothing was run of. Raises InvalidRequestError for an unknown item set."""
@@ -54,3 +56,16 @@ async def require_known(catalogue: Catalogue, suite: str, metric: str) -> None:
 def _unknown_metric(suite: str, metric: str, known: Sequence[str]) -> InvalidRequestError:
     names = ", ".join(dict.fromkeys([SUITE_SCORE, *known]))
     return InvalidRequestError(f"Suite {suite} has no metric {metric[:80]!r}. Its metrics: {names}.", "metric")
+
+
+LEAST_JOBS, MOST_JOBS = 2, 4
+_TIMEOUT_S = 20.0
+OF_ONE_JOB = ("only_right", "only_wrong")
+"""Filters that are about one of the jobs."""
+
+
+async def ask_side_by_side(
+    backend: Backend, request: results_service_pb2.ListSideBySideRequest, caller: rpc.Identity
+) -> results_service_pb2.ListSideBySideResponse:
+    """Raises InvalidRequestError for jobs that have no row in common, NotFoundError for an unknown one."""
+    return await backend.ask(backend.results.ListSideBySide, request, caller, timeout_s=_TIMEOUT_S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.pages.boards.heat import columns
+from services.gateway.pages.boards.table import columns
 from tests.gateway import fake_data
 from touchstone.v1 import metric_pb2, suite_pb2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.reads.leaderboard import SUITE_SCORE, has_metric
+from services.gateway.reads.questions import SUITE_SCORE, has_metric
 from touchstone.v1 import results_service_pb2
 
 
