@@ -8,27 +8,62 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from services import bus, rpc
+from services.bus import Bus, Datasets, Room
 from services.errors import UnavailableError
+from services.results import visibility
 from services.results.backups.making import Backups
-from services.results.datasets.wiring import DatasetParts
-from services.results.imports import retention
+from services.results.datasets.deleting import Deletions, Expiry, live_jobs
+from services.results.datasets.garbage_collection import Collector, ShardHolds
+from services.results.datasets.servicer import DatasetServicer
+from services.results.datasets.uploading import UploadLimits, Uploads
+from services.results.imports import store as imports_store
 from services.results.installation import Installation
 from services.results.intake import feeds, kept_stream, resealing, writes
 from services.results.intake.feeds import Feed
 from services.results.intake.ordered_stream import OrderedStream
-from services.results.read_queue.questions import Questions
+from services.results.read_queue import Questions
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
 from services.results.storage import text_retention
 from services.results.storage.database import Database, damaged, first_row
 from services.results.storage.job_files import JobFiles
 from services.results.storage.migrations import open_file
-from touchstone.v1 import (
-    dataset_service_pb2,
-    dataset_service_pb2_grpc,
-    results_service_pb2,
-    results_service_pb2_grpc,
-)
+from touchstone.v1 import dataset_service_pb2, dataset_service_pb2_grpc, results_service_pb2, results_service_pb2_grpc
+
+
+class DatasetParts:
+    """The datasets of one results service: `reconcile` first, then serve `servicer` while `run` runs."""
+
+    def __init__(
+        self,
+        connection: Bus,
+        store: Datasets,
+        database: Database,
+        limits: UploadLimits,
+        questions: Questions,
+        reads: str = visibility.OPEN,
+        room: Room | None = None,
+    ) -> None:
+        holding = ShardHolds()
+        self.room = room or Room()
+        self.collector = Collector(store, database, holding)
+        self.deletions = Deletions(
+            store, database, self.collector, lambda dataset_id: live_jobs(connection, dataset_id)
+        )
+        self.expiry = Expiry(database, self.deletions.delete)
+        self.uploads = Uploads(store, database, holding, self.collector, self.expiry, limits)
+        self.servicer = DatasetServicer(
+            connection, store, database, self.uploads, self.deletions, self.collector, self.room, questions, reads
+        )
+
+    async def reconcile(self) -> None:
+        """Brings the index to what is stored. Raises UnavailableError without NATS."""
+        self.deletions.resume(await self.collector.reconcile())
+
+    async def run(self) -> None:
+        """Ends deletions that were cut short, clears up, and deletes what has expired, until cancelled."""
+        await asyncio.gather(self.collector.run(), self.deletions.run(), self.expiry.run())
+
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +136,7 @@ async def _serve(
         try:
             purging = feeds.keep_room(connection, items, room, backups.holding)
             bounding = text_retention.keep_bounded(database, settings.answers_max_bytes)
-            tidying = retention.keep_tidy(database, settings.answers_max_bytes)
+            tidying = imports_store.keep_tidy(database, settings.answers_max_bytes)
             await _until_first(
                 stop.wait(),
                 database.lost.wait(),

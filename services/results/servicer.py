@@ -31,8 +31,8 @@ from services.results.intake.feeds import Feed
 from services.results.intake.kept_stream import KeptStream
 from services.results.items import reads as item_reads
 from services.results.items.annotate import annotate
-from services.results.read_queue.questions import Questions
-from services.results.runs import configurations, job_lists, job_reads
+from services.results.read_queue import Questions
+from services.results.runs import configurations, job_reads
 from services.results.runs.mark_run import mark_run
 from services.results.scores.job_result import compute
 from services.results.side_by_side.listing import SideBySide
@@ -105,7 +105,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def ListJobs(
         self, request: pb.ResultsServiceListJobsRequest, visible: Visibility
     ) -> pb.ResultsServiceListJobsResponse:
-        answer = await self._questions.read(lambda c: job_lists.list_jobs(c, request, visible))
+        answer = await self._questions.read(lambda c: job_reads.list_jobs(c, request, visible))
         if not answer.total_size:
             await self._require_suite(request.suite, visible)
         return answer

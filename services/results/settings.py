@@ -9,7 +9,7 @@ from services import bus, environment, rpc
 from services.bus.room import measure
 from services.results import visibility
 from services.results.datasets.frames import Limits
-from services.results.datasets.limits import STORE_BYTES, UploadLimits
+from services.results.datasets.uploading import STORE_BYTES, UploadLimits
 
 ANSWERS_MAX_BYTES = 20 * 10**9
 

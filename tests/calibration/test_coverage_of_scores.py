@@ -12,8 +12,8 @@ from scipy import stats
 from services.results.paired.pairs.rows import Correlation
 from services.results.scores import aggregation, means
 from services.results.scores.aggregation import Measured, Pairs, TaskData
-from services.results.scores.averages import average
 from services.results.scores.means import Lost, Scores
+from services.results.scores.suite_score import average
 from services.results.statistics import metric_values
 from services.results.statistics.intervals import score_interval
 from services.results.statistics.metric_values import Cell, Floats

@@ -12,7 +12,7 @@ from numpy.random import default_rng
 
 from services.results.scores import aggregation
 from services.results.scores.aggregation import TaskData
-from services.results.scores.averages import average
+from services.results.scores.suite_score import average
 from services.results.statistics.metric_values import Cell
 from tests.calibration.worlds import OneTable, within
 from tests.parts import NIGHTLY

@@ -13,10 +13,10 @@ from services import bus
 from services.bus import contract
 from services.results import visibility
 from services.results.datasets import index
-from services.results.datasets.limits import UploadLimits
-from services.results.datasets.requests import Request
-from services.results.datasets.wiring import DatasetParts
-from services.results.read_queue.questions import Questions
+from services.results.datasets.index import Request
+from services.results.datasets.uploading import UploadLimits
+from services.results.read_queue import Questions
+from services.results.server import DatasetParts
 from services.results.storage.database import Database
 from services.results.storage.migrations import open_file
 from touchstone.v1 import dataset_pb2

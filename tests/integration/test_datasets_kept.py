@@ -22,7 +22,7 @@ from services.errors import (
     UnavailableError,
 )
 from services.results.datasets.frames import Limits
-from services.results.datasets.limits import UploadLimits
+from services.results.datasets.uploading import UploadLimits
 from tests.integration.kept_datasets import STREAM, Keeper, keeping, lines
 from tests.nats_server import NatsServer
 from tests.waiting import answered

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from services.errors import ConflictError, DeadlineError, NotFoundError
-from services.results.datasets import child, frames, index, requests
+from services.results.datasets import child, frames, index
 from services.results.datasets.frames import HEADER, Kind, Shard
 from services.results.datasets.reading import reader, shards
 from services.results.visibility import EVERYTHING, Visibility
@@ -58,10 +58,10 @@ def add(connection: Any, manifest: dataset_pb2.DatasetManifest, now: datetime) -
         return
     tables.datasets[dataset.dataset_id] = dataset_pb2.Dataset.FromString(dataset.SerializeToString()), False
     for key, (_, _, made_at) in list(tables.requests.items()):
-        if made_at <= now - requests.KEPT:
+        if made_at <= now - index.REQUESTS_KEPT:
             del tables.requests[key]
     made = manifest.asked, dataset.dataset_id, dataset.uploaded_at.ToDatetime()
-    if manifest.request_id and made[2] > now - requests.KEPT:
+    if manifest.request_id and made[2] > now - index.REQUESTS_KEPT:
         tables.requests[dataset.owner, manifest.request_id] = made
 
 
@@ -97,10 +97,10 @@ def without_dataset(connection: Any, digests: Collection[str]) -> set[str]:
     return set(digests).difference(*_tables(connection).shards.values())
 
 
-def find(connection: Any, request: requests.Request, now: datetime) -> dataset_pb2.Dataset | None:
+def made_by(connection: Any, request: index.Request, now: datetime) -> dataset_pb2.Dataset | None:
     tables = _tables(connection)
     asked, dataset_id, made_at = tables.requests.get((request.owner, request.request_id), (b"", "", now))
-    if dataset_id not in tables.listed or made_at <= now - requests.KEPT:
+    if dataset_id not in tables.listed or made_at <= now - index.REQUESTS_KEPT:
         return None
     if asked != request.asked:
         raise ConflictError(sentences.id_used(request.request_id, f"dataset {dataset_id}"))
@@ -140,9 +140,8 @@ def installed() -> Iterator[None]:
     """Inside, the results service keeps its index of datasets in memory."""
     here = globals()
     with ExitStack() as stack:
-        for name in ("add", "mark_deleted", "get", "jobs_over", "listed", "without_dataset"):
+        for name in ("add", "mark_deleted", "get", "jobs_over", "listed", "without_dataset", "made_by"):
             stack.enter_context(patch.object(index, name, here[name]))
-        stack.enter_context(patch.object(requests, "find", find))
         stack.enter_context(patch.object(child, "read", read))
         stack.enter_context(patch.object(shards, "MOST_ROWS", ROWS_A_SHARD))
         yield

@@ -23,11 +23,11 @@ from services import bus
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
 from services.results import server, servicer
 from services.results.export import exports
-from services.results.imports import retention
+from services.results.imports import store
 from services.results.intake import kept_stream, writes
 from services.results.intake.writes import Mark
 from services.results.items import reads
-from services.results.runs import job_lists, job_reads
+from services.results.runs import job_reads
 from services.results.scores.job_result import Computed
 from services.results.storage import stored_responses
 from services.results.visibility import EVERYTHING, Visibility
@@ -347,8 +347,7 @@ def installed(stored: Stored, *, with_datasets: bool = False) -> Iterator[None]:
     here = globals()
     of_modules: dict[Any, tuple[str, ...]] = {
         writes: ("read_mark", "write_mark", "insert_items", "store_items", "store_events", "store_seal"),
-        job_reads: ("get_job", "sealed_result", "is_stored", "get_job_result"),
-        job_lists: ("list_jobs",),
+        job_reads: ("get_job", "sealed_result", "is_stored", "get_job_result", "list_jobs"),
         reads: ("list_stored_items", "get_item"),
         stored_responses: ("find_responses",),
         exports: ("export",),
@@ -366,5 +365,5 @@ def installed(stored: Stored, *, with_datasets: bool = False) -> Iterator[None]:
             stack.enter_context(memory_datasets.installed())
         else:
             stack.enter_context(patch.object(server, "DatasetParts", _NoDatasets))
-        stack.enter_context(patch.object(retention, "keep_tidy", _nothing_to_tidy))
+        stack.enter_context(patch.object(store, "keep_tidy", _nothing_to_tidy))
         yield

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from services.errors import TouchstoneError
-from services.results.datasets import index, requests
-from services.results.datasets.requests import Request
+from services.results.datasets import index
+from services.results.datasets.index import Request
 from services.results.intake import writes
 from services.results.storage.migrations import open_file
 from services.results.visibility import Visibility
@@ -28,7 +28,7 @@ class _Real:
     """The functions that need DuckDB under one name."""
 
     def __getattr__(self, name: str) -> Any:
-        module: Any = writes if name == "store_events" else requests if name == "find" else index
+        module: Any = writes if name == "store_events" else index
         return getattr(module, name)
 
 
@@ -63,7 +63,7 @@ def _questions() -> list[tuple[str, Callable[[Any, Any], Any]]]:
         ("jobs", lambda m, c: m.jobs_over(c, _DATASETS)),
         *((f"get {d}", lambda m, c, d=d: m.get(c, d)) for d in _DATASETS),
         *((f"of bob {d}", lambda m, c, d=d: m.get(c, d, Visibility("bob"))) for d in _DATASETS),
-        *((f"find {r}", lambda m, c, r=r: m.find(c, r, _NOW)) for r in asked),
+        *((f"find {r}", lambda m, c, r=r: m.made_by(c, r, _NOW)) for r in asked),
     ]
 
 

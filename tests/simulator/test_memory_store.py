@@ -14,7 +14,7 @@ from services.errors import TouchstoneError
 from services.results.intake import writes
 from services.results.intake.writes import Mark
 from services.results.items import reads
-from services.results.runs import job_lists, job_reads
+from services.results.runs import job_reads
 from services.results.scores.job_result import compute
 from services.results.storage import stored_responses
 from services.results.storage.migrations import open_file
@@ -96,7 +96,7 @@ class _Real:
     """DuckDB's functions under one name."""
 
     def __getattr__(self, name: str) -> Any:
-        for module in (writes, job_reads, job_lists, reads, stored_responses):
+        for module in (writes, job_reads, job_reads, reads, stored_responses):
             if hasattr(module, name):
                 return getattr(module, name)
         return {"compute": compute}[name]

@@ -21,6 +21,8 @@ HOUSES = (
     "client/touchstone_client",
 )
 MOST_MODULES = 15
+MOST_OF_SERVICES = 480
+"""Modules of all services. Code that has a fitting module goes there."""
 PRODUCT = ("services", "client/touchstone_client")
 UNIT = ROOT / "tests/unit"
 LEAST_TESTED = 0.6
@@ -71,6 +73,12 @@ def test_no_folder_holds_more_than_fifteen_modules(house: str) -> None:
     counts = Counter(relative(path.parent) for path in sources(house) if path.name != "__init__.py")
 
     assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_the_services_have_few_modules() -> None:
+    modules = [path for path in sources("services") if path.name != "__init__.py"]
+
+    assert 300 < len(modules) <= MOST_OF_SERVICES
 
 
 @pytest.mark.parametrize("house", ["services", "client", "deploy", "web", "benchmarks"])

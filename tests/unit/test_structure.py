@@ -46,7 +46,7 @@ PURE = (
     "services.evaluator.provider_batches.planning",
     "services.evaluator.pacing.fair_queue",
     "services.results.scores.aggregation",
-    "services.results.scores.averages",
+    "services.results.scores.suite_score",
     "services.results.statistics.metric_values",
     *(f"services.results.paired.{path.stem}" for path in (ROOT / "services/results/paired").glob("[a-z]*.py")),
     *(f"services.words.{path.stem}" for path in (ROOT / "services/words").glob("[a-z]*.py")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from services.errors import InvalidRequestError
-from services.results.runs import job_lists
+from services.results.runs import job_reads
 from services.results.statistics.metric_values import ACCURACY
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
@@ -32,7 +32,7 @@ def overview(
     start = since(request.days, now)
     if start is not None:
         jobs.created_after.FromDatetime(start)
-    text, parameters = job_lists.where(jobs, visible)
+    text, parameters = job_reads.jobs_where(jobs, visible)
     ((total, completed, failed, cancelled, complete, models, ended),) = connection.execute(
         query("boards/overview_jobs").format(where=text), parameters
     ).fetchall()

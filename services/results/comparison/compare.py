@@ -6,17 +6,16 @@ import math
 from collections.abc import Sequence
 
 from services.errors import InvalidRequestError
-from services.results.comparison import common_items, common_scores, expenses, findings, rank_ranges
+from services.results.comparison import common_items, expenses, findings, rank_ranges
+from services.results.comparison.advice import notes, recommendations
 from services.results.comparison.common_items import Common
 from services.results.comparison.findings import Finding
 from services.results.comparison.messages import difference_message, omnibus_message, run_message
-from services.results.comparison.notes import notes
 from services.results.comparison.open_cases import left_unanswered
 from services.results.comparison.outcome import Outcome
-from services.results.comparison.recommendations import recommendations
 from services.results.comparison.selection import comparability, subjects
 from services.results.comparison.selection.comparability import Comparability
-from services.results.comparison.selection.wording import labels
+from services.results.comparison.selection.runs import labels
 from services.results.comparison.shared_rows import SharedRows
 from services.results.paired.pairs.difference import Pair, Terms
 from services.results.scores.suite_score import SCORE
@@ -65,11 +64,11 @@ def find(connection: Connection, request: comparison_pb2.CompareRequest, visible
     compared = comparability.compare(chosen.runs, weighting.asked(request.weighting))
     metrics = metrics_of(request, compared)
     common = common_items.choose(connection, compared)
-    scored = common_scores.read(connection, compared, common)
+    scored = common_items.read(connection, compared, common)
     rows = SharedRows(connection, compared, common, metrics)
     averages = [one.averages for one in scored]
-    ordered = common_scores.order(compared.runs, averages, metrics[0])
-    every = common_scores.pairs(ordered, averages, metrics[0])
+    ordered = common_items.order(compared.runs, averages, metrics[0])
+    every = common_items.pairs(ordered, averages, metrics[0])
     models = [place for place in ordered if not compared.runs[place].job.baseline]
     baseline = next((place for place, run in enumerate(compared.runs) if run.job_id == chosen.baseline), None)
     asked = [pair for pair in every if baseline is None or baseline in pair]

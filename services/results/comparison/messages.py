@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.results.comparison.findings import Finding
 from services.results.comparison.outcome import Outcome
-from services.results.comparison.selection.wording import in_points
+from services.results.comparison.selection.runs import in_points
 from services.results.paired.corrections import Correction
 from services.results.paired.pairs.difference import Difference, Omnibus
 from services.results.paired.verdicts import sentence

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.comparison.common_items import Common
-from services.results.comparison.common_scores import Scored
+from services.results.comparison.common_items import Common, Scored
 from services.results.comparison.expenses import Costs
 from services.results.comparison.findings import Finding
 from services.results.comparison.selection.comparability import Comparability

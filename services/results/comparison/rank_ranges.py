@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from services.errors import TouchstoneError
-from services.results.comparison import common_items, common_scores, findings
+from services.results.comparison import common_items, findings
 from services.results.comparison.common_items import Common
 from services.results.comparison.findings import Finding
 from services.results.comparison.open_cases import open_cases
@@ -89,10 +89,10 @@ def of_board(connection: Connection, average: str, job_ids: Sequence[str]) -> di
     metric, by = weighting.parted(average)
     compared = comparability.compare(runs.load(connection, {job_id: job_id for job_id in job_ids}), by)
     common = common_items.choose(connection, compared)
-    averages = [scored.averages for scored in common_scores.read(connection, compared, common)]
-    ordered = common_scores.order(compared.runs, averages, metric)
+    averages = [scored.averages for scored in common_items.read(connection, compared, common)]
+    ordered = common_items.order(compared.runs, averages, metric)
     terms = Terms()
-    pairs = common_scores.pairs(ordered, averages, metric)
+    pairs = common_items.pairs(ordered, averages, metric)
     found = among(ordered, tested(connection, compared, common, metric, ordered, pairs, terms), terms.alpha)
     return {compared.runs[place].job_id: place_range for place, place_range in zip(ordered, found, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Deleting a dataset: never while a job uses it, and from one moment to the next.
+"""Deleting a dataset: never while a job uses it, and from one moment to the next. Those that expired are deleted, too.
 
 The manifest is marked first, from when on no job may begin with it; then the jobs are looked through, which no new one
 can escape; then the manifest goes, and with it the dataset. A job that was created in between fails in planning.
@@ -7,8 +7,10 @@ can escape; then the manifest goes, and with it the dataset. A job that was crea
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
@@ -122,3 +124,52 @@ def _used(dataset_id: str, jobs: list[str]) -> str:
     more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
     which = "a job that is not finished" if len(jobs) == 1 else "jobs that are not finished"
     return f"Dataset {dataset_id} is used by {which}: {named}{more}. Cancel them or wait, then delete it."
+
+
+_EXPIRED_RETRY_S = 60.0
+
+
+class Expiry:
+    """Knows when each dataset expires: all of them at the start, and each one that is uploaded. `delete` is
+    Deletions.delete."""
+
+    def __init__(
+        self, database: Database, delete: Callable[[str], Awaitable[None]], retry_s: float = _EXPIRED_RETRY_S
+    ) -> None:
+        self._database = database
+        self._delete = delete
+        self._retry_s = retry_s
+        self._times: list[tuple[float, str]] = []
+        self._noted = asyncio.Event()
+
+    def note(self, dataset: dataset_pb2.Dataset) -> None:
+        """A dataset that is listed now."""
+        if dataset.HasField("expires_at"):
+            heapq.heappush(self._times, (float(dataset.expires_at.seconds), dataset.dataset_id))
+            self._noted.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        for dataset in await self._database.read(index.expiring):
+            self.note(dataset)
+        while True:
+            self._noted.clear()
+            wait_s = self._times[0][0] - _now() if self._times else None
+            if wait_s is None or wait_s > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._noted.wait()
+                heed_cancel()
+                continue
+            _, dataset_id = heapq.heappop(self._times)
+            try:
+                await self._delete(dataset_id)
+                log.info("dataset %s has expired", dataset_id)
+            except TouchstoneError as error:
+                log.info("dataset %s has expired and is deleted later: %s", dataset_id, error)
+                heapq.heappush(self._times, (_now() + self._retry_s, dataset_id))
+            heed_cancel()
+
+
+def _now() -> float:
+    return datetime.now(UTC).timestamp()

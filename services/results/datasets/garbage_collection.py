@@ -17,15 +17,15 @@ from functools import partial
 
 from services.bus import DamagedError, Datasets, heed_cancel
 from services.errors import ConflictError, TouchstoneError
-from services.results.datasets import index, requests
-from services.results.datasets.requests import Request
+from services.results.datasets import index
+from services.results.datasets.index import Request
 from services.results.storage.database import Connection, Database
 from touchstone.v1 import dataset_pb2
 
 log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
-_SOON = requests.KEPT - timedelta(hours=1)
+_SOON = index.REQUESTS_KEPT - timedelta(hours=1)
 """Uploads of one request that lie closer together are one dataset. An hour less than answers are kept: after that, a
 request makes a dataset anew."""
 _AT_ONCE = 64
@@ -119,7 +119,7 @@ class Collector:
         """Whether the request that stored it made another dataset afterwards, which it does only if it had failed."""
         request = Request(manifest.dataset.owner, manifest.request_id, manifest.asked)
         try:
-            made = await self._database.read(partial(requests.find, request=request, now=now))
+            made = await self._database.read(partial(index.made_by, request=request, now=now))
         except ConflictError:
             # Then the id was used for something else, perhaps a day later.
             return False

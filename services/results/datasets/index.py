@@ -1,20 +1,78 @@
-"""The index of datasets: the table `datasets`, in which deleted ones stay, and which shards each has."""
+"""The index of datasets: the table `datasets`, in which deleted ones stay, and which shards each has.
+
+For a day, a request that made a dataset gives the same dataset again. A request is noted with its dataset's manifest,
+and from there in the index: so it is known if and only if the dataset is, whatever crashes.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from services.errors import NotFoundError
+from google.protobuf.message import Message
+
+from services.errors import ConflictError, NotFoundError
 from services.results import paging
-from services.results.datasets import requests
 from services.results.storage.database import Connection, first_row
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import sentences
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
+
+REQUESTS_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`asked` is a hash of what it asks for. An empty `request_id` is never known again."""
+
+    owner: str = ""
+    request_id: str = ""
+    asked: bytes = b""
+
+
+def fingerprint(*asked: Message | str) -> bytes:
+    """The hash of what a request asks for."""
+    parts = [one.encode() if isinstance(one, str) else one.SerializeToString(deterministic=True) for one in asked]
+    return hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts)).digest()
+
+
+def made_by(connection: Connection, request: Request, now: datetime) -> dataset_pb2.Dataset | None:
+    """The dataset that it made. Raises ConflictError where its id has made another one. `now` is UTC without a zone."""
+    if not request.request_id:
+        return None
+    row = first_row(
+        connection,
+        "SELECT r.asked, d.dataset FROM dataset_requests r JOIN datasets d ON d.id = r.dataset_id "
+        "WHERE r.owner = $owner AND r.request_id = $request_id AND r.made_at > $since AND d.deleted_at IS NULL",
+        {"owner": request.owner, "request_id": request.request_id, "since": now - REQUESTS_KEPT},
+    )
+    if row is None:
+        return None
+    dataset = dataset_pb2.Dataset.FromString(row[1])
+    if bytes(row[0]) != request.asked:
+        raise ConflictError(sentences.id_used(request.request_id, f"dataset {dataset.dataset_id}"))
+    return dataset
+
+
+def note(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: datetime) -> None:
+    """Of a dataset that is listed in this transaction. Requests that are too old to be known go."""
+    connection.execute("DELETE FROM dataset_requests WHERE made_at <= $since", {"since": now - REQUESTS_KEPT})
+    made_at = manifest.dataset.uploaded_at.ToDatetime()
+    if manifest.request_id and made_at > now - REQUESTS_KEPT:
+        connection.execute(
+            "INSERT OR REPLACE INTO dataset_requests VALUES ($owner, $request_id, $asked, $dataset_id, $made_at)",
+            {
+                "owner": manifest.dataset.owner,
+                "request_id": manifest.request_id,
+                "asked": manifest.asked,
+                "dataset_id": manifest.dataset.dataset_id,
+                "made_at": made_at,
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +117,7 @@ def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: date
                 "dataset": dataset.SerializeToString(),
             },
         )
-        requests.note(connection, manifest, now)
+        note(connection, manifest, now)
     elif known[0] is None:
         return
     else:

@@ -14,9 +14,9 @@ from services.results import visibility
 from services.results.datasets import index, options, preview
 from services.results.datasets.deleting import Deletions
 from services.results.datasets.garbage_collection import Collector
-from services.results.datasets.requests import Request, fingerprint
+from services.results.datasets.index import Request, fingerprint
 from services.results.datasets.uploading import Uploads
-from services.results.read_queue.questions import Questions
+from services.results.read_queue import Questions
 from services.results.storage.database import Connection, Database
 from services.words import sentences
 from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -16,15 +16,29 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.bus import Datasets
 from services.errors import DeadlineError
-from services.results.datasets import child, index, requests
-from services.results.datasets.expiry import Expiry
-from services.results.datasets.frames import Shard
+from services.results.datasets import child, index
+from services.results.datasets.deleting import Expiry
+from services.results.datasets.frames import Limits, Shard
 from services.results.datasets.garbage_collection import Collector, HeldShards, ShardHolds
-from services.results.datasets.limits import UploadLimits
-from services.results.datasets.requests import Request, fingerprint
+from services.results.datasets.index import Request, fingerprint
 from services.results.datasets.upload_slots import UploadSlots
 from services.results.storage.database import Database
 from touchstone.v1 import dataset_pb2, suite_pb2
+
+STORE_BYTES = 20 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class UploadLimits:
+    """`file` bounds each file; `at_once` uploads are read side by side, a process each; further ones wait for
+    `wait_s`. One whose client sends nothing for `idle_s` is given up, and one that takes longer than `whole_s`."""
+
+    file: Limits = field(default_factory=Limits)
+    at_once: int = 2
+    wait_s: float = 30
+    idle_s: float = 60
+    whole_s: float = 3600
+
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +125,7 @@ class Uploads:
         """The dataset that a request has made before. Raises ConflictError where its id has made another one."""
         # What is being given up now may be gone before the answer is here.
         given_up = self._collector.given_up()
-        made = await self._database.read(partial(requests.find, request=request, now=_now()))
+        made = await self._database.read(partial(index.made_by, request=request, now=_now()))
         return None if made is None or made.dataset_id in given_up | self._collector.given_up() else made
 
     async def _in_time(self, stored: Awaitable[dataset_pb2.DatasetManifest]) -> dataset_pb2.DatasetManifest:

@@ -8,9 +8,8 @@ from hashlib import sha256
 
 from services import numbers
 from services.errors import InvalidRequestError
-from services.results.export import item_chunks
 from services.results.export.columns import Kind, Row, Table, Value, finite
-from services.results.export.item_chunks import Found
+from services.results.export.item_rows import Found, read_chunks
 from services.results.items import filters
 from services.results.items.filters import Chosen
 from services.results.storage import item_rows, text_retention
@@ -90,7 +89,7 @@ def batch_output(
     if mode_of(chosen.job.spec) == suite_pb2.MODE_LOGLIKELIHOOD:
         raise InvalidRequestError("A run in log-likelihood mode has no responses. Export its items.", "kind")
     run = _Run(chosen.job, text_retention.dropped_attempt(connection, chosen.job.job_id))
-    chunks = item_chunks.read(connection, chosen, _READ)
+    chunks = read_chunks(connection, chosen, _READ)
     if format_ == ExportRequest.FORMAT_CSV:
         names = _metadata_fields(connection, chosen)
         columns = [*_CSV_COLUMNS, *((f"metadata.{name}", Kind.ANY) for name in names)]

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 
 from services.errors import InvalidRequestError, LimitReachedError
-from services.results.export import batch_rows, file, golden_rows, item_rows, job_rows, metric_rows, runs
+from services.results.export import batch_rows, file, golden_rows, item_rows, job_rows, metric_rows
 from services.results.export.columns import Table
 from services.results.export.golden_rows import Golden
 from services.results.storage.database import Connection, Database
@@ -71,13 +71,13 @@ def export(
 def _table(connection: Connection, request: ExportRequest, visible: Visibility) -> Table | Golden:
     match request.kind:
         case ExportRequest.KIND_JOBS:
-            return job_rows.jobs(runs.chosen(connection, request.jobs, visible))
+            return job_rows.jobs(job_rows.chosen(connection, request.jobs, visible))
         case ExportRequest.KIND_METRICS:
             if not request.HasField("items"):
-                return metric_rows.metrics(runs.chosen(connection, request.jobs, visible))
+                return metric_rows.metrics(job_rows.chosen(connection, request.jobs, visible))
             if request.items != ListItemsRequest(job_id=request.items.job_id):
                 raise InvalidRequestError("Metrics are exported for a whole job. Set only items.job_id.", "items")
-            return metric_rows.metrics([runs.one(connection, request.items.job_id, visible)])
+            return metric_rows.metrics([job_rows.one(connection, request.items.job_id, visible)])
         case ExportRequest.KIND_ITEMS:
             return item_rows.items(connection, request.items, visible)
         case ExportRequest.KIND_BATCH_OUTPUT:

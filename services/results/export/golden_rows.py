@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.errors import InvalidRequestError
-from services.results.export import item_chunks
 from services.results.export.columns import Kind, Row, Table, Value
-from services.results.export.item_chunks import Found
+from services.results.export.item_rows import Found, read_chunks
 from services.results.items import filters
 from services.results.items.filters import Chosen
 from services.results.storage import item_rows
@@ -73,7 +72,7 @@ _COLUMNS = (("messages", Kind.OBJECT),)
 
 def _rows(connection: Connection, chosen: Chosen) -> Iterator[list[Row | None]]:
     examples = chosen.job.spec.suite.shots
-    for chunk in item_chunks.read(connection, chosen, _READ):
+    for chunk in read_chunks(connection, chosen, _READ):
         yield [_row(found, in_turns=examples > 0) for found in chunk]
 
 

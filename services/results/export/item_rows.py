@@ -1,18 +1,71 @@
-"""Exported items: whole texts, statistics, and everything that metrics are computed from."""
+"""Exported items: whole texts, statistics, and everything that metrics are computed from.
+
+Chosen items come from the database in order, in chunks of bounded size.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
-from services.results.export import item_chunks
+import numpy as np
+
 from services.results.export.columns import Kind, Row, Table, Value
-from services.results.export.item_chunks import Found
+from services.results.items import annotations as item_annotations
 from services.results.items import filters
+from services.results.items.filters import Chosen
 from services.results.storage import item_rows
-from services.results.storage.database import Connection, known_usd
+from services.results.storage.database import Connection, known_usd, query
 from services.results.visibility import Visibility
 from services.words.enums import OUTCOMES, VERDICTS
 from touchstone.v1 import results_service_pb2
+from touchstone.v1.results_service_pb2 import Annotation
+
+CHUNK_BYTES = 1_000_000
+CHUNK_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An item: the values asked for, and what it counts and is thought of; None for what there is not."""
+
+    values: list[Any]
+    score: float | None
+    annotation: Annotation | None
+
+
+def read_chunks(connection: Connection, chosen: Chosen, expressions: Sequence[str]) -> Iterator[list[Found]]:
+    """`expressions` are SQL over a row of `items`. Places and sizes are read first, so that texts can be read in chunks
+    of CHUNK_ROWS at most, and of CHUNK_BYTES unless one row has more."""
+    found = connection.execute(chosen.sql + query("export/chosen_places"), chosen.parameters).fetchnumpy()
+    places, sizes = np.asarray(found["place"]), np.asarray(found["bytes"])
+    columns = ", ".join(f"{sql} AS column_{place}" for place, sql in enumerate(expressions))
+    text = (
+        f"SELECT rowid, task, item, repeat, {chosen.score.sql}, {columns} FROM items "
+        "WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
+    )
+    for start, stop in pairwise(_cuts(sizes)):
+        chunk = places[start:stop].tolist()
+        rows = connection.execute(text, {"places": chunk} | chosen.score.parameters).fetchall()
+        held = item_annotations.held(connection, [chosen.job.job_id], [row[2] for row in rows])
+        by_place = {
+            place: Found(values, score, held.get((chosen.job.job_id, task, item, repeat)))
+            for place, task, item, repeat, score, *values in rows
+        }
+        yield [by_place[place] for place in chunk]
+
+
+def _cuts(sizes: np.typing.NDArray[np.int64]) -> list[int]:
+    """Where chunks begin and end."""
+    cuts, used = [0], 0
+    for row, size in enumerate(sizes.tolist()):
+        if row > cuts[-1] and (used + size > CHUNK_BYTES or row - cuts[-1] >= CHUNK_ROWS):
+            cuts.append(row)
+            used = 0
+        used += size
+    return [*cuts, len(sizes)] if len(sizes) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +122,7 @@ _PARSED = [place for place, field in enumerate(_STORED) if field.name in ("stati
 def items(connection: Connection, request: results_service_pb2.ListItemsRequest, visible: Visibility) -> Table:
     """The items that ListItems would list, in its order. Raises as `item_choice.choose`."""
     chosen = filters.choose(connection, request, visible)
-    chunks = item_chunks.read(connection, chosen, [field.sql for field in _STORED])
+    chunks = read_chunks(connection, chosen, [field.sql for field in _STORED])
     return Table([(field.name, field.kind) for field in COLUMNS_OF_ITEMS], (list(map(_row, chunk)) for chunk in chunks))
 
 

@@ -1,18 +1,109 @@
-"""Exported jobs: a row each, with their averages, and what they rest on."""
+"""Exported jobs: a row each, with their averages, and what they rest on; and how exports go through jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from services import numbers
 from services.results.export.columns import Column, Kind, Table, Value, finite, number, table, time
-from services.results.export.runs import Run
+from services.results.runs import job_reads, marks
+from services.results.storage import run_scores, text_retention
+from services.results.storage.database import Connection, query
+from services.results.visibility import Visibility
 from services.words import weighting
 from services.words.enums import OUTCOMES, PRICE_SOURCES, WEIGHTINGS, mode_name
 from services.words.jobs import status_of, suite_of
-from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 from touchstone.v1.suite_pb2 import Weighting
+
+JOBS_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A job. `result` is what it measured, None while its present attempt is not sealed unless asked for as of now;
+    `averages` are those over tasks, with the number of tasks, once it is sealed."""
+
+    job: job_pb2.Job
+    result: metric_pb2.JobResult | None
+    averages: Sequence[tuple[int, metric_pb2.Metric]]
+    name: str
+    alias: str
+
+
+def chosen(
+    connection: Connection, request: results_service_pb2.ResultsServiceListJobsRequest, visible: Visibility
+) -> Iterator[Run]:
+    """The jobs that ListJobs would list, newest first."""
+    asked = results_service_pb2.ResultsServiceListJobsRequest()
+    asked.CopyFrom(request)
+    asked.with_scores, asked.page_size, asked.page_token = False, JOBS_AT_ONCE, ""
+    while True:
+        jobs, asked.page_token = job_reads.read_page(connection, asked, visible)
+        yield from _runs(connection, jobs, _sealed(connection, [job.job_id for job in jobs]))
+        if not asked.page_token:
+            return
+
+
+def one(connection: Connection, job_id: str, visible: Visibility) -> Run:
+    """One job with what it has measured so far. Raises NotFoundError."""
+    job = job_reads.get_job(connection, job_id, visible)
+    (run,) = _runs(connection, [job], {job_id: job_reads.get_job_result(connection, job_id, visible)})
+    return run
+
+
+def _sealed(connection: Connection, job_ids: Sequence[str]) -> dict[str, metric_pb2.JobResult]:
+    """As GetJobResult gives them."""
+    rows = connection.execute(query("export/sealed_results"), {"job_ids": job_ids}).fetchall()
+    results = {job_id: metric_pb2.JobResult.FromString(blob) for job_id, blob in rows}
+    marked, dropped = marks.present(connection, job_ids), text_retention.all_dropped_at(connection, job_ids)
+    for job_id, result in results.items():
+        if job_id in marked:
+            marks.put_on(result, marked[job_id])
+        result.texts_dropped = dropped.get(job_id, "")
+    return results
+
+
+def _runs(
+    connection: Connection, jobs: Sequence[job_pb2.Job], results: dict[str, metric_pb2.JobResult]
+) -> Iterator[Run]:
+    names = _names(connection, jobs)
+    averages = _sealed_averages(connection, jobs)
+    for job in jobs:
+        result = results.get(job.job_id)
+        sealed = result is not None and result.sealed
+        yield Run(
+            job,
+            result,
+            averages[job.job_id] if sealed else [],
+            *names.get(job.receipt.configuration, ("", "")),
+        )
+
+
+def _sealed_averages(
+    connection: Connection, jobs: Sequence[job_pb2.Job]
+) -> defaultdict[str, list[tuple[int, metric_pb2.Metric]]]:
+    found: defaultdict[str, list[tuple[int, metric_pb2.Metric]]] = defaultdict(list)
+    if jobs:
+        times = [job.created_at.ToDatetime() for job in jobs]
+        where = {"job_ids": [job.job_id for job in jobs], "first": min(times), "last": max(times)}
+        text = query("export/sealed_averages").format(metric=", ".join(run_scores.METRIC_COLUMNS))
+        for job_id, tasks, *metric in connection.execute(text, where).fetchall():
+            found[job_id].append((tasks, run_scores.metric_of(metric)))
+    return found
+
+
+def _names(connection: Connection, jobs: Sequence[job_pb2.Job]) -> dict[str, tuple[str, str]]:
+    rows = connection.execute(
+        "SELECT configuration, name, alias FROM configuration_names "
+        "WHERE configuration IN (SELECT unnest($configurations::VARCHAR[]))",
+        {"configurations": list({job.receipt.configuration for job in jobs})},
+    ).fetchall()
+    return {configuration: (name, alias) for configuration, name, alias in rows}
+
 
 FIGURES = ("mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high", "answered_mean")
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from services.results.export.columns import Column, Kind, Table, Value, number, table
-from services.results.export.job_rows import FIGURES, RECEIPT, WHO
-from services.results.export.runs import Run
+from services.results.export.job_rows import FIGURES, RECEIPT, WHO, Run
 from services.words import weighting
 from services.words.enums import METRIC_RULES, OUTCOMES
 from services.words.scorers import layer

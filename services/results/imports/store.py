@@ -1,17 +1,23 @@
-"""Writing imports. Each function runs inside the caller's transaction."""
+"""Writing imports, each function inside the caller's transaction, and how long imported answers stay.
+
+They stay until a complete run holds them; a week without one; within the store's bound.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 
 from services.errors import InvalidRequestError
 from services.results.imports.checks import MOST_TASKS
-from services.results.storage.database import Connection, first_row
+from services.results.storage.database import Connection, Database, first_row
 from services.words import sentences
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
@@ -143,3 +149,68 @@ def prompts_number(prompt: str, continuations: Sequence[str]) -> int:
     """As GetImportResponse.prompts says."""
     whole = _BETWEEN.join([prompt, *continuations])
     return int.from_bytes(hashlib.sha256(whole.encode()).digest()[:8], "big")
+
+
+log = logging.getLogger(__name__)
+
+_CHECK_S = 2.0
+_KEPT = timedelta(days=7)
+
+
+async def keep_tidy(database: Database, max_bytes: int) -> None:
+    """Drops what is not needed any more, until cancelled. `max_bytes` bounds all waiting answers; 0 means no bound."""
+    await forget_unfinished(database)
+    while True:
+        await tidy(database, max_bytes, datetime.now(UTC).replace(tzinfo=None))
+        await asyncio.sleep(_CHECK_S)
+
+
+async def forget_unfinished(database: Database) -> None:
+    """At the start: of what a crash left unfinished, nobody sends the rest."""
+    for import_id in await database.read(_unfinished):
+        await database.write(partial(discard, import_id=import_id))
+
+
+async def tidy(database: Database, max_bytes: int, now: datetime) -> None:
+    """One round; `now` is UTC without a zone."""
+    for import_id in await database.read(partial(_over, max_bytes=max_bytes, now=now)):
+        await database.write(partial(_drop, import_id=import_id, now=now))
+
+
+def _unfinished(connection: Connection) -> list[str]:
+    return [
+        import_id for (import_id,) in connection.execute("FROM imports SELECT import_id WHERE NOT whole").fetchall()
+    ]
+
+
+def _over(connection: Connection, max_bytes: int, now: datetime) -> list[str]:
+    """Imports to drop: done with, too old, and the oldest ones beyond the bound. Never one that a live job takes."""
+    rows = connection.execute(
+        "SELECT import_id, done OR created_at < $oldest, bytes FROM imports WHERE whole AND dropped_at IS NULL "
+        "ORDER BY created_at DESC, import_id",
+        {"oldest": now - _KEPT},
+    ).fetchall()
+    if not rows:
+        return []
+    taken = _taken(connection)
+    used, found = 0, []
+    for import_id, over, size in rows:
+        used += size
+        if import_id not in taken and (over or (max_bytes and used > max_bytes)):
+            found.append(import_id)
+            used -= size
+    return found
+
+
+def _taken(connection: Connection) -> set[str]:
+    live = connection.execute(f"SELECT job FROM jobs WHERE state < {job_pb2.Job.STATE_COMPLETED}").fetchall()
+    return {job_pb2.Job.FromString(blob).spec.reuse.import_id for (blob,) in live}
+
+
+def _drop(connection: Connection, import_id: str, now: datetime) -> None:
+    where = {"import_id": import_id}
+    connection.execute(
+        "UPDATE imports SET dropped_at = $now, bytes = 0 WHERE import_id = $import_id", where | {"now": now}
+    )
+    connection.execute("DELETE FROM imported_answers WHERE import_id = $import_id", where)
+    log.info("dropped the answers of import %s", import_id)

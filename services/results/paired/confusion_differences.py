@@ -18,7 +18,7 @@ from numpy.random import Generator, default_rng
 from services.results.paired.pairs.confusion_grid import Grid, grid_of
 from services.results.paired.pairs.difference import Pairs
 from services.results.paired.pairs.rows import Confusion
-from services.results.statistics import chi_square, metric_values
+from services.results.statistics import intervals, metric_values
 from services.results.statistics.confusion_intervals import UNSEEN, Layout
 from services.results.statistics.metric_values import BINARY_F1, Cell, Floats, Ints
 
@@ -120,7 +120,7 @@ def _largest(grid: Grid, joint: JointCells, quantile: float) -> float:
         value_b, slopes_b = b.metric(shares)
         return value_a - value_b, slopes_a - slopes_b
 
-    return chi_square.largest(counts, difference, quantile)
+    return intervals.largest(counts, difference, quantile)
 
 
 def _layouts(grid: Grid, joint: JointCells) -> tuple[Floats, Layout, Layout]:

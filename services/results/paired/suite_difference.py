@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from services.results.paired import combined
+from services.results.paired import moments
 from services.results.paired.exchange import Part, part_of
 from services.results.paired.moments import spread
 from services.results.paired.pairs.contributions import ScoreMetric, units_of
@@ -78,5 +78,5 @@ def _combined(
 ) -> list[Difference]:
     if not parts or not all(part.added.n for part in parts):
         return [Difference(None, 0, undefined_reason="no items")] * pairs
-    found = combined.tested(parts, test, terms, (terms.seed, crc32(metric.encode())))
-    return combined.with_spread(found, spread(parts), terms, limit)
+    found = moments.tested(parts, test, terms, (terms.seed, crc32(metric.encode())))
+    return moments.with_spread(found, spread(parts), terms, limit)

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from services.results.paired import binary, combined, cost_draws
+from services.results.paired import binary, cost_draws, moments
 from services.results.paired.confusion_differences import difference_ranges, posterior_stderrs
 from services.results.paired.exchange import part_of
 from services.results.paired.moments import spread
@@ -74,11 +74,11 @@ def _others(task: TaskRows, name: str, metric: ScoreMetric, pairs: Pairs, terms:
     known = spread(parts)
     seed = (terms.seed, crc32(f"{task.task}/{name}".encode()))
     words = "clustered permutation" if task.clustered else "permutation"
-    found = combined.tested(parts, words, terms, seed)
+    found = moments.tested(parts, words, terms, seed)
     if known is None or not isinstance(metric, Confusion):
-        return combined.with_spread(found, known, terms, limit_of(metric))
+        return moments.with_spread(found, known, terms, limit_of(metric))
     known = known.replaced(posterior_stderrs(metric, task.counts, pairs, terms.draws(len(pairs)), seed))
-    found = combined.with_spread(found, known, terms, limit_of(metric))
+    found = moments.with_spread(found, known, terms, limit_of(metric))
     ranges = difference_ranges(metric, task.counts, pairs, normal_quantile(1 - terms.alpha / 2))
     return [
         each if each.value is None else replace(each, low=min(low, each.value), high=max(high, each.value))

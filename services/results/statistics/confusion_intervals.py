@@ -15,7 +15,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from services.results.statistics import chi_square, metric_values
+from services.results.statistics import intervals, metric_values
 from services.results.statistics.intervals import Z95, score_interval
 from services.results.statistics.metric_values import Cell, Floats, Ints
 
@@ -36,8 +36,8 @@ def confusion_interval(cells: Sequence[Cell], name: str, positive: str, quantile
         return _f1_interval(cells, positive, quantile)
     value = metric_values.confusion_metric(name, positive)(cells)
     counts, layout = _of_labels(cells, name)
-    low = chi_square.smallest(counts, layout.metric, quantile)
-    high = chi_square.largest(counts, layout.metric, quantile)
+    low = intervals.smallest(counts, layout.metric, quantile)
+    high = intervals.largest(counts, layout.metric, quantile)
     return min(low, value), max(high, value)
 
 

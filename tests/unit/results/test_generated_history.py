@@ -11,7 +11,7 @@ from benchmarks import history
 from services.results.boards.leaderboard import leaderboard
 from services.results.boards.overview import overview
 from services.results.items import reads
-from services.results.runs import job_lists, job_reads
+from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from services.results.storage.migrations import open_file
 from touchstone.v1 import results_service_pb2 as pb
@@ -33,11 +33,11 @@ def reader(generated: Path) -> Connection:
 
 
 def test_a_generated_history_reads_as_a_stored_one(reader: Connection, generated: Path) -> None:
-    page = job_lists.list_jobs(reader, pb.ResultsServiceListJobsRequest(with_scores=True, page_size=100))
+    page = job_reads.list_jobs(reader, pb.ResultsServiceListJobsRequest(with_scores=True, page_size=100))
     assert page.total_size == JOBS
     created = [job.created_at.ToDatetime() for job in page.jobs]
     assert created == sorted(created, reverse=True)
-    after = job_lists.list_jobs(
+    after = job_reads.list_jobs(
         reader, pb.ResultsServiceListJobsRequest(with_scores=True, page_size=100, page_token=page.next_page_token)
     )
     assert not {job.job_id for job in page.jobs} & {job.job_id for job in after.jobs}

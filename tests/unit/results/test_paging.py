@@ -10,7 +10,7 @@ from services.errors import InvalidRequestError
 from services.results import paging
 from services.results.intake import writes
 from services.results.items import reads
-from services.results.runs import job_lists
+from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from tests.unit.results.builders import answer, batch, known
 from tests.unit.results.items.listed import items_pages
@@ -37,7 +37,7 @@ def test_a_page_token_fits_only_the_request_it_was_made_for(connection: Connecti
 
 def test_a_negative_page_size_is_refused_and_a_large_one_is_the_most(connection: Connection) -> None:
     with pytest.raises(InvalidRequestError, match="page_size"):
-        job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=-1))
+        job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=-1))
     assert paging.page_size(5000, 20, 1000) == 1000
     assert paging.page_size(0, 20, 1000) == 20
 
@@ -47,7 +47,7 @@ def test_a_token_that_somebody_wrote_is_refused(connection: Connection, key: lis
     digest = paging.page_filter(pb.ResultsServiceListJobsRequest())
     request = pb.ResultsServiceListJobsRequest(page_token=paging.encode_token(digest, key))
     with pytest.raises(InvalidRequestError, match="page_token is not valid"):
-        job_lists.list_jobs(connection, request)
+        job_reads.list_jobs(connection, request)
     request.page_token = base64.urlsafe_b64encode(b"[" * 100_000).decode()
     with pytest.raises(InvalidRequestError, match="page_token is not valid"):
-        job_lists.list_jobs(connection, request)
+        job_reads.list_jobs(connection, request)

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from services.errors import InvalidRequestError, NotFoundError
-from services.results.comparison.selection.wording import listed
+from services.results.comparison.selection.runs import listed
 from services.results.runs import job_reads
 from services.results.runs.configurations import SHORT, is_prefix
 from services.results.storage.database import Connection, query

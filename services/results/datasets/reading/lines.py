@@ -1,10 +1,16 @@
-"""Lines of a file, numbered, none held longer than it may be."""
+"""Lines of a file, numbered, none held longer than it may be; and objects out of them: of JSON Lines, and of CSV with a
+header.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from services.results.datasets.reading.faults import RefusedError, WrongRowError
+from services.results.datasets.reading import strict_json
+from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
+from services.words import sentences
 
 MOST_BYTES = 2 * 1024 * 1024
 MOST_BLANK = 100_000
@@ -60,3 +66,107 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
         yield None
     elif begun:
         yield b"".join(begun)
+
+
+Values = Iterator[tuple[int, dict[str, Any] | WrongRowError]]
+NO_ROWS = "The file has no rows. Upload a file with at least one row."
+_MOST_COLUMNS = 1000
+_FAULTS = {
+    "new-line": "it contains a carriage return outside quotes",
+    "unexpected": "a quote is never closed",
+}
+
+
+def json_objects(lines: Numbered) -> Values:
+    """The object of every line that is not blank, with the line's number."""
+    for number, line in lines:
+        if isinstance(line, WrongRowError):
+            yield number, line
+        elif line.strip():
+            yield number, _json_object(line)
+
+
+def _json_object(line: bytes) -> dict[str, Any] | WrongRowError:
+    try:
+        value = strict_json.parse(line)
+    except WrongRowError as wrong:
+        return wrong
+    return value if isinstance(value, dict) else WrongRowError("The line is not a JSON object. Write it as {…}.")
+
+
+class CsvObjects:
+    """Records of a CSV file as objects of texts, with the line on which each begins. Raises RefusedError for a header
+    that cannot be."""
+
+    def __init__(self, lines: Numbered) -> None:
+        csv.field_size_limit(MOST_BYTES)
+        self._texts = _Texts(lines)
+        self._reader = csv.reader(self._texts, strict=True)
+        self.header = self._header()
+
+    def __iter__(self) -> Values:
+        columns = len(self.header)
+        while (record := self._record()) is not None:
+            if isinstance(record, list) and len(record) != columns:
+                record = WrongRowError(
+                    f"The row has {len(record):,} cells and the header {columns:,}. Quote cells with commas."
+                )
+            if isinstance(record, WrongRowError):
+                yield self._texts.begun, record
+            else:
+                yield self._texts.begun, dict(zip(self.header, record, strict=True))
+
+    def _header(self) -> list[str]:
+        header = self._record()
+        if header is None:
+            raise RefusedError(NO_ROWS)
+        if isinstance(header, WrongRowError):
+            raise RefusedError(f"Line {self._texts.begun:,}, the header: {header.reason}")
+        names = [name.strip() for name in header]
+        if len(names) > _MOST_COLUMNS:
+            raise RefusedError(sentences.too_large("The header", len(names), _MOST_COLUMNS, "columns"))
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise RefusedError(f"The header names {quoted(twice)} twice. Give each column its own name.")
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+            raise RefusedError(f"The header is one column, {quoted(names[0])}. Separate columns by commas.")
+        return names
+
+    def _record(self) -> list[str] | WrongRowError | None:
+        """The next record that is not blank, None at the end."""
+        while True:
+            self._texts.begin()
+            try:
+                record = next(self._reader, None)
+            except csv.Error as error:
+                return WrongRowError(f"The row is not CSV: {_FAULTS.get(str(error).partition(' ')[0], error)}.")
+            except WrongRowError as wrong:
+                return wrong
+            if record is None or any(map(str.strip, record)):
+                return record
+
+
+class _Texts:
+    """Lines as the CSV parser takes them. No generator, which would end with the first fault that it raises."""
+
+    def __init__(self, lines: Numbered) -> None:
+        self._lines = lines
+        self._taken = 0
+        self.begun = 0
+        """Line on which the present record begins."""
+
+    def begin(self) -> None:
+        self.begun = self._taken = 0
+
+    def __iter__(self) -> _Texts:
+        return self
+
+    def __next__(self) -> str:
+        number, line = next(self._lines)
+        self.begun = self.begun or number
+        if isinstance(line, WrongRowError):
+            raise line
+        self._taken += len(line)
+        if self._taken > MOST_BYTES:
+            raise WrongRowError(f"The row has more than {MOST_BYTES:,} bytes. Shorten it, or close its quotes.")
+        return strict_json.utf8(line)

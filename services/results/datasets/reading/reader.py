@@ -12,12 +12,11 @@ from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, fr
 from services.results.datasets.reading.decoding import Decoded
 from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines
-from services.results.datasets.reading.lines import Numbered, numbered
+from services.results.datasets.reading.lines import NO_ROWS, CsvObjects, Numbered, Values, json_objects, numbered
 from services.results.datasets.reading.messages import LastMessages
 from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shards import Sharder
-from services.results.datasets.reading.tables import NO_ROWS, CsvObjects, Values, json_objects
 from services.results.datasets.reading.tally import CustomIds, Tally
 from services.results.datasets.reading.template import Template
 from touchstone.v1.dataset_pb2 import BadLine, Dataset, DatasetOptions, DatasetRow

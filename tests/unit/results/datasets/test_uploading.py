@@ -10,11 +10,10 @@ import pytest
 
 from services.bus import Datasets
 from services.results.datasets import index
-from services.results.datasets.expiry import Expiry
+from services.results.datasets.deleting import Expiry
 from services.results.datasets.garbage_collection import Collector, ShardHolds
-from services.results.datasets.limits import UploadLimits
-from services.results.datasets.requests import Request
-from services.results.datasets.uploading import Uploads
+from services.results.datasets.index import Request
+from services.results.datasets.uploading import UploadLimits, Uploads
 from services.results.storage.database import Connection, Database
 from touchstone.v1 import dataset_pb2
 

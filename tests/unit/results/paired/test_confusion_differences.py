@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from services.results.paired import exchange_p
+from services.results.paired import exchange
 from services.results.paired.pairs.difference import Difference, Terms
 from services.results.paired.pairs.rows import Confusion, TaskRows
 from services.results.paired.suite_difference import suite_differences
@@ -138,7 +138,7 @@ def test_drawn_p_are_the_enumerated_ones_however_small(seed: int, monkeypatch: p
     predictions = (rng.random((400, 2)) < right).astype(int)
     task = labelled(references, predictions, ("matthews_correlation", "f1"))
     exact = suite_differences([[task]], PAIR, Terms())[0].p
-    monkeypatch.setattr(exchange_p, "ATOMS", 1)
+    monkeypatch.setattr(exchange, "ATOMS", 1)
     drawn = suite_differences([[task]], PAIR, Terms())[0].p
     assert drawn == pytest.approx(exact, rel=0.1, abs=1e-6)
     assert drawn != exact

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from services.results.intake import writes
-from services.results.runs import job_lists, job_reads
+from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, known, plan, run, seal
 from touchstone.v1 import job_pb2
@@ -19,7 +19,7 @@ def test_job_pages_walk_all_jobs_newest_first_even_with_equal_times(connection: 
     writes.store_events(connection, [event(f"{n:04d}", j) for n, j in enumerate(jobs)])
     token, found = "", []
     while True:
-        page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=5, page_token=token))
+        page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=5, page_token=token))
         found += [j.job_id for j in page.jobs]
         assert page.total_size == 23
         token = page.next_page_token
@@ -39,7 +39,7 @@ def test_job_filters_are_joined_by_and(connection: Connection) -> None:
 
     def listed(**filters: object) -> str:
         request = pb.ResultsServiceListJobsRequest(**filters)  # type: ignore[arg-type]
-        response = job_lists.list_jobs(connection, request)
+        response = job_reads.list_jobs(connection, request)
         assert response.total_size == len(response.jobs)
         return "".join(j.job_id for j in response.jobs)
 

@@ -11,7 +11,7 @@ from services.results.boards.leaderboard import leaderboard
 from services.results.boards.overview import overview
 from services.results.comparison.compare import compare
 from services.results.intake import writes
-from services.results.runs import job_lists, job_reads
+from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from tests.unit.results.builders import answer, batch, event, job, plan, run
@@ -112,7 +112,7 @@ def test_a_marked_run_leaves_averages_and_is_still_counted_as_a_job(connection: 
     mark(connection, "third")
     found = overview(connection, pb.GetOverviewRequest(), NOW)
     assert (found.total_jobs, found.completed_jobs, found.runs_with_metric, found.mean) == (3, 3, 2, 0.875)
-    page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
+    page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
     reasons = {scores.job_id: scores.not_ranked_reason for scores in page.scores}
     assert reasons == {"first": "", "second": "", "third": "the run was invalidated: the prompt was wrong"}
 
@@ -145,7 +145,7 @@ def test_runs_with_answers_of_an_invalidated_run_do_not_rank_until_that_is_taken
     for job_id in ("fourth", "fifth"):
         result = job_reads.get_job_result(connection, job_id)
         assert (result.not_ranked_reason, result.mark, result.mark_reason) == (WRONG, "", "")
-    page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
+    page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
     assert {one.job_id: one.not_ranked_reason for one in page.scores}["fifth"] == WRONG
     mark(connection, "third", VALID, "")
     assert current(connection) == [("fifth", "fourth", 5)]

@@ -7,8 +7,8 @@ import pytest
 
 from services.results.scores import means
 from services.results.scores.aggregation import TaskData
-from services.results.scores.averages import average
 from services.results.scores.means import Lost
+from services.results.scores.suite_score import average
 from services.results.statistics.metric_values import Cell
 from tests.unit.results.statistics.tables import measure, plain_pairs
 

@@ -9,8 +9,8 @@ import pytest
 
 from services.results.scores import aggregation
 from services.results.scores.aggregation import TaskData
-from services.results.scores.averages import average
 from services.results.scores.influence import ClusterCells
+from services.results.scores.suite_score import average
 from services.results.statistics.metric_values import Cell
 from tests.unit.results.scores.clusters import clustered, hanging_together, holds
 from touchstone.v1.suite_pb2 import MetricSpec

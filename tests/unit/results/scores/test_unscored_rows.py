@@ -16,7 +16,7 @@ from services.results.comparison.compare import compare
 from services.results.export.exports import export
 from services.results.items import reads
 from services.results.runs import job_reads
-from services.results.runs.job_lists import list_jobs
+from services.results.runs.job_reads import list_jobs
 from services.results.storage.database import Connection
 from tests.recompute import Answers
 from tests.unit.results.builders import ANSWERED, CUT, ERROR, START, UNPARSED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.results.intake import writes
-from services.results.runs import job_lists, job_reads
+from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from tests.unit.results.builders import ERROR, answer, batch, event, job, plan
 from touchstone.v1 import job_pb2, results_service_pb2
@@ -24,7 +24,7 @@ def ended(state: int, done: int, event_id: str = "2", attempt: int = 1) -> job_p
 
 def counts(connection: Connection) -> tuple[int, int, list[tuple[str, int, int]]]:
     read = job_reads.get_job(connection, "j")
-    listed = job_lists.list_jobs(connection, results_service_pb2.ResultsServiceListJobsRequest()).jobs
+    listed = job_reads.list_jobs(connection, results_service_pb2.ResultsServiceListJobsRequest()).jobs
     assert list(listed) == [read]
     progress = read.progress
     tasks = [(task.task, task.items_done, task.items_failed) for task in progress.tasks]

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from services import bus
 from services.errors import ConflictError
 from services.results.datasets import index
-from services.results.datasets.expiry import Expiry
+from services.results.datasets.deleting import Expiry
 from services.results.storage.database import Connection, Database
 from tests.waiting import until
 from touchstone.v1 import dataset_pb2

@@ -9,7 +9,7 @@ import pytest
 
 from services.errors import InvalidRequestError
 from services.results.intake import writes
-from services.results.runs import job_lists
+from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, plan, run, seal
@@ -24,7 +24,7 @@ def listed(connection: Connection, visible: Visibility | None = None, **filters:
     token = ""
     while True:
         request = pb.ResultsServiceListJobsRequest(page_size=2, page_token=token, **filters)
-        page = job_lists.list_jobs(connection, request, *([visible] if visible else []))
+        page = job_reads.list_jobs(connection, request, *([visible] if visible else []))
         found += [job.job_id for job in page.jobs]
         totals.add(page.total_size)
         token = page.next_page_token
@@ -73,11 +73,11 @@ def test_a_time_bound_takes_jobs_of_that_very_moment(connection: Connection) -> 
     some(connection)
     request = pb.ResultsServiceListJobsRequest()
     request.created_after.FromDatetime(START + timedelta(minutes=2))
-    page = job_lists.list_jobs(connection, request)
+    page = job_reads.list_jobs(connection, request)
     assert ([job.job_id for job in page.jobs], page.total_size) == (["e", "d", "c"], 3)
     request.created_after.seconds = 1 << 62
     with pytest.raises(InvalidRequestError):
-        job_lists.list_jobs(connection, request)
+        job_reads.list_jobs(connection, request)
 
 
 def test_a_user_who_sees_own_jobs_alone_lists_and_counts_them_alone(connection: Connection) -> None:
@@ -90,7 +90,7 @@ def test_averages_stand_beside_sealed_jobs_only_while_they_are_of_the_present_at
     run(connection, job("done", plan("t", 4), minute=1), right=3, wrong=1, minute=1)
     run(connection, job("unread", plan("t", 10), minute=2), right=5, wrong=4, unparsed=1, minute=2)
     writes.store_events(connection, [event("000003", job("live", plan("t", 4), minute=3))])
-    page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
+    page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
     assert [scores.job_id for scores in page.scores] == [job.job_id for job in page.jobs] == ["live", "unread", "done"]
     live, unread, done = page.scores
     assert [(metric.metric, metric.mean, metric.n) for metric in done.averages] == [
@@ -103,16 +103,16 @@ def test_averages_stand_beside_sealed_jobs_only_while_they_are_of_the_present_at
     assert unread.averages[0].answered_mean == pytest.approx(5 / 9)
     again = job("done", plan("t", 4), minute=1, attempt=2)
     writes.store_events(connection, [event("999999-done", again, "retried")])
-    page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
+    page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
     assert [len(scores.averages) for scores in page.scores] == [0, 2, 0]
-    assert not job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest()).scores
+    assert not job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest()).scores
 
 
 def test_an_incomplete_run_is_listed_with_its_bounds(connection: Connection) -> None:
     made = job("j", plan("t", 4))
     writes.store_items(connection, [batch("j", "t", [answer(0), answer(1), answer(2, "no"), answer(3, outcome=ERROR)])])
     seal(connection, made)
-    page = job_lists.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
+    page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(with_scores=True))
     accuracy = page.scores[0].averages[1]
     assert (accuracy.bound_low, accuracy.bound_high) == (0.5, 0.75)
     assert page.scores[0].not_ranked_reason == "1 item has no answer"
@@ -122,7 +122,7 @@ def test_an_incomplete_run_is_listed_with_its_bounds(connection: Connection) -> 
 def test_a_state_that_is_none_is_refused(connection: Connection, state: int) -> None:
     request = pb.ResultsServiceListJobsRequest(states=[state])  # type: ignore[list-item]
     with pytest.raises(InvalidRequestError, match="is not a valid state"):
-        job_lists.list_jobs(connection, request)
+        job_reads.list_jobs(connection, request)
 
 
 def test_events_of_one_batch_are_stored_once_and_the_newest_moves_the_job(connection: Connection) -> None:

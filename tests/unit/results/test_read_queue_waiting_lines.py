@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.errors import BusyError
-from services.results.read_queue.waiting_lines import Party, WaitingLine
+from services.results.read_queue import Party, WaitingLine
 
 
 async def started(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from services.errors import NotFoundError
-from services.results.imports import retention, store
+from services.results.imports import store
 from services.results.imports.reads import get_import
 from services.results.intake import writes
 from services.results.storage.database import Connection, Database
@@ -25,7 +25,7 @@ async def test_what_a_crash_left_unfinished_is_forgotten_at_the_next_start(datab
     await database.write(lambda c: store.add(c, "i", answers(0)))
     with pytest.raises(NotFoundError):
         await database.read(lambda c: get_import(c, GetImportRequest(import_id="i")))
-    await retention.forget_unfinished(database)
+    await store.forget_unfinished(database)
     assert await stored(database) == (0, 0)
 
 
@@ -39,7 +39,7 @@ async def finished(database: Database, import_id: str, incomplete: bool = False)
 async def test_answers_go_once_a_complete_run_holds_them_and_the_run_is_still_named(database: Database) -> None:
     made = await sent(database, answers(0, 1))
     await finished(database, made.import_id)
-    await retention.tidy(database, 0, NOW)
+    await store.tidy(database, 0, NOW)
     assert await stored(database) == (1, 0)
     with pytest.raises(NotFoundError, match="were dropped on"):
         await database.read(lambda c: get_import(c, GetImportRequest(import_id=made.import_id)))
@@ -50,9 +50,9 @@ async def test_answers_go_once_a_complete_run_holds_them_and_the_run_is_still_na
 async def test_answers_of_an_incomplete_run_stay_a_week_for_its_retry(database: Database) -> None:
     made = await sent(database, answers(0))
     await finished(database, made.import_id, incomplete=True)
-    await retention.tidy(database, 0, NOW + timedelta(days=6))
+    await store.tidy(database, 0, NOW + timedelta(days=6))
     assert await stored(database) == (1, 1)
-    await retention.tidy(database, 0, NOW + timedelta(days=8))
+    await store.tidy(database, 0, NOW + timedelta(days=8))
     assert await stored(database) == (1, 0)
     assert (await sent(database, answers(0))).known is False
 
@@ -72,7 +72,7 @@ async def test_the_oldest_waiting_answers_go_beyond_the_bound_but_none_that_a_li
     live = job("j", state=job_pb2.Job.STATE_RUNNING)
     live.spec.reuse.import_id = taken
     await database.write(lambda c: writes.store_events(c, [event("000001", live)]))
-    await retention.tidy(database, 1500, NOW)
+    await store.tidy(database, 1500, NOW)
     assert await whether_kept(database, new, old, taken) == [True, False, True]
 
 

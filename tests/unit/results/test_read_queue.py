@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.results.read_queue.questions import SharedAnswers
-from services.results.read_queue.waiting_lines import PARTY, Party
+from services.results.read_queue import PARTY, Party, SharedAnswers
 
 
 class Store:
