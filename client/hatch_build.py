@@ -1,7 +1,7 @@
 """Builds the wheel of the client, with the stubs of the protos and the vocabulary that it shares with the services.
 
-In this tree the client imports `services.words`. A package called `services` could meet another of that name where the
-client is installed, so the wheel has it as `touchstone_client._services`.
+In this tree the client imports `services.words`. A package called `services` could clash with another of that name on
+the user's machine, so the wheel has it as `touchstone_client._services`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHARED = ("__init__.py", "errors.py", "words")
 
 
 class ClientBuildHook(BuildHookInterface):  # type: ignore[misc]
-    """Copies what belongs to the client into one folder, and has that packed."""
+    """Copies the files of the client into one folder, and packs that."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         here, staged = Path(self.root), Path(self.directory, "staged")

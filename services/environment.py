@@ -1,7 +1,7 @@
 """How every process reads its TOUCHSTONE_ variables: one reader for each kind of value.
 
-A variable that is empty counts as not set. Each reader raises InvalidRequestError with one sentence for a value that
-cannot be, which ends a service before it begins (see `services.rpc.run`).
+A variable that is empty counts as not set. Each reader raises InvalidRequestError with one sentence for an invalid
+value, which ends a service before it starts (see `services.rpc.run`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from services.errors import InvalidRequestError
 
 LONG_S = 10**9
-"""Most seconds of a time that has no other bound: 31 years."""
+"""Most seconds of a time without another limit: 31 years."""
 MOST_BYTES = 10**15
 """Most bytes of anything: a petabyte."""
 MOST_PORT = 65_535
@@ -101,7 +101,7 @@ def addresses(name: str, default: str, environ: Mapping[str, str] | None = None)
 
 
 def url(name: str, default: str, schemes: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
-    """A URL with a host, or several separated by commas; what stands before its @ is shown to nobody."""
+    """A URL with a host, or several separated by commas; the part before its @ is never shown."""
     given = text(name, default, environ)
     if given and not all(_is_url(one, schemes) for one in given.split(",")):
         example = f"{schemes[0]}://127.0.0.1:{4222 if schemes[0] == 'nats' else 8222}"
@@ -141,7 +141,7 @@ def state_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def writable(name: str, default: str, environ: Mapping[str, str] | None = None) -> Path:
-    """A folder that is there and can be written, or can be made; it is not made here."""
+    """A folder that exists and is writable, or can be created; it is not created here."""
     path = _path(name, text(name, default, environ))
     nearest = next((known for known in (path, *path.parents) if os.path.lexists(known)), path)
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):

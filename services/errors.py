@@ -88,11 +88,11 @@ class UnavailableError(TouchstoneError):
 
 
 class AwayError(UnavailableError):
-    """A service or a store is silent: it may be down, or start."""
+    """A service or a store is silent: it may be down, or starting."""
 
 
 class BusyError(UnavailableError):
-    """The service has too much to do. It did nothing; clients must not repeat this by themselves at once."""
+    """The service has too much to do. It did nothing; clients must not repeat this at once."""
 
 
 class DamagedFilesError(UnavailableError):

@@ -1,9 +1,10 @@
-"""Further fields of a request: what a job or a row asks of a provider beside the parameters that Touchstone names.
+"""Further fields of a request: what a job or a row sends to a provider in addition to the parameters that Touchstone
+names.
 
-They are kept and sent as one JSON object with its names in the order in which they were given: a schema whose fields
-stand in another order asks a model for something else. Whole numbers keep their digits, 1.0 stays 1.0.
+They are kept and sent as one JSON object with its names in the order in which they were given: a schema with another
+order of fields asks a model for something else. Whole numbers keep their digits, 1.0 stays 1.0.
 
-Versions up to 0.1 kept them as a protobuf Struct, which knows neither the order of names nor whole numbers. It is still
+Versions up to 0.1 kept them as a protobuf Struct, which keeps neither the order of names nor whole numbers. It is still
 read, its names sorted, and never written. Pure.
 """
 
@@ -26,13 +27,13 @@ _LOGPROBS = frozenset(
     ("logprobs", "top_logprobs", "prompt_logprobs", "responseLogprobs", "n_probs", "return_logprob", "top_logprobs_num")
 )
 NO_LOGPROBS = "asks for log-probabilities, which are not kept with answers. Leave it out."
-"""How a sentence goes on after the name of such a field."""
+"""The rest of a sentence after the name of such a field."""
 _INSIDE = ("generationConfig", "options")
-"""Objects in which providers take parameters beside those of the request itself."""
+"""Objects in which providers take parameters in addition to those of the request itself."""
 
 
 def fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
-    """The fields by name, a new object; empty without any. Raises ValueError for what no request could hold."""
+    """The fields by name, a new object; empty without any. Raises ValueError for fields that no request could hold."""
     if sampling.extra_json:
         found: dict[str, Any] = json.loads(sampling.extra_json)
         return found
@@ -46,18 +47,18 @@ def fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
 
 
 def write(sampling: job_pb2.Sampling, values: Mapping[str, Any]) -> None:
-    """Puts the fields in place of any that are there. Raises ValueError for what `fault` tells of."""
+    """Replaces any existing fields by these. Raises ValueError with the result of `fault`."""
     sampling.ClearField("extra")
     sampling.extra_json = dump(values) if values else ""
 
 
 def dump(value: Any) -> str:
-    """The value as JSON without needless space. Raises ValueError for numbers that JSON does not know."""
+    """The value as JSON without needless space. Raises ValueError for numbers that JSON does not have."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The fields in a caller's JSON text. Raises ValueError with half a sentence that goes on after its name."""
+    """The fields in a caller's JSON text. Raises ValueError with a clause that continues after its name."""
     try:
         values = _decode(text)
     except RecursionError:
@@ -72,7 +73,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def fault(values: Mapping[str, Any]) -> str:
-    """Why the fields cannot be kept, as half a sentence that goes on after their name; empty where they can."""
+    """Why the fields cannot be kept, as a clause that continues after their name; empty if they can."""
     if too_deep(values):
         return _TOO_DEEP
     if too_large(values):
@@ -87,7 +88,7 @@ def fault(values: Mapping[str, Any]) -> str:
 
 
 def too_deep(value: Any, depth: int = MOST_DEPTH) -> bool:
-    """Whether there are more than so many objects and arrays, one in the other, in a value that is one."""
+    """Whether a value nests more than this many objects and arrays."""
     if not isinstance(value, dict | list):
         return False
     inside = value.values() if isinstance(value, dict) else value
@@ -103,7 +104,7 @@ def too_large(value: Any) -> bool:
 
 def asks_logprobs(values: Mapping[str, Any]) -> str:
     """The name of a field that asks for log-probabilities; empty where none does. They are not kept with answers, so a
-    caller who asks for them is told so."""
+    request for them is refused."""
     inside = [values[name] for name in _INSIDE if isinstance(values.get(name), dict)]
     places: list[Mapping[str, Any]] = [values, *inside]
     for place in places:
@@ -118,14 +119,14 @@ def asks_logprobs(values: Mapping[str, Any]) -> str:
 
 
 def is_ordered(sampling: job_pb2.Sampling) -> bool:
-    """Whether it holds an object whose names have an order that a model may see, and that is known. Names of the
-    request's own fields have none."""
+    """Whether it holds an object whose names have a known order that a model may see. The order of the request's own
+    fields does not count."""
     return bool(sampling.extra_json) and any(_has_order(value) for value in fields(sampling).values())
 
 
 def whole(value: Any) -> Any:
-    """JSON with its whole numbers as integers: what went through a double lost the difference, and servers refuse
-    `"seed": 5.0`."""
+    """JSON with its whole numbers as integers: a double does not keep the difference, and servers refuse `"seed":
+    5.0`."""
     if isinstance(value, dict):
         return {name: whole(inner) for name, inner in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Numbers from outside: of providers, of other tools' logs, of messages and rows that earlier versions stored. Pure.
 
-Every reader gives the number where it is finite and in its range, else None, which means that it is not known. It never
-gives 0 instead: that would be a statement, and a wrong one.
+Every reader returns the number if it is finite and in its range, else None, which means unknown. It never returns 0
+instead: that would be a wrong statement.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ MOST_PARAMETERS_B = 1e6
 """Most parameters of a model, in billions."""
 LEAST_LOG_PROBABILITY = -1e5
 MOST_LOG_PROBABILITY = 10.0
-"""Of one token. Servers write -9999 for a probability of 0. A value above 0 is wrong, but the proof of a server's
-log-likelihoods says in which way."""
+"""The range for one token. Servers write -9999 for a probability of 0. A value above 0 is wrong, but the proof of a
+server's log-likelihoods says in which way."""
 MOST_WAIT_S = 86_400.0
 """Longest wait that a provider may ask for, in seconds."""
 
 
 def real(value: object, low: float, high: float) -> float | None:
-    """The number where it is from `low` to `high`. A bool is not a number."""
+    """The number if it is from `low` to `high`. A bool is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         return None
     return float(value) + 0.0
 
 
 def whole(value: object, high: int = MOST_COUNT) -> int | None:
-    """The whole number where it is from 0 to `high`; a float such as 12.0 is one."""
+    """The whole number if it is from 0 to `high`; a float such as 12.0 is one."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= high:
         return None
     return int(value) if int(value) == value else None

@@ -1,7 +1,7 @@
-"""Patterns that users give. RE2 takes and runs them: their time is linear in the text, whatever the pattern (no
-look-around, no references back). Pure.
+"""Patterns that users give. RE2 runs them: their time is linear in the text, whatever the pattern (no look-around, no
+back-references). Pure.
 
-The services that take a job judge its patterns as those do that run them.
+The services that accept a job check its patterns in the same way as those that run them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MOST_MEMORY = 1024 * 1024
 
 
 def compiled(pattern: str) -> Any:
-    """Raises ValueError, with half a sentence that goes on after "the pattern", for one that cannot be used."""
+    """Raises ValueError, with a clause that continues after "the pattern", for an unusable one."""
     if len(pattern) > MOST_CHARACTERS:
         raise ValueError(f"has {len(pattern):,} characters; at most {MOST_CHARACTERS:,} are allowed")
     # Most jobs have none, and need no RE2.

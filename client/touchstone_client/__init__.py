@@ -1,6 +1,6 @@
 """Touchstone from Python and from the command line.
 
-Needs grpcio, the generated `touchstone.v1` and `services.words`; the command needs rich, too.
+Needs grpcio, the generated `touchstone.v1` and `services.words`; the command also needs rich.
 
 from touchstone_client import Client, suite_spec
 
@@ -9,7 +9,7 @@ with Client() as touchstone:
     for state in touchstone.watch(job.job_id):
         print(state.progress.items_done)
 
-`AsyncClient` has the same methods to be awaited.
+`AsyncClient` has the same methods as coroutines.
 """
 
 from touchstone.v1.scoring_pb2 import Scoring

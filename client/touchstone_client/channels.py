@@ -1,4 +1,4 @@
-"""What synchronous and asynchronous channels have in common: services, methods, retries, credentials."""
+"""What synchronous and asynchronous channels share: services, methods, retries, credentials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Method:
     path: str
 
 
-# Each method has a request message of its own (a rule of the protos), so the request tells the method.
+# Each method has its own request message (a rule of the protos), so the request determines the method.
 _METHODS = {
     method.input_type.full_name: Method(service, f"/{service.name}/{method.name}")
     for service, file in (
@@ -59,8 +59,8 @@ ONCE = (
     "CreateHubDataset",
     "DeleteDataset",
 )
-"""Calls that are not repeated: done twice they do more, or say that there is nothing left to do; uploads, which are
-long, are left to the caller. Creates that carry a request id may be repeated."""
+"""Calls that are not repeated: a second one would do more, or report that there is nothing left to do. Uploads are long
+and left to the caller. Creates with a request id may be repeated."""
 
 OPTIONS = (
     (
@@ -83,7 +83,7 @@ OPTIONS = (
             }
         ),
     ),
-    # A watch of a waiting job may hear nothing for hours: without these a vanished host would never be noticed.
+    # A watch of a waiting job may receive nothing for hours: without these a vanished host would never be noticed.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),

@@ -6,10 +6,10 @@ from touchstone_client import asynchronous, blocking
 
 
 class Client(blocking.Datasets, blocking.Results):
-    """Everything that one installation's public services do.
+    """All public services of one installation.
 
     Calls raise the errors of `touchstone_client.errors` and end within `Settings.timeout_s`. Lists are read page by
-    page while they are iterated. Creates carry a request id, so that a repeated call makes one job. Thread-safe.
+    page while they are iterated. Creates carry a request id, so that a repeated call creates one job. Thread-safe.
     """
 
 

@@ -1,15 +1,10 @@
 """Errors of calls, with the sentence that the service gave.
 
-ClientError
-├── RefusedError          the service says no
-│   ├── InvalidError      the request is wrong; `field` names the place, `lines` those of an upload
-│   ├── NotAllowedError   no valid token, or not yours
-│   ├── NotFoundError
-│   ├── StateError        not possible in the present state
-│   ├── LimitError        a quota is used up; `retry_after_s` says when to come back
-│   └── UnsupportedError  this installation does not have it
-├── ServiceError          the service failed; its log says why
-└── UnreachableError      no answer
+ClientError ├── RefusedError          the service refuses │   ├── InvalidError      the request is wrong; `field` names
+the place, `lines` those of an upload │   ├── NotAllowedError   no valid token, or not yours │   ├── NotFoundError │
+├── StateError        not possible in the present state │   ├── LimitError        a quota is used up; `retry_after_s`
+says when to come back │   └── UnsupportedError  this installation does not have it ├── ServiceError          the
+service failed; its log says why └── UnreachableError      no answer
 """
 
 from __future__ import annotations
@@ -35,12 +30,12 @@ class ClientError(Exception):
 
 
 class RefusedError(ClientError):
-    """Asking the same again gives the same answer."""
+    """The same request would be refused again."""
 
 
 class InvalidError(RefusedError):
-    """The request is wrong. `field` is the path of the field at fault; empty when it is none or several. `lines` are
-    the first lines that an uploaded file may not have, of `lines_total`."""
+    """The request is wrong. `field` is the path of the wrong field; empty when there is none or several. `lines` are
+    the first invalid lines of an uploaded file, of `lines_total`."""
 
     field = ""
     lines: tuple[dataset_pb2.BadLine, ...] = ()
@@ -48,7 +43,7 @@ class InvalidError(RefusedError):
 
     @classmethod
     def of(cls, message: str) -> InvalidError:
-        """One that the client itself finds."""
+        """An invalid request that the client itself finds."""
         return cls(message, grpc.StatusCode.INVALID_ARGUMENT)
 
 
@@ -57,7 +52,7 @@ class NotAllowedError(RefusedError):
 
 
 class NotFoundError(RefusedError):
-    """What is named does not exist."""
+    """The named thing does not exist."""
 
 
 class StateError(RefusedError):
@@ -79,7 +74,7 @@ class ServiceError(ClientError):
 
 
 class UnreachableError(ClientError):
-    """The service does not answer; what was asked may or may not be done."""
+    """The service does not answer; the request may or may not have been carried out."""
 
 
 _REFUSED: dict[grpc.StatusCode, type[RefusedError]] = {
@@ -97,20 +92,20 @@ _REFUSED: dict[grpc.StatusCode, type[RefusedError]] = {
 _LINE = re.compile(r"line (\d+)")
 """The field of a violation that is about a line of an upload."""
 _BAD_LINES = "bad_lines"
-"""Where an ErrorInfo has their number."""
+"""The key of their number in an ErrorInfo."""
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 def translated(error: grpc.RpcError, address: str, variable: str, settings: Settings) -> ClientError:
     """The error of a call to the service at `address`, which `variable` names."""
-    # What a synchronous call raises is a call as well, which grpcio's types do not say; an asynchronous one's is not.
+    # A synchronous call's error is also a call, which grpcio's types do not say; an asynchronous one's is not.
     if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
         code, details = error.code(), error.details() or ""
     else:
         code, details = grpc.StatusCode.UNKNOWN, str(error)
     status = _status(error)
     if code in _SILENT:
-        # With a status of its own it is the service that says so, else gRPC.
+        # With a separate status the error comes from the service, else from gRPC.
         return UnreachableError(details if status else why(code, details, address, variable, settings), code)
     kind = _REFUSED.get(code)
     if kind is None:

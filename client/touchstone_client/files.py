@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 
 def _opened(part: Path, path: Path) -> BinaryIO:
-    """Raises OSError with the name that was asked for."""
+    """Raises OSError with the requested name."""
     try:
         return part.open("wb")
     except OSError as error:
@@ -20,7 +20,7 @@ def _opened(part: Path, path: Path) -> BinaryIO:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its name when the block ends well, and is removed when it does not."""
+    """A temporary file next to `path` that takes its name when the block succeeds, and is removed otherwise."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with _opened(part, path) as file:

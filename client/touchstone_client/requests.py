@@ -1,4 +1,4 @@
-"""Requests that take more than their fields' names to build. Both clients send the same ones."""
+"""Requests that are more work to build. Both clients send the same ones."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from touchstone_client.specs import SIDE_BY_SIDE_FILTERS
 from touchstone_client.uploading import DatasetOptions, options_of
 
 LIST_PAGE = 100
-"""Rows asked for at once: more could outgrow a message of 4 MB."""
+"""Rows per request: more could exceed a message of 4 MB."""
 COMPARE_S = 60.0
 EXPORT_S = IMPORT_S = UPLOAD_S = HUB_S = 3600.0
 SIDE_BY_SIDE_S = 60.0
-"""Deadlines of what may take longer than other calls."""
+"""Deadlines of calls that may take longer than others."""
 
 
 _OPEN = (None, None)
 
 
 class JobFilters(TypedDict, total=False):
-    """Which jobs; what is left out means any. `created_after` is aware of its time zone."""
+    """Which jobs; a missing field means any. `created_after` is aware of its time zone."""
 
     model: str
     model_query: str
@@ -44,8 +44,8 @@ class JobFilters(TypedDict, total=False):
 
 
 class ItemFilters(TypedDict, total=False):
-    """Which items of a job; `filter` is a word of `services.words.enums.ITEM_FILTERS`. `length` is in characters of
-    the response, `score` what the item counts; both ends are included and None is open. `verdicts` are words of
+    """Which items of a job; `filter` is a word of `services.words.enums.ITEM_FILTERS`. `length` is in characters of the
+    response, `score` what the item counts; both ends are included, and None means no bound. `verdicts` are words of
     `services.words.enums.VERDICTS`."""
 
     task: str
@@ -83,7 +83,8 @@ class Comparison(TypedDict, total=False):
 
 
 class Export(TypedDict, total=False):
-    """What a file holds. `job_id` for items, and for one job's metrics; `jobs` for jobs and metrics."""
+    """The content of an exported file. `job_id` is for items, and for one job's metrics; `jobs` is for jobs and
+    metrics."""
 
     job_id: str
     jobs: JobFilters
@@ -125,7 +126,7 @@ def list_jobs(
 
 
 def recent(days: int, filters: JobFilters) -> JobFilters:
-    """The filters, for jobs of the last so many days; 0 means any time."""
+    """The filters, for jobs of the last `days` days; 0 means any time."""
     return {"created_after": datetime.now(UTC) - timedelta(days=days), **filters} if days else filters
 
 
@@ -212,7 +213,7 @@ def compare(subjects: Iterable[str], how: Comparison) -> comparison_pb2.CompareR
 def export(kind: str, format: str, what: Export) -> results_service_pb2.ExportRequest:
     request = results_service_pb2.ExportRequest(kind=EXPORT_KINDS[kind], format=EXPORT_FORMATS[format])
     if job_id := what.get("job_id", ""):
-        # Of a job's metrics nothing but the job may be said, a page's size neither.
+        # A job's metrics allow only the job, not even a page's size.
         request.items.CopyFrom(list_items(job_id, what.get("items", {}), page_size=0))
     else:
         request.jobs.CopyFrom(list_jobs(what.get("jobs", {}), page_size=0))

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 SYSTEM_CA = "system"
-"""As `tls_ca`: the roots that gRPC ships, for certificates of a public authority."""
+"""The value of `tls_ca` for the roots that gRPC ships, for certificates of a public authority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Addresses as host:port. `token` names the user; empty where the installation asks for none.
+    """Addresses as host:port. `token` names the user; empty if the installation needs none.
 
     With `tls_ca` (a PEM file's path, or "system") calls go over TLS; `tls_client_cert` and `tls_client_key` are for
-    servers that ask for a client certificate.
+    servers that require a client certificate.
     """
 
     scheduler: str = "127.0.0.1:8051"
@@ -25,7 +25,7 @@ class Settings:
     tls_client_cert: str = ""
     tls_client_key: str = ""
     timeout_s: float = 10.0
-    """Deadline of a plain call. Comparisons and exports have longer ones of their own."""
+    """Deadline of a plain call. Comparisons and exports have longer ones."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Settings:

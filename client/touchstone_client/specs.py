@@ -1,4 +1,4 @@
-"""Job specs: made new, or copied from a job whose answers are taken."""
+"""Job specs: new ones, or copies for jobs that take another job's answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from services.words.job_options import ALL, DATASET, SUITE, DatasetJobOptions, S
 from services.words.jobs import items_of, suite_of
 from services.words.sampling import SamplingParameters
 from services.words.scorers import ScoringOptions, scoring_of
+from services.words.sentences import counted
 from touchstone.v1 import item_result_pb2, job_pb2, scoring_pb2
 from touchstone_client.errors import InvalidError
 
@@ -21,12 +22,12 @@ RERUN = enums.RERUN | {
     "truncated": enums.RERUN["output_truncated"],
     "error": enums.RERUN["infrastructure_error"],
 }
-"""Words for the outcomes whose items can run again, two of them also in short."""
+"""Words for the outcomes whose items can run again, two of them also in a short form."""
 OF_ITEMS = ("items", "batch", "golden")
-"""Kinds of export that are about one job's items."""
+"""Kinds of export of one job's items."""
 SIDE_BY_SIDE_FILTERS = {word.replace("_", "-"): value for word, value in enums.SIDE_BY_SIDE_FILTERS.items()}
 PILOT = "pilot"
-"""The label of a job that was run to estimate another: that one's limit, 0 for all."""
+"""The label of a job that was run to estimate another one. Its value is the other's limit, 0 for all."""
 DATASET_TASK = "rows"
 """The one task of a run over an uploaded dataset."""
 
@@ -35,14 +36,14 @@ def subset_of(job: job_pb2.Job) -> str:
     """What a job leaves out, as in "subset, 80 of 9,815 items"; empty for whole suites, and before planning."""
     if not job.subset:
         return ""
-    return f"subset, {items_of(job):,} of {job.published_items:,} items" if job.published_items else "subset"
+    return f"subset, {items_of(job):,} of {counted(job.published_items, 'item')}" if job.published_items else "subset"
 
 
 def suite_spec(suite: str, *, endpoint: str, model: str, **options: Unpack[SuiteJobOptions]) -> job_pb2.JobSpec:
     """A run of one model on one suite. Without options it has all items, no examples and one answer per item.
 
     Raises KeyError for a word that a choice does not have, TypeError for an option that no job has, and InvalidError
-    for one that runs over a suite do not take and for a budget out of range.
+    for an option that runs over a suite do not have and for a budget out of range.
     """
     _require_known(options, SUITE, "a suite")
     spec = job_pb2.JobSpec(endpoint=endpoint, model=model, suite=job_pb2.SuiteWork(suite=suite))
@@ -56,7 +57,7 @@ def dataset_spec(
     """A run of one model on an uploaded dataset. Without options it has all rows and the dataset's own scoring.
 
     Raises KeyError for a word that a choice does not have, TypeError for an option that no job has, and InvalidError
-    for one that runs over a dataset do not take and for a budget out of range.
+    for an option that runs over a dataset do not have and for a budget out of range.
     """
     _require_known(options, DATASET, "a dataset")
     spec = job_pb2.JobSpec(endpoint=endpoint, model=model, dataset=job_pb2.DatasetWork(dataset_id=dataset_id))
@@ -65,23 +66,25 @@ def dataset_spec(
 
 
 def _require_known(options: Mapping[str, Any], known: Mapping[str, Field], work: str) -> None:
-    """A misspelt limit would be left out in silence, and so would an option of other work."""
+    """A misspelt limit would be silently ignored, and so would an option of another kind of job."""
     if unknown := options.keys() - ALL.keys():
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}. Known: {', '.join(ALL)}.")
     if wrong := [name for name, value in options.items() if name not in known and value is not None]:
-        raise InvalidError.of(f"Runs over {work} do not take {', '.join(wrong)}. Leave it out.")
+        raise InvalidError.of(
+            f"Runs over {work} do not take {', '.join(wrong)}. Leave {'it' if len(wrong) == 1 else 'them'} out."
+        )
     _require_budget(options.get("budget_usd"))
 
 
 def _require_budget(budget_usd: float | None) -> None:
-    """0 is no budget in a specification, and None here."""
+    """In a specification 0 means no budget; here None does."""
     if budget_usd is not None and (problem := ALL["budget_usd"].problem(budget_usd, "budget_usd")):
         raise InvalidError.of(problem)
 
 
 def changed_scoring(known: scoring_pb2.Scoring, **given: Unpack[ScoringOptions]) -> scoring_pb2.Scoring:
-    """Another way of scoring the same dataset. With another scorer the reference stays where it was, and so does how
-    the answer is taken out of a response. Raises KeyError for a word that a choice does not have."""
+    """Another way of scoring the same dataset. With another scorer, the reference's place stays, and so does the way to
+    take the answer from a response. Raises KeyError for a word that a choice does not have."""
     asked = {name: value for name, value in given.items() if value is not None}
     if asked.get("scorer", known.scorer) == known.scorer:
         made = scoring_pb2.Scoring()
@@ -115,7 +118,8 @@ def sampling_parameters(
 
 
 def further_fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
-    """What was given as `custom`, in its order; of jobs of versions up to 0.1, which did not keep it, in any."""
+    """The fields given as `custom`, in their order; for jobs of versions up to 0.1, which did not keep it, in any
+    order."""
     if sampling.extra_json:
         found: dict[str, Any] = json.loads(sampling.extra_json)
         return found
@@ -123,13 +127,13 @@ def further_fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
 
 
 def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None, reading: str = "") -> job_pb2.JobSpec:
-    """Scores the stored answers of a finished job with the present scorer or, of uploaded rows, as `scoring` says.
-    `reading` is a word of READINGS; empty means as before, or of another scoring its own.
+    """Scores the stored answers of a finished job with the present scorer or, for uploaded rows, with `scoring`.
+    `reading` is a word of READINGS; empty means as before, or another scoring's default.
 
     Raises InvalidError for another scoring of a suite.
     """
     spec = _taking(source, ())
-    # No call is made, so there is nothing to bound and nothing to send; a batch's day is longer than a run's time.
+    # No call is made, so there is nothing to limit or to send; a batch's day is longer than a run's time.
     if spec.provider_batch:
         spec.ClearField("time_limit_s")
     spec.ClearField("provider_batch")
@@ -155,10 +159,10 @@ def rerun_spec(
     context_length: int | None = None,
     budget_usd: float | None = None,
 ) -> job_pb2.JobSpec:
-    """Asks again for the items of a finished job that ended so, perhaps with other limits; takes its other answers.
+    """Asks again for the items of a finished job with these outcomes, perhaps with other limits; takes its other
+    answers.
 
-    `budget_usd` is for the new job alone; None means as much as the first one's. Raises InvalidError for one out of
-    range.
+    `budget_usd` is for the new job alone; None means the first one's budget. Raises InvalidError for one out of range.
     """
     _require_budget(budget_usd)
     spec = _taking(source, outcomes)
@@ -175,6 +179,6 @@ def _taking(source: job_pb2.Job, outcomes: Iterable[item_result_pb2.Outcome]) ->
     spec = job_pb2.JobSpec()
     spec.CopyFrom(source.spec)
     spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=outcomes))
-    # Who asked for the first job to be announced did not ask for this one.
+    # The first job's webhook was not requested for this one.
     spec.webhook_url = spec.schedule_id = ""
     return spec

@@ -1,4 +1,4 @@
-"""Which endpoint a model is asked at: said with it, or told by who lists it."""
+"""Which endpoint serves a model: the one given with it, or the one that lists it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from touchstone_client.errors import InvalidError, NotFoundError
 
 
 class Target(NamedTuple):
-    """A model at an endpoint. `endpoint` is empty where it has to be found."""
+    """A model at an endpoint. `endpoint` is empty if it has to be found."""
 
     model: str
     endpoint: str
@@ -32,8 +32,8 @@ def endpoint_of(word: str, endpoints: Collection[endpoint_pb2.Endpoint]) -> str:
 
 
 def said(word: str, endpoint: str, endpoints: Sequence[endpoint_pb2.Endpoint]) -> Target:
-    """What `model` or `model@endpoint` says. A model's id may have an @ of its own, so what follows the last one counts
-    only where an endpoint is called so. `endpoint` is for words that say none."""
+    """Parses `model` or `model@endpoint`. A model's id may contain an @, so the part after the last one counts only if
+    an endpoint has that name. `endpoint` is for words without one."""
     model, at, place = word.rpartition("@")
     if at and model and any(place in (known.endpoint, known.kind) for known in endpoints):
         return Target(model, endpoint_of(place, endpoints))
@@ -41,7 +41,7 @@ def said(word: str, endpoint: str, endpoints: Sequence[endpoint_pb2.Endpoint]) -
 
 
 def placed(wanted: Sequence[Target], listing: Mapping[str, Collection[str]]) -> list[Target]:
-    """Each with its endpoint. Raises as `found`, and InvalidError for what is wanted twice."""
+    """Each model with its endpoint. Raises as `found`, and InvalidError for one that is given twice."""
     made = [target if target.endpoint else found(target.model, listing) for target in wanted]
     for place, target in enumerate(made):
         if target in made[:place]:
@@ -52,7 +52,7 @@ def placed(wanted: Sequence[Target], listing: Mapping[str, Collection[str]]) -> 
 def found(model: str, listing: Mapping[str, Collection[str]]) -> Target:
     """The only endpoint that lists the model; `listing` has the models of each endpoint.
 
-    Raises NotFoundError where none does, InvalidError where several do.
+    Raises NotFoundError if none does, InvalidError if several do.
     """
     places = [endpoint for endpoint, models in listing.items() if model in models]
     if not places:

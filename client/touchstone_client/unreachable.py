@@ -1,4 +1,4 @@
-"""Why a service does not answer, and what to do: read off the text that gRPC gives, which names the fault of TLS."""
+"""Why a service does not answer, and what to do, from gRPC's text, which names TLS errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HANDSHAKE = ("handshake", "certificate", "ssl_error", "tls")
 
 
 def why(code: grpc.StatusCode, details: str, address: str, variable: str, settings: Settings) -> str:
-    """A sentence for users. `variable` is where they set `address`."""
+    """A sentence for users. `variable` is the setting of `address`."""
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"{address} did not answer in time. Try again, or check the service's log."
     if "WRONG_VERSION_NUMBER" in details:
@@ -33,7 +33,7 @@ def why(code: grpc.StatusCode, details: str, address: str, variable: str, settin
 
 
 def _closed(settings: Settings) -> str:
-    """A server says nothing to a client that it does not let in: it depends on what the client has shown."""
+    """A server does not explain itself to a client that it refuses: the sentence depends on what the client sent."""
     if not settings.tls_ca:
         return "If it serves with TLS, set TOUCHSTONE_TLS_CA."
     if not settings.tls_client_cert:

@@ -1,4 +1,4 @@
-"""An upload's messages: what the file is to become, then its bytes in pieces, read as they are sent."""
+"""An upload's messages: the options, then the file's bytes in pieces, read while they are sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, scoring_pb2
 
 PIECE = 512 * 1024
-"""Bytes of a message: half of what the service takes."""
+"""Bytes of a message: half of the service's limit."""
 _UNNAMED = "dataset"
 
 
@@ -26,9 +26,8 @@ Source = str | Path | bytes | Readable | Iterable[bytes]
 
 
 class DatasetOptions(TypedDict, total=False):
-    """What an upload is to become; fields as in the proto's DatasetOptions. `format` is a word of
-    `UPLOAD_FORMATS` in `services.words.enums`, `last_assistant` one of `LAST_ASSISTANT` there, `name` the file's own
-    unless given."""
+    """Options of an upload; fields as in the proto's DatasetOptions. `format` is a word of `UPLOAD_FORMATS` in
+    `services.words.enums`, `last_assistant` one of `LAST_ASSISTANT` there, `name` the file's own unless given."""
 
     name: str
     format: str
@@ -43,7 +42,8 @@ class DatasetOptions(TypedDict, total=False):
 def messages(
     source: Source, options: DatasetOptions, sent: Callable[[int], object] | None, request_id: str = ""
 ) -> Iterator[Iterator[dataset_service_pb2.UploadDatasetRequest]]:
-    """The upload's messages. `sent` is told the bytes so far after each. A path's file is closed with the block."""
+    """The upload's messages. `sent` is called with the bytes so far after each. A path's file is closed with the
+    block."""
 
     def made(pieces: Iterable[bytes], name: str = "") -> Iterator[dataset_service_pb2.UploadDatasetRequest]:
         first = dataset_service_pb2.UploadDatasetRequest(options=options_of(options, name), request_id=request_id)
@@ -61,7 +61,7 @@ def messages(
 
 
 def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOptions:
-    """`name` is taken where the options have none."""
+    """`name` is used if the options have none."""
     format, last = options.get("format", ""), options.get("last_assistant", "")
     return dataset_pb2.DatasetOptions(
         name=options.get("name") or name or _UNNAMED,
@@ -75,7 +75,7 @@ def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOp
 
 
 def _name_of(file: object) -> str:
-    """Files that are no files, such as standard input, have a number or "<stdin>"."""
+    """Streams without a file, such as standard input, have a number or "<stdin>"."""
     name = getattr(file, "name", "")
     return PurePath(name).name if isinstance(name, str) and not name.startswith("<") else ""
 

@@ -1,4 +1,4 @@
-"""What a watch of a job does when a stream ends or breaks; the clients only wait as they are told."""
+"""What a watch of a job does when a stream ends or breaks; the clients only do the waiting."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from touchstone_client.errors import ClientError, NotFoundError, UnreachableErro
 
 _PAUSE_S = 0.5
 _AWAY_S = 30.0
-"""How long a watch outlasts a scheduler that is being restarted."""
+"""How long a watch waits for a scheduler that is being restarted."""
 
 
 class Watch:
-    """One watch. `timeout_s` is None where it may last as long as the job."""
+    """One watch. `timeout_s` is None if it may last as long as the job."""
 
     def __init__(self, job_id: str, timeout_s: float | None) -> None:
         self._job_id = job_id
@@ -35,7 +35,7 @@ class Watch:
         return left
 
     def pause_s(self) -> float:
-        """Between two streams; raises as `left_s` does."""
+        """The wait between two streams. Raises as `left_s` does."""
         return min(_PAUSE_S, self.left_s() or _PAUSE_S)
 
     def heard(self, job: job_pb2.Job) -> None:
@@ -43,8 +43,8 @@ class Watch:
         self.over = is_finished(job)
 
     def forgotten(self, failure: ClientError) -> bool:
-        """Decides on a broken stream: true when the scheduler has forgotten the job, which results has not; false to
-        try again. Raises TimeoutError when the time is up, else `failure` when waiting longer makes no sense."""
+        """Decides on a broken stream: true when only the results service still knows the job; false to try again.
+        Raises TimeoutError when the time is up, else `failure` when waiting longer makes no sense."""
         self.left_s()
         if isinstance(failure, NotFoundError):
             return True

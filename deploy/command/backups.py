@@ -81,7 +81,7 @@ def _repair(options: argparse.Namespace) -> int:
 def _done(work: Callable[[], None]) -> int:
     from deploy.local.settings import LaunchError
 
-    # For all that is written into the state directory, as the launcher does.
+    # For all files written into the state directory, as in the launcher.
     before = os.umask(0o077)
     try:
         work()

@@ -28,7 +28,7 @@ def _pull(options: argparse.Namespace) -> int:
     if not directory:
         print(f"touchstone: name the mirror directory with --dir DIR, or set {_DIR}.", file=sys.stderr)
         return REFUSED
-    # Slow to import, and needed by nothing else.
+    # Slow to import, and needed only here.
     from services.evaluator.pull import pull
 
     try:

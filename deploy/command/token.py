@@ -1,4 +1,4 @@
-"""`touchstone token`: makes, lists and revokes tokens, where the services are installed and NATS can be reached."""
+"""`touchstone token`: creates, lists and revokes tokens, where the services are installed and NATS can be reached."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _create(options: argparse.Namespace) -> list[str]:
 
 
 def _token(options: argparse.Namespace) -> int:
-    """The gateway has the same command; tokens are a matter of the installation and not of its public services."""
-    # Slow to import, and needed by nothing else.
+    """The gateway has the same command; tokens belong to the installation, not to its public services."""
+    # Slow to import, and needed only here.
     from services.gateway.access import tokens
 
     try:

@@ -17,7 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m deploy.local", description=__doc__)
     parser.add_argument("mode", nargs="?", default="run", choices=("run", "demo", "serve"))
     mode = parser.parse_args().mode
-    # For all that the launcher and its processes write, NATS' store included.
+    # For all files that the launcher and its processes write, including NATS' store.
     os.umask(0o077)
     try:
         return asyncio.run(launch(Settings.from_env(), os.environ, Terminal(sys.stdout), mode=mode))

@@ -1,7 +1,7 @@
 """Runs a command that dies with the launcher: `python child.py <launcher's pid> <command> [argument ...]`.
 
-A program of its own, not a `preexec_fn`: Python code between fork and exec is unsafe in a process with threads.
-The kernel keeps the parent-death signal across exec.
+A separate program, not a `preexec_fn`: Python code between fork and exec is unsafe in a process with threads. The
+kernel keeps the parent-death signal across exec.
 """
 
 from __future__ import annotations

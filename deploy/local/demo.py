@@ -12,6 +12,7 @@ import httpx
 
 from deploy.local.settings import LaunchError
 from deploy.local.terminal import SCALE, Terminal, duration, interval_bar, progress_bar, table
+from services.words.sentences import counted
 
 API = "/api/v1/benchmarking"
 SUITE = "demo"
@@ -19,16 +20,16 @@ METRIC = "score"
 PROVIDER = "baseline"
 MODELS = ("majority", "random", "bag-of-words")
 POLL_EVERY_S = 0.7
-"""Below 100 requests a minute, the API's limit per user."""
+"""Below 100 requests per minute, the API's limit per user."""
 TIME_LIMIT_S = 300.0
 PATIENCE_S = 60.0
-"""How long a service may be away, so that a crash and a restart in between do no harm."""
+"""How long a service may be away, so that a crash and a restart in between do not matter."""
 _PASSING = (429, 502, 503, 504)
 
 
 @dataclass
 class _Run:
-    """One baseline's job as the API tells it."""
+    """One baseline's job as the API reports it."""
 
     model: str
     job_id: str
@@ -45,7 +46,7 @@ class _Run:
 
     def line(self, width: int) -> str:
         share = self.done / self.total if self.total else float(self.status == "completed")
-        items = f"{self.done:,} of {self.total:,} items" if self.total else ""
+        items = f"{self.done:,} of {counted(self.total, 'item')}" if self.total else ""
         what = f"{self.status} in {duration(self.seconds)}" if self.finished else self.step or self.status
         return f"  {self.model.ljust(width)}  {progress_bar(share)} {share:4.0%}  {items:>20}  {what}"
 
@@ -97,14 +98,14 @@ class Demo:
                 )
         self._terminal.keep()
         items = sum(run.total for run in runs)
-        self._terminal.say(f"  {items:,} items in {duration(time.monotonic() - began)}")
+        self._terminal.say(f"  {counted(items, 'item')} in {duration(time.monotonic() - began)}")
 
     async def _start(self, model: str) -> _Run:
         body = {
             "project_id": 1,
             "suite": SUITE,
             "config": {"provider": PROVIDER, "model": model},
-            # So that a repeated call starts no second job.
+            # So that a repeated call does not start a second job.
             "request_id": str(uuid.uuid4()),
         }
         answer = await self._call("POST", "/run", json=body)
@@ -148,7 +149,7 @@ class Demo:
 
 
 def board_rows(board: Any) -> list[tuple[str, ...]]:
-    """The leaderboard as a table, its head first; a dash is the rank of a baseline beside models."""
+    """The leaderboard as a table, its heading first; a baseline among models has a dash as its rank."""
     rows: list[tuple[str, ...]] = [("rank", "model", "score", "95 % interval", SCALE)]
     for entry in board["leaderboard"]:
         if entry["score"] is None or entry["ci95"] is None:

@@ -1,4 +1,4 @@
-"""The disk of the state directory, as the launcher sees it and says it."""
+"""The disk of the state directory, as the launcher checks and reports it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK_EVERY_S = 1.0
 
 
 class StateDisk:
-    """Raises LaunchError for a low-water mark that cannot be."""
+    """Raises LaunchError for an invalid low-water mark."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -46,7 +46,7 @@ class StateDisk:
                 return
 
     async def watch(self, say: Callable[[str], None]) -> None:
-        """Says when the disk gets low or full, and when there is room again. Until cancelled."""
+        """Reports when the disk gets low or full, and when there is room again, until cancelled."""
         before = Level.ENOUGH
         while True:
             try:

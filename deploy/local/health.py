@@ -1,4 +1,4 @@
-"""How a process is, asked the way each of them answers."""
+"""The health of each process, checked in its own way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def http(url: str) -> Probe:
 
 
 def http_life(url: str) -> Look:
-    """Of a server that needs others: any answer to a GET shows that it is alive."""
+    """For a server that needs others: any answer to a GET shows that it is alive."""
 
     async def look() -> State:
         answer = await _get(url)
@@ -45,13 +45,13 @@ def http_life(url: str) -> Look:
 
 
 def nats_ready(url: str, port: int, state_dir: Path) -> Probe:
-    """Ready when a GET answers 200. Raises LaunchError when a stream cannot be opened, which no restart mends."""
+    """Ready when a GET answers 200. Raises LaunchError when a stream cannot be opened, which a restart does not fix."""
 
     async def ready() -> bool:
         answer = await _get(url)
         if answer is None or answer.status_code == 200:
             return answer is not None
-        # While streams are opened one by one, the same is said of those to come; clients are let in afterwards.
+        # While streams are opened one by one, those still to come look the same; clients are admitted afterwards.
         if (found := _UNOPENED.search(answer.text)) and _accepts(port):
             raise LaunchError(
                 f"The stream {found[1]} in {state_dir / 'nats'} is damaged, and NATS cannot open it. "
@@ -64,7 +64,7 @@ def nats_ready(url: str, port: int, state_dir: Path) -> Probe:
 
 
 def nats_life(url: str) -> Look:
-    """Of NATS, which needs nobody: an answer other than 200 says what is wrong with it."""
+    """For NATS, which needs no other process: an answer other than 200 says what is wrong with it."""
 
     async def look() -> State:
         answer = await _get(url)
@@ -91,7 +91,7 @@ def grpc_life(address: str, credentials: grpc.ChannelCredentials | None = None) 
     """By the standard health service: any answer shows that the server is alive. With `credentials` over TLS."""
 
     async def look() -> State:
-        # A channel of its own each time: a kept one would wait out its own reconnect backoff.
+        # A new channel each time: a kept one would first wait for its reconnect backoff.
         if credentials is None:
             made = grpc.aio.insecure_channel(address)
         else:

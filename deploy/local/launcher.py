@@ -88,7 +88,8 @@ async def launch(settings: Settings, environ: Mapping[str, str], terminal: Termi
 
 
 async def _until_room(disk: StateDisk, supervisor: Supervisor, gateway: Process, terminal: Terminal) -> None:
-    """Returns once processes can write. The gateway needs no disk: until then every page says what is waited for.
+    """Returns once processes can write. The gateway needs no disk: until then every page says what Touchstone is
+    waiting for.
 
     Raises LaunchError when the gateway cannot start.
     """
@@ -162,7 +163,7 @@ def _require_free_ports(settings: Settings) -> None:
 
 
 def say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str]) -> None:
-    """Addresses, and what users need to come in."""
+    """Addresses, and what users need to sign in."""
     terminal.say()
     terminal.say(f"Page  {settings.page_url}")
     terminal.say(f"API   {settings.page_url}/api/v1/benchmarking")
@@ -179,7 +180,7 @@ def say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str]
 
 
 def _elsewhere(settings: Settings) -> Iterator[str]:
-    """What other terminals need where the services are not where clients look for them."""
+    """What other terminals need if the services are not at their usual addresses."""
     ports = {
         "TOUCHSTONE_SCHEDULER": (SCHEDULER_PORT, settings.scheduler_port),
         "TOUCHSTONE_RESULTS": (RESULTS_PORT, settings.results_port),
@@ -198,5 +199,5 @@ def _tokens_needed(environ: Mapping[str, str]) -> bool:
 
 
 def _short(path: Path) -> str:
-    """Relative to the working directory where that is shorter to read."""
+    """Relative to the working directory if that is shorter."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

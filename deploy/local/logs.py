@@ -1,4 +1,4 @@
-"""Setting a log aside while its process goes on appending to it."""
+"""Setting a log aside while its process continues to append to it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _COLLAPSE_RANGE = 0x08
 def set_aside(log: Path, aside: Path) -> None:
     """Moves what a log holds into `aside`. Raises OSError, with the log as it was.
 
-    On ext4 and XFS no line is lost, as only whole blocks that were copied leave the log: what is written meanwhile
-    stays. A line may begin in one file and end in the other. Other file systems can only empty it, which loses what
-    comes in the instant after the last look.
+    On ext4 and XFS no line is lost, as only whole, copied blocks are removed from the log: lines written meanwhile
+    stay. A line may begin in one file and end in the other. Other file systems can only empty it, which loses lines
+    written in the instant after the last look.
     """
     with log.open("rb+") as source, aside.open("wb") as copy:
         shutil.copyfileobj(source, copy)
@@ -32,13 +32,13 @@ def set_aside(log: Path, aside: Path) -> None:
 
 
 def _whole_blocks(file: int, size: int) -> int:
-    """Bytes of the whole blocks before the last of so many bytes: a file keeps at least one."""
+    """Bytes of the whole blocks before the last one of this many bytes: a file keeps at least one block."""
     block = os.fstatvfs(file).f_bsize
     return (size - 1) // block * block
 
 
 def _drop_head(file: int, size: int) -> bool:
-    """Takes the first bytes out of a file in one step; false where its file system cannot."""
+    """Removes the first bytes of a file in one step; false if its file system cannot."""
     try:
         fallocate = ctypes.CDLL(None).fallocate
     except (OSError, AttributeError):

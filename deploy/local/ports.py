@@ -27,16 +27,16 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def take(port: int) -> bool:
-    """Whether the port is free and no other process of this user was given it; then it is ours."""
+    """Whether the port is free and not claimed by another process of this user; if so, claims it."""
     return is_free(port) and _claimed(port)
 
 
 def free_port() -> int:
     """A free loopback port that stays ours while a service restarts: never the same one twice in a process, and none
-    that another process of this user was given and still lives.
+    that another live process of this user has claimed.
 
-    It lies below the kernel's range for outgoing connections. A port from that range could be handed to any client
-    while its service is down, and a client that retries it on loopback can even connect to itself.
+    It is below the kernel's range for outgoing connections. A port from that range could be handed to any client while
+    its service is down, and a client that retries it on loopback can even connect to itself.
     """
     chance = random.SystemRandom()
     highest = _ephemeral_start() - 1
@@ -49,7 +49,7 @@ def free_port() -> int:
 
 
 def _claimed(port: int) -> bool:
-    """Locks the port's byte of a file that all processes of this user share. The lock goes with this process."""
+    """Locks the port's byte of a file that all processes of this user share. The lock ends with this process."""
     file = _claims()
     if file is None:
         return True
@@ -62,7 +62,8 @@ def _claimed(port: int) -> bool:
 
 @cache
 def _claims() -> int | None:
-    """The open file, never closed, as that would give up every claim. None where it cannot be: chance must do."""
+    """The open file, never closed, as that would give up every claim. None if it cannot be opened: then two processes
+    might choose the same port."""
     path = Path(tempfile.gettempdir()) / f"touchstone-ports-{os.getuid()}"
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

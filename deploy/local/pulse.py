@@ -1,7 +1,7 @@
 """Decides from a process's answers to health checks when it must be restarted. Pure: the supervisor asks and acts.
 
-A process that answers is alive, also when it says that it is not ready: what it waits for is elsewhere, and starting it
-again would not help. A process is ended that does not answer at all, or that says it is ill and depends on nobody.
+A process that answers is alive, even if it is not ready: it waits for another process, and a restart would not help. A
+process is ended if it does not answer at all, or if it reports being ill and depends on no other process.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 BUSY_SHARE = 0.02
-"""A silent process that uses more of one processor than this works on something and gets more time."""
+"""A silent process that uses more of one processor than this is working and gets more time."""
 BUSY_FACTOR = 4
-"""Times the patience: for silent processes that work, for those that start, and for those that are ill."""
+"""Factors on the patience: for silent processes that work, for those that start, and for those that are ill."""
 MOST_STEP_S = 5.0
 """A longer time between two checks counts as this much: the launcher itself may have been stopped."""
 DISK_PATIENCE_S = 2.0
 MOST_DISK_DOUBLINGS = 3
-"""Up to 16 s, so that what a full disk stopped goes on within half a minute of room."""
+"""Up to 16 s, so that processes that a full disk stopped continue within half a minute of room."""
 STEADY_S = 120.0
 """After this long in good health, earlier restarts are forgotten."""
 MOST_DOUBLINGS = 6
@@ -32,13 +32,13 @@ class State(Enum):
     ILL = "ill"
     """It answers that it is broken."""
     NO_ROOM = "no room"
-    """It answers that a write failed, mostly for want of disk space. NATS keeps this error after the space is back."""
+    """It answers that a write failed, mostly for lack of disk space. NATS keeps this error after the space is back."""
     SILENT = "silent"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a process is to be ended. A process that is `frozen` cannot end by itself and is killed."""
+    """Why a process must be ended. A `frozen` process cannot end on its own and is killed."""
 
     reason: str
     frozen: bool
@@ -77,7 +77,7 @@ class Pulse:
             if self._well_s >= STEADY_S:
                 self._doublings = self._disk_doublings = 0
         if not room:
-            self._disk_doublings = 0  # The disk filled again: the restarts before were not in vain.
+            self._disk_doublings = 0  # The disk filled again: the earlier restarts do not count.
         verdict = self._verdict(room)
         if verdict is not None and state is State.NO_ROOM:
             self._disk_doublings = min(self._disk_doublings + 1, MOST_DISK_DOUBLINGS)
@@ -92,7 +92,7 @@ class Pulse:
         match self._state:
             case State.SILENT:
                 if busy and not self._answered:
-                    return None  # It may bring its database to a new schema, which takes as long as it takes.
+                    return None  # It may be migrating its database, which may take any time.
                 patience = self._patience_s if self._answered and not busy else long_s
                 if self._since_s >= patience * more:
                     return Verdict(f"has not answered for {self._since_s:.0f} s", frozen=True)

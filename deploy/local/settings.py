@@ -15,15 +15,16 @@ from services.rpc import WRONG_SETTINGS
 ROOT = Path(__file__).resolve().parents[2]
 """The tree that holds `services` and `protos`."""
 SCHEDULER_PORT, RESULTS_PORT = 8051, 8052
-"""Where clients look for the services when nobody tells otherwise."""
+"""The addresses of the services that clients use by default."""
 
 
 SILENT_S = 20
-"""Seconds without an answer after which an idle process counts as frozen. A loaded machine may take several."""
+"""Seconds without an answer after which an idle process counts as frozen. On a busy machine an answer may take
+several."""
 
 
 class LaunchError(Exception):
-    """Touchstone cannot start or go on; the message says why and what to do. `code` is what the launcher ends with:
+    """Touchstone cannot start or continue; the message says why and what to do. `code` is the launcher's exit code:
     that of the service which cannot start, else 1."""
 
     def __init__(self, message: str, code: int = 1) -> None:
@@ -33,8 +34,8 @@ class LaunchError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the state lies and where each process listens. Ports are on loopback: as set, else the usual
-    one where it is free, else any free one."""
+    """The state directory and each process's port. Ports are on loopback: as set, else the usual one if it is free,
+    else any free one."""
 
     state_dir: Path
     data_dir: Path | None
@@ -65,7 +66,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Settings:
-        """Raises LaunchError for a value that cannot be."""
+        """Raises LaunchError for an invalid value."""
         try:
             return cls._read(environ)
         except InvalidRequestError as error:

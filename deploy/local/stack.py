@@ -19,8 +19,8 @@ from services.errors import InvalidRequestError
 
 LEAST_NATS = (2, 12)
 NATS_STORE = "1PB"
-"""By default NATS takes three quarters of what is free when it starts, and then makes no stream with a larger bound: on
-a small disk Touchstone could not start. The low-water mark of the disk bounds it instead."""
+"""By default NATS takes three quarters of the free space at its start, and then refuses to create a stream with a
+larger bound: on a small disk Touchstone could not start. Instead, the disk's low-water mark bounds it."""
 _INHERITED = {
     "PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
     "SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -39,7 +39,7 @@ def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]
         f'jetstream {{ store_dir: "{settings.state_dir / "nats"}", sync_interval: always, '
         f"max_file_store: {NATS_STORE} }}\n",
     )
-    # How commands beside this launcher, such as the one that makes tokens, find NATS.
+    # How other commands, such as the one that creates tokens, find NATS.
     state.write_private("nats-url", f"{nats_url(settings, state)}\n")
     return Process(
         "nats",
@@ -53,15 +53,17 @@ def nats_process(settings: Settings, state: StateDir, environ: Mapping[str, str]
 
 
 def drop_probes(store: Path) -> None:
-    """Removes the empty files by which nats-server finds out whether it can write. One that is killed in between leaves
-    its file, which the next one takes for an account that it cannot resolve, and is never healthy."""
+    """Removes the empty files with which nats-server tests whether it can write. A server that is killed during the
+    test leaves its file. The next one then takes it for an account that it cannot resolve, and never becomes
+    healthy."""
     for file in store.glob("jetstream/_test_*"):
         if file.is_file() and not file.stat().st_size:
             file.unlink()
 
 
 def service_processes(settings: Settings, state: StateDir, environ: Mapping[str, str]) -> list[Process]:
-    """All but NATS. Who sends work stops before who takes it. Raises LaunchError for wrong TLS settings."""
+    """All except NATS. Processes that send work stop before those that take it. Raises LaunchError for wrong TLS
+    settings."""
     common = environment(settings, environ) | addresses(settings, state)
     # Providers' keys are in the user's environment, and only evaluators call providers.
     keys = {name: value for name, value in environ.items() if not name.startswith("TOUCHSTONE_")}
@@ -97,10 +99,10 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
 
 
 def gateway_process(settings: Settings, state: StateDir, environ: Mapping[str, str]) -> Process:
-    """It needs no disk, and answers before the others are there."""
+    """It needs no disk, and answers before the others are ready."""
     common = environment(settings, environ) | addresses(settings, state)
     ready = health.http(f"{settings.page_url}/readyz")
-    # Not /readyz: that waits for services which may be the ones that do not answer.
+    # Not /readyz: that waits for services, which may be what does not answer.
     alive = health.http_life(f"{settings.page_url}/healthz")
     return Process("gateway", _module("gateway"), common, ready, stage=4, grace_s=6, look=alive)
 
@@ -147,7 +149,7 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
 
 
 def nats_binary(path: str) -> str:
-    """The first nats-server on PATH that is new enough, else the one installed beside Python."""
+    """The first nats-server on PATH that is new enough, else the one installed next to Python."""
     found: list[str] = []
     for candidate in _candidates(path):
         version = _version(candidate)

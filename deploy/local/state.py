@@ -1,4 +1,4 @@
-"""The state directory: one launcher at a time, its children on record, a secret, logs."""
+"""The state directory: one launcher at a time, a record of its children, a secret, logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _SECRET = re.compile(r"[!-~]{16,}")
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """What /proc tells of a process. `started` is in clock ticks since boot, and with the pid names one process."""
+    """What /proc says about a process. `started` is in clock ticks since boot, and with the pid identifies one
+    process."""
 
     pid: int
     group: int
@@ -42,13 +43,13 @@ def process_info(pid: int) -> ProcessInfo | None:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The command's name stands in parentheses and may hold anything, so count from the last one.
+    # The command's name is in parentheses and may hold anything, so count from the last one.
     fields = text.rpartition(")")[2].split()
     return ProcessInfo(pid, group=int(fields[2]), started=int(fields[19]), zombie=fields[0] in "ZX")
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time that a process has used; 0 for one that is gone."""
+    """Processor time that a process has used; 0 for one that has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -80,7 +81,7 @@ class StateDir:
                 f"Another Touchstone is running on {path} (pid {holder}). Stop it, or set TOUCHSTONE_STATE_DIR to "
                 "another folder."
             ) from None
-        # On a full disk only the pid is missing, which the message above tells.
+        # On a full disk only the pid is missing from the message above.
         with suppress(OSError):
             self._lock.truncate(0)
             self._lock.write(str(os.getpid()))
@@ -89,7 +90,7 @@ class StateDir:
         self._secrets: dict[str, str] = {}
 
     def close(self) -> None:
-        # It also writes the pid that a full disk did not take before.
+        # It also writes the pid if a full disk prevented that before.
         with suppress(OSError):
             self._lock.close()
 
@@ -98,10 +99,10 @@ class StateDir:
         return self.path / "logs" / f"{name}.log"
 
     def bound_logs(self) -> None:
-        """Sets every long log aside as `<name>.log.1`, in place of the one before.
+        """Sets every long log aside as `<name>.log.1`, replacing the previous one.
 
-        The writers go on with the same file: they append. Without room for a copy, the lines are lost instead of the
-        room.
+        The writers keep the same file: they append. Without room for a copy, the lines are lost, so that the log does
+        not fill the disk.
         """
         for path in (self.path / "logs").glob("*.log"):
             with suppress(OSError):
@@ -115,9 +116,9 @@ class StateDir:
                     os.truncate(path, 0)
 
     def close_to_others(self) -> None:
-        """Takes the directory and what is kept in it from other accounts: 0700 and 0600, also files of earlier runs.
+        """Makes the directory and its files private: modes 0700 and 0600, also for files of earlier runs.
 
-        Only Touchstone's own names: the directory may be one that holds other things, too.
+        Only Touchstone's own names: the directory may also hold other files.
         """
         self.path.chmod(0o700)
         for name in _OWN:
@@ -127,26 +128,27 @@ class StateDir:
                     _close(Path(folder) / each)
 
     def service_token(self) -> str:
-        """The services' shared secret, made at first use."""
+        """The services' shared secret, created at first use."""
         return self._secret("service-token")
 
     def nats_token(self) -> str:
-        """What NATS asks of every connection, made at first use: other accounts of the machine must not reach it."""
+        """The password that NATS requires of every connection, created at first use: other accounts of the machine must
+        not reach it."""
         return self._secret("nats-token")
 
     def _secret(self, name: str) -> str:
-        # One that is damaged is made again: nobody could use it.
+        # A damaged one is replaced: nothing could use it.
         with suppress(OSError, ValueError):
             if _SECRET.fullmatch(found := (self.path / name).read_text().strip()):
                 return found
         secret = self._secrets.setdefault(name, secrets.token_urlsafe(32))
-        # Without room for it, it holds for this launcher alone until there is.
+        # Without room to store it, it applies only to this launcher until there is.
         with suppress(OSError):
             self.write_private(name, secret)
         return secret
 
     def write_private(self, name: str, text: str) -> Path:
-        """A file that its owner only may read, written whole or not at all."""
+        """A file that only its owner may read, written whole or not at all."""
         path, fresh = self.path / name, self.path / f"{name}.new"
         fresh.unlink(missing_ok=True)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -160,7 +162,7 @@ class StateDir:
         return self.path / "children.json"
 
     def record(self, name: str, pid: int) -> None:
-        """Notes a child, so that a later launcher can end it should this one be killed."""
+        """Notes a child, so that a later launcher can end it if this one is killed."""
         info = process_info(pid)
         if info is not None:
             self._children[name] = info
@@ -173,7 +175,8 @@ class StateDir:
     def _save(self) -> None:
         children = {name: [info.pid, info.started] for name, info in self._children.items()}
         fresh = self._record.with_suffix(".new")
-        # The record is the second net, below the kernel's parent-death signal: a full disk must not stop a restart.
+        # The record is the second safety net after the kernel's parent-death signal: a full disk must not stop a
+        # restart.
         with suppress(OSError):
             fresh.write_text(json.dumps({"boot": _boot_id(), "children": children}))
             fresh.replace(self._record)
@@ -181,8 +184,8 @@ class StateDir:
     def reap(self) -> int:
         """Ends what an earlier launcher left running here, whole process groups; returns how many processes.
 
-        A recorded pid may belong to a stranger by now. So a process must be of a recorded group, not older than the
-        record, and carry this state directory in its environment.
+        A recorded pid may by now belong to another process. So a process must be in a recorded group, not older than
+        the record, and have this state directory in its environment.
         """
         try:
             saved = json.loads(self._record.read_text())
@@ -218,7 +221,7 @@ class StateDir:
 
 
 def _close(path: Path) -> None:
-    # Files come and go while NATS of an earlier run is on its way out, and a link may lead anywhere.
+    # Files come and go while an earlier run's NATS ends, and a link may lead anywhere.
     with suppress(OSError):
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode) and mode & 0o077:

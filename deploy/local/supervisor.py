@@ -1,5 +1,5 @@
-"""Keeps processes running: starts them, waits until they are ready, restarts what dies or
-no longer answers, stops all in order."""
+"""Keeps processes running: starts them, waits until they are ready, restarts those that die or no longer answer, stops
+all in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHILD = Path(__file__).with_name("child.py")
 FIRST_BACKOFF_S = 0.2
 LONGEST_BACKOFF_S = 10.0
 STEADY_S = 10.0
-"""A process that lived this long starts afresh with the first backoff."""
+"""A process that ran this long gets the first backoff again."""
 MOST_EARLY_EXITS = 5
 EARLY_S = 20.0
 READY_TIMEOUT_S = 90.0
@@ -38,9 +38,9 @@ Say = Callable[[str], None]
 class Process:
     """A process to keep running.
 
-    `ready` answers whether it does its work. When all stop, the highest `stage` goes first, and each process has
-    `grace_s` seconds to end. `look` says how it is while it runs; without it only its end is noticed. `before` runs
-    ahead of each start.
+    `ready` says whether it does its work. When all stop, the highest `stage` goes first, and each process has `grace_s`
+    seconds to end. `look` checks its health while it runs; without it only its end is noticed. `before` runs before
+    each start.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Supervisor:
         return running.pid if running else None
 
     def begin(self, processes: Sequence[Process]) -> None:
-        """Starts these at once, but for those that were begun, and keeps them running."""
+        """Starts these at once, except those that have begun, and keeps them running."""
         for process in processes:
             if process.name in self._processes:
                 continue
@@ -93,10 +93,10 @@ class Supervisor:
                 self._watchers[process.name] = asyncio.create_task(self._watch(process, process.look))
 
     async def start(self, processes: Sequence[Process]) -> None:
-        """Begins these and returns when all are ready.
+        """Starts these and returns when all are ready.
 
-        Raises LaunchError with the end of its log when one ends five times within 20 s, or is not ready in 90 s; and at
-        once, with its last sentence, when one says that its settings are wrong.
+        Raises LaunchError with the end of the log when a process ends five times within 20 s, or is not ready in 90 s.
+        When a process reports wrong settings, raises it at once with the log's last sentence.
         """
         self.begin(processes)
         waits = [asyncio.create_task(self._wait_ready(process)) for process in processes]
@@ -107,7 +107,7 @@ class Supervisor:
                 wait.cancel()
 
     async def watch(self) -> None:
-        """Runs until something that restarting cannot mend: raises what it was."""
+        """Runs until a failure that a restart cannot fix, and raises it."""
         done, _ = await asyncio.wait(self._keepers.values(), return_when=asyncio.FIRST_COMPLETED)
         for keeper in done:
             keeper.result()
@@ -137,7 +137,7 @@ class Supervisor:
         await asyncio.wait([keeper], timeout=5)
 
     async def kill(self) -> None:
-        """Ends all at once, without grace."""
+        """Ends all processes at once, without grace."""
         self._stopping.update(self._processes)
         for name in self._processes:
             self._unwatch(name)
@@ -175,7 +175,7 @@ class Supervisor:
             now = time.monotonic()
             if code in (WRONG_SETTINGS, DAMAGED_FILES):
                 ending = f"cannot start: {self._last_sentence(process)}"
-                # Wrong settings may be corrected while the others go on; damaged files need everything stopped.
+                # Wrong settings may be corrected while the others run; damaged files need everything stopped.
                 if process.name not in self._started or code == DAMAGED_FILES:
                     raise LaunchError(f"{process.name} {ending}", code)
             if process.name not in self._started and self._has_room():
@@ -208,7 +208,7 @@ class Supervisor:
             watcher.cancel()
 
     async def _run(self, process: Process) -> tuple[str, int | None]:
-        """Runs it once; returns in words how it ended, and its exit code where it began."""
+        """Runs it once; returns in words how it ended, and its exit code if it started."""
         try:
             process.before()
             with self._state.log(process.name).open("ab") as log:
@@ -222,7 +222,7 @@ class Supervisor:
                     stderr=log,
                     start_new_session=True,
                 )
-        except OSError as error:  # a full disk, say: it may pass
+        except OSError as error:  # for instance a full disk, which may pass
             return f"could not be started ({error})", None
         self._running[process.name] = running
         try:
@@ -230,7 +230,7 @@ class Supervisor:
             code = await running.wait()
             return _ending(code), code
         finally:
-            # Also whatever it started and left behind, before a successor meets it.
+            # Also ends what it started and left behind, before its successor starts.
             _kill_group(running.pid)
             self._running.pop(process.name, None)
             self._state.forget(process.name)
@@ -241,7 +241,7 @@ class Supervisor:
         return "\n".join([f" The end of {path}:", *(f"  {line}" for line in lines)])
 
     def _last_sentence(self, process: Process) -> str:
-        """What a service says before it ends by itself."""
+        """What a service logs before it ends on its own."""
         lines = self._state.log(process.name).read_text(errors="replace").splitlines()
         return lines[-1].removeprefix("touchstone: ") if lines else "its settings are wrong."
 

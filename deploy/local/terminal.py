@@ -15,9 +15,9 @@ _UP_AND_CLEAR = "\x1b[1A\x1b[2K"
 
 
 class Terminal:
-    """Lines above, and below them a block that is drawn anew in place. Without a terminal the block is left out.
+    """Lines above, and below them a block that is redrawn in place. Without a terminal the block is left out.
 
-    A reader that went away (a closed window, `| head`) stops the output and nothing else.
+    A reader that went away (a closed window, `| head`) only stops the output.
     """
 
     def __init__(self, output: TextIO) -> None:
@@ -33,14 +33,14 @@ class Terminal:
             self._draw(block)
 
     def show(self, block: Sequence[str]) -> None:
-        """Puts this block in place of the last one."""
+        """Replaces the last block with this one."""
         if self.live:
             with suppress(OSError):
                 self._erase()
                 self._draw(block)
 
     def keep(self) -> None:
-        """Leaves the block as it stands; what follows goes below it."""
+        """Leaves the block as it is; later output goes below it."""
         self._block = []
 
     def _erase(self) -> None:
@@ -48,7 +48,7 @@ class Terminal:
         self._block = []
 
     def _draw(self, block: Sequence[str]) -> None:
-        # A wrapped line would take two rows and spoil the count.
+        # A wrapped line would take two rows, so the count would be wrong.
         width = shutil.get_terminal_size().columns - 1
         self._block = [line[:width] for line in block]
         for line in self._block:

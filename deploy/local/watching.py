@@ -1,4 +1,4 @@
-"""Asks a running process how it is, and ends it when its answers say that it must be restarted."""
+"""Checks the health of a running process, and ends it when its answers require a restart."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ async def watch(
     end: Callable[[int, Verdict], Awaitable[None]],
     has_room: Callable[[], bool],
 ) -> None:
-    """Watches one process over all of its lives, until cancelled.
+    """Watches one process through all of its restarts, until cancelled.
 
-    `pid` gives the process that runs now; `end` ends that process for the verdict's reason. `has_room` says whether
+    `pid` gives the currently running process; `end` ends that process for the verdict's reason. `has_room` says whether
     the disk has room.
     """
     pulse = Pulse(patience_s)

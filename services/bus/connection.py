@@ -37,7 +37,7 @@ class Settings:
 
     @classmethod
     def from_env(cls) -> Settings:
-        """Raises InvalidRequestError naming the variable that is wrong."""
+        """Raises InvalidRequestError naming the invalid variable."""
         usual = _launched() or "nats://127.0.0.1:4222"
         least, most = _LEAST_RESULTS_BYTES, environment.MOST_BYTES
         return cls(
@@ -49,13 +49,13 @@ class Settings:
 
     @property
     def secrets(self) -> list[str]:
-        """What of the URL must appear in no log: a token, or a user and a password."""
+        """The part of the URL that must not appear in logs: a token, or a user and a password."""
         user, at, _ = urlsplit(self.url).netloc.rpartition("@")
         return user.split(":") if at else []
 
 
 def _launched() -> str:
-    """Where the launcher runs NATS for this state directory, so that commands beside it find it; else empty."""
+    """Where the launcher runs NATS for this state directory, so that other commands find it; else empty."""
     with suppress(OSError):
         return (Path(environment.text("TOUCHSTONE_STATE_DIR", "var")) / "nats-url").read_text().strip()
     return ""
@@ -91,8 +91,8 @@ class _Client(Client):
             raise nats.errors.TimeoutError from error
 
     async def _process_headers(self, headers: Any) -> dict[str, str] | None:
-        """As in nats-py, but headers that nobody can read are none. An error here would end the connection, and each
-        one after it on which the same stored message comes."""
+        """As in nats-py, but unreadable headers are ignored. An error here would end the connection, and each later one
+        that receives the same stored message."""
         try:
             return await super()._process_headers(headers)
         except (ValueError, LookupError) as error:
@@ -113,10 +113,10 @@ class _Client(Client):
 
 
 async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
-    """Connects and stays connected for ever; raises UnavailableError when NATS does not answer in `timeout_s`."""
+    """Connects and stays connected; raises UnavailableError when NATS does not answer in `timeout_s`."""
 
     async def on_error(error: Exception) -> None:
-        # Permission denials look like timeouts to the caller; their real text comes here only.
+        # Permission denials look like timeouts to the caller; their real text comes only here.
         level = logging.DEBUG if client.leaving else logging.WARNING
         log.log(level, "nats: %s", error or type(error).__name__)
 
@@ -126,7 +126,7 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
 
     async def on_closed() -> None:
         if not client.leaving:
-            # The server refused us for good. Nothing here could go on; whoever supervises starts a fresh process.
+            # The server refused us permanently. Nothing here can continue; the supervisor starts a new process.
             log.error("nats: the connection is closed for good; ending this process")
             signal.raise_signal(signal.SIGTERM)
 
@@ -152,7 +152,7 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
     while True:
         client = _Client()
         try:
-            # Left to itself, a client that may reconnect for ever also tries its first connection for ever.
+            # Otherwise, a client that may reconnect for ever also tries its first connection for ever.
             async with asyncio.timeout_at(deadline):
                 await client.connect(url, **options)
         except (OSError, nats.errors.Error, TimeoutError) as error:

@@ -1,4 +1,4 @@
-"""Streams, subjects, headers and buckets: what may stand on the bus, and where. Nothing else in the tree names them."""
+"""Streams, subjects, headers and buckets: everything that may be on the bus. No other module names them."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from nats.js import api
 
 WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV", "LOGS"
 KEPT = "KEPT"
-"""What people said, for ever: rows of the results service's tables as JSON."""
+"""What people entered, kept for ever: rows of the results service's tables as JSON."""
 JOBS, LEASE, EVALUATORS, TOKENS, SESSIONS = "JOBS", "LEASE", "EVALUATORS", "TOKENS", "SESSIONS"
 WEBHOOKS, DELIVERIES = "WEBHOOKS", "DELIVERIES"
-"""Keys of WEBHOOKS are secrets' places: who may read the bucket can sign calls."""
+"""WEBHOOKS holds secrets: anyone who may read the bucket can sign calls."""
 DATASETS = "DATASETS"
 """An object store: rows and manifests of uploaded datasets. See `services.bus.datasets`."""
 PROVIDER_BATCHES = "PROVIDER_BATCHES"
-"""What was sent through providers' batch APIs for which unit. See `services.bus.provider_batches`."""
+"""Units sent through providers' batch APIs. See `services.bus.provider_batches`."""
 BACKUPS, BACKUPS_BY = "backups", "backups.by"
-"""Subjects at which the results service is asked for a backup, and for an id of the process that makes it."""
+"""Subjects for requesting a backup from the results service, and the id of the process that makes it."""
 SUSPECTS = "SUSPECTS"
-"""Key by unit: how often it has crashed an evaluator that it had to itself. See `services.evaluator.units.suspects`."""
+"""Key by unit: how often it has crashed an evaluator while it ran alone. See `services.evaluator.units.suspects`."""
 SPLITS = "splits"
-"""Subject at which evaluators are asked for a split of a Hub dataset. See `services.bus.splits`."""
+"""Subject for requesting a split of a Hub dataset from evaluators. See `services.bus.splits`."""
 ROOM = "room"
-"""Subject at which the results service says how much room its disk has. Not stored: a full disk could not."""
+"""Subject at which the results service reports the room on its disk. Not stored: a full disk could not store it."""
 LIMITS = "LIMITS"
-"""Key by endpoint: whose calls may go out when, over all evaluators. Losing it costs fairness for a moment."""
+"""Key by endpoint: the turns of calls over all evaluators. Losing it costs fairness for a moment."""
 
 PLAN_ENDPOINT = "plan"
-"""Reserved endpoint token: every evaluator serves planning units with a slot of its own."""
+"""Reserved endpoint token: every evaluator serves planning units with a separate slot."""
 PLAN_UNIT = -1
 STORED_ENDPOINT = "stored"
-"""Reserved endpoint token: every evaluator serves units of re-scores, which read stored answers and call nobody."""
+"""Reserved endpoint token: every evaluator serves units of re-scores, which read stored answers and make no calls."""
 _BATCHES_OF = "_batches"
 _SET_ASIDE = "_aside"
 """In the place of an endpoint. No endpoint's own name has the underscore."""
 IMPORTED = "imported"
-"""The tool's name of answers whose tool is not told. They say by an id or a text which item they belong to."""
+"""The tool's name for answers from an unknown tool. They identify their item by an id or a text."""
 IMPORTED_ENDPOINTS = ("lm_eval", "inspect", IMPORTED)
-"""Reserved endpoint names: tools whose answers jobs are made of."""
+"""Reserved endpoint names: tools whose answers jobs import."""
 
 LOG_LEVELS = ("info", "warning", "error")
 
 REPLACE = {"Nats-Rollup": "sub"}
-"""Headers of every write to a key: the server removes the key's earlier values, and notes that it did.
+"""Headers of every write to a key: the server removes the key's earlier values, and records that.
 
-What it removes because of a limit per subject it does not note, and nats-server 2.15 reads it back after a kill once
-the newer message is gone: deleted keys came back with an earlier value (nats-server issue 8505).
+It does not record what it removes because of a limit per subject, and nats-server 2.15 reads that back after a kill
+once the newer message is gone: deleted keys came back with an earlier value (nats-server issue 8505).
 """
 
 _DAY_S = 24 * 3600
-# Server error codes (nats-server errors.json): what each means for us is said where it is handled.
+# Server error codes (nats-server errors.json): see where each is handled.
 ERR_WRONG_LAST_SEQUENCE = 10071
 ERR_WRONG_LAST_SEQUENCE_CONSTANT = 10164
 # The stream takes no more: of this subject (WORK) or at all (RESULTS, DLQ).
 ERR_STREAM_LIMIT = 10077
-# The server does not open the stream: it cannot read how it, or one of its consumers, is described.
+# The server does not open the stream: it cannot read the description of it or of one of its consumers.
 ERR_STREAM_UNSUPPORTED = 10194
 # The server has no disk left that it may use.
 ERR_NO_STORAGE = 10023
@@ -67,7 +67,7 @@ def batches_endpoint(endpoint: str) -> str:
 
 
 def batched_endpoint(token: str) -> str:
-    """The endpoint whose batch API the token stands for; empty for other tokens."""
+    """The endpoint whose batch API the token means; empty for other tokens."""
     # As for _SET_ASIDE.
     return token.removesuffix(_BATCHES_OF) if token.endswith(_BATCHES_OF) else ""
 
@@ -99,7 +99,7 @@ def dlq_subject(endpoint: str, job_id: str, unit: int) -> str:
 
 
 def set_aside_subject(service: str, stream: str, sequence: int, digest: str) -> str:
-    """Where a message is kept that a service cannot handle; `digest` tells messages of one position apart."""
+    """Where a message that a service cannot handle is kept; `digest` distinguishes messages of one position."""
     return f"dlq.{_SET_ASIDE}.{service}.{stream}.{sequence}.{digest}"
 
 
@@ -113,7 +113,7 @@ def audit_subject(job_id: str) -> str:
 
 
 def kept_subject(table: str, key: str = "") -> str:
-    """`key` names the row where a later message of the row takes the place of an earlier one."""
+    """`key` names the row if a later message replaces an earlier one of the same row."""
     return f"kept.{table}.{key}" if key else f"kept.{table}"
 
 
@@ -122,12 +122,12 @@ def kept_table(subject: str) -> str:
 
 
 def logs_subject(job_id: str, level: str) -> str:
-    """A level of its own, so that many lines of one push out none of a graver one."""
+    """One subject per level, so that many lines of one level do not displace lines of a graver one."""
     return f"logs.{job_id}.{level}"
 
 
 def alive_subject(process: str) -> str:
-    """Where an evaluator's process answers as long as it is there."""
+    """Where an evaluator's process answers while it runs."""
     return f"alive.{process}"
 
 
@@ -137,22 +137,22 @@ def pull_subject(stream: str, consumer: str) -> str:
 
 
 def info_of_stream(stream: str) -> str:
-    """Where a stream is asked for its state."""
+    """Where to request a stream's state."""
     return f"$JS.API.STREAM.INFO.{stream}"
 
 
 def snapshot_subject(stream: str) -> str:
-    """Where a stream's content is asked for as a file."""
+    """Where to request a stream's content as a file."""
     return f"$JS.API.STREAM.SNAPSHOT.{stream}"
 
 
 def restore_subject(stream: str) -> str:
-    """Where a stream is made of such a file."""
+    """Where to create a stream from such a file."""
     return f"$JS.API.STREAM.RESTORE.{stream}"
 
 
 def info_subject(bucket: str) -> str:
-    """Where a bucket's stream is asked for its state."""
+    """Where to request the state of a bucket's stream."""
     return info_of_stream(f"KV_{bucket}")
 
 
@@ -191,7 +191,7 @@ def object_stream(bucket: str) -> str:
 
 
 def object_meta_subject(bucket: str, token: str) -> str:
-    """Where an object says what it is; `token` is its name in URL-safe base64."""
+    """Where an object's meta is; `token` is its name in URL-safe base64."""
     return f"$O.{bucket}.M.{token}"
 
 
@@ -214,8 +214,8 @@ BACKED_UP = (
     DLQ,
     LOGS,
 )
-"""Streams that a backup holds, in the order in which they are read. Of the others WORK is made again from JOBS, and the
-rest is about processes and browsers that are there now."""
+"""Streams that a backup holds, in the order in which they are read. WORK is rebuilt from JOBS, and the remaining ones
+concern only present processes and browsers."""
 
 
 def _bucket(name: str, **settings: Any) -> api.StreamConfig:
@@ -236,7 +236,7 @@ def _bucket(name: str, **settings: Any) -> api.StreamConfig:
 
 def _objects(name: str) -> api.StreamConfig:
     """An object store's stream, as `create_object_store` makes it, with replicas set later. Without `max_bytes`, which
-    the server would reserve on its disk at once and keep for ever: the one writer counts instead."""
+    the server would reserve on its disk at once and for ever: the only writer counts instead."""
     return api.StreamConfig(
         name=object_stream(name),
         subjects=[object_chunks_subject(name, ">"), object_meta_subject(name, ">")],
@@ -290,7 +290,7 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
             **limits,
         ),
         _bucket(JOBS, allow_atomic=True),
-        # Its one key expires by itself, and does so only under a limit (nats-server 2.15).
+        # Its only key expires, and does so only under a limit (nats-server 2.15).
         _bucket(LEASE, subject_delete_marker_ttl=30, max_msgs_per_subject=1),
         _bucket(EVALUATORS, max_age=7 * _DAY_S),
         _bucket(SUSPECTS, max_age=7 * _DAY_S),
@@ -309,7 +309,7 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
 
 
 def differing(present: api.StreamConfig, wanted: api.StreamConfig) -> dict[str, Any]:
-    """Settings of an existing stream, made by an earlier version, that must change for it to lose nothing; empty for
+    """Settings of an existing stream from an earlier version that must change so that it loses nothing; empty for
     none."""
     changes: dict[str, Any] = {}
     if wanted.name == RESULTS and present.max_age:

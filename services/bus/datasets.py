@@ -1,9 +1,9 @@
 """Uploaded datasets in the object store DATASETS: `manifest/<dataset_id>` and `shard/<SHA-256 of its bytes>`.
 
-The objects are those of any NATS object store. What is left out of nats-py's: its `get`, which makes a consumer for
-each object and waits for ever when one is lost; its `put`, which removes the new pieces when the answer to the meta is
-lost, though the meta may be stored and name them; and its `delete`, which leaves a marker behind for ever and needs
-room in a full store.
+The objects are those of any NATS object store. These methods of nats-py are not used: `get`, which makes a consumer for
+each object and waits for ever when one is lost; `put`, which removes the new pieces when the answer to the meta is
+lost, although the meta may be stored and name them; and `delete`, which leaves a marker for ever and needs room in a
+full store.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ _NO_ROOM = (contract.ERR_STREAM_LIMIT, contract.ERR_NO_STORAGE)
 
 
 class DamagedError(UnavailableError):
-    """An object is there and cannot be read: pieces of it are missing or wrong."""
+    """An object exists but cannot be read: pieces of it are missing or wrong."""
 
 
 StillFree = Callable[[Collection[str]], Awaitable[Collection[str]]]
 
 
 class Datasets:
-    """Reads and writes datasets. Any service reads; the results service alone writes, through one of these.
+    """Reads and writes datasets. Any service may read; only the results service writes, through one instance.
 
     Writes are made one after the other. All raise UnavailableError while NATS is away.
     """
 
     def __init__(self, bus: Bus, max_bytes: int = 0) -> None:
-        """`max_bytes` bounds the whole store, 0 meaning as much as the disk takes."""
+        """`max_bytes` limits the whole store; 0 means no limit but the disk."""
         self._bus = bus
         self._max_bytes = max_bytes
         self._store = ObjectStore(_BUCKET, _STREAM, bus.js)
-        # Also held while names are listed, which waits in vain for those that go meanwhile.
+        # Also held while names are listed, as the listing would wait in vain for names that are removed meanwhile.
         self._writing = asyncio.Lock()
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def get_manifest(self, dataset_id: str) -> dataset_pb2.DatasetManifest | None:
-        """None for a dataset that is not there, or was never. One that is being deleted says so."""
+        """None for a dataset that does not exist. One that is being deleted says so."""
         if not DATASET_ID.fullmatch(dataset_id):
             return None
         data = await self._get(_manifest(dataset_id))
@@ -77,7 +77,7 @@ class Datasets:
             raise DamagedError(_DAMAGED) from error
 
     async def get_shard(self, digest: str) -> dataset_pb2.ShardRows:
-        """Raises NotFoundError when it is gone, as it is once every dataset with it is deleted."""
+        """Raises NotFoundError when it is gone, because every dataset with it was deleted."""
         data = await self._get(_shard(digest))
         if data is None:
             raise NotFoundError("The dataset was deleted, so its rows are gone. Upload it again.")
@@ -98,12 +98,12 @@ class Datasets:
                 await self._put(_shard(digest), data)
 
     async def put_manifest(self, manifest: dataset_pb2.DatasetManifest) -> None:
-        """Stores or replaces a manifest. Not counted against the bound: a full store must not hinder deleting."""
+        """Stores or replaces a manifest. Not counted against the limit: a full store must not hinder deleting."""
         async with self._writing:
             await self._put(_manifest(manifest.dataset.dataset_id), manifest.SerializeToString())
 
     async def delete(self, dataset_id: str) -> None:
-        """Removes the manifest, and so the dataset; its shards stay. One that is gone is no error."""
+        """Removes the manifest, and so the dataset; its shards stay. A missing one is not an error."""
         async with self._writing:
             await self._remove(_manifest(dataset_id))
 
@@ -115,7 +115,7 @@ class Datasets:
             return self._of("shard/", await self._names())
 
     async def delete_shards(self, digests: Collection[str], still_free: StillFree) -> int:
-        """Removes those of them that `still_free` names when nothing else is written any more; how many."""
+        """Removes the shards that `still_free` names once no other write is running; returns their number."""
         async with self._writing:
             free = await still_free(digests)
             for digest in free:
@@ -123,10 +123,11 @@ class Datasets:
             return len(free)
 
     async def drop_strays(self) -> int:
-        """Removes pieces of objects that were never finished or not wholly removed; how many."""
+        """Removes pieces of objects that were never finished or not completely removed; returns their number."""
         async with self._writing:
             strays = {subject.rpartition(".")[2] for subject in await self._subjects(contract.object_chunks_subject)}
-            # Every object has one subject of pieces; what was cut short has pieces and no object, never the other.
+            # Every object has one subject of pieces; an interrupted write leaves pieces without an object, never the
+            # reverse.
             if len(strays) == len(await self._names()):
                 return 0
             with _translated():
@@ -134,7 +135,7 @@ class Datasets:
                     try:
                         strays.discard(json.loads(msg.data)["nuid"])
                     except (ValueError, KeyError, TypeError):
-                        # Some of what looks like a stray may be its pieces.
+                        # Some apparent strays may be its pieces.
                         log.error("an object of %s cannot be read; nothing is cleaned up", _BUCKET)
                         return 0
             for nuid in strays:
@@ -181,8 +182,8 @@ class Datasets:
                 raise DamagedError(_DAMAGED) from error
 
     async def _put(self, name: str, data: bytes) -> None:
-        """Whatever fails on the way, the object that was there or the new one is there whole. Pieces of the other may
-        stay, which `drop_strays` finds."""
+        """Whatever fails on the way, either the old object or the new one is complete. Pieces of the other may stay,
+        which `drop_strays` finds."""
         before = await self._info(name)
         info = api.ObjectInfo(
             name=name,
@@ -207,7 +208,7 @@ class Datasets:
         info = await self._info(name)
         if info is None:
             return
-        # In this order: what a crash leaves are pieces that nothing names, which `drop_strays` finds.
+        # In this order: a crash leaves only pieces that nothing names, which `drop_strays` finds.
         await self._purge(_meta_subject(name))
         await self._purge(contract.object_chunks_subject(_BUCKET, info.nuid))
 

@@ -10,7 +10,8 @@ from touchstone.v1 import job_pb2
 
 KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
 KIND_RETURNED = "returned"
-"""A unit of a job with a budget left WORK undone: running it again is up to the scheduler, who counts the cost."""
+"""A unit of a job with a budget left WORK undone: the scheduler, which counts the cost, decides whether to run it
+again."""
 KIND_BEGUN = "begun"
 """A call of such a unit is about to begin. `items` counts the unit's items so far that are stored or have begun."""
 _MOST_COUNT = 2**31 - 1
@@ -21,10 +22,10 @@ class ResultHeaders:
     """What the scheduler needs of a RESULTS message without its body.
 
     `items`, `errors`, `output_tokens`, `untold`, `cost`, `unpriced` and `retries` count this message only; `done` marks
-    the unit's last message. `untold` counts answers that were called for and whose generated tokens are not known.
-    `cost` is in micro-dollars, None where no answer's price is known; `unpriced` counts items that were called for at a
-    cost that is not known, `retries` their calls beyond the first. `evaluator` is who sent it. `counted`, of a returned
-    unit: each of its calls was noted as KIND_BEGUN before it began.
+    the unit's last message. `untold` counts answers from calls whose generated tokens are unknown. `cost` is in
+    micro-dollars, None if no answer's price is known; `unpriced` counts items from calls of unknown cost, `retries`
+    their calls beyond the first. `evaluator` is the sender. `counted`, for a returned unit: each of its calls was noted
+    as KIND_BEGUN before it began.
     """
 
     kind: str
@@ -62,7 +63,7 @@ class ResultHeaders:
 
     @classmethod
     def decode(cls, headers: dict[str, str] | None) -> ResultHeaders:
-        """Raises ValueError for counts that cannot be."""
+        """Raises ValueError for impossible counts."""
         h = headers or {}
         told = h.get("Touchstone-Cost")
         cost = _micro_dollars(told)
@@ -78,7 +79,7 @@ class ResultHeaders:
             untold=_count(h, "Touchstone-Untold"),
             done=h.get("Touchstone-Done") == "1",
             cost=cost,
-            # A sum that cannot be, as earlier versions sent it, says nothing of any of its answers.
+            # An impossible sum, as earlier versions sent it, says nothing about any of its answers.
             unpriced=items if told is not None and cost is None else unpriced,
             retries=_count(h, "Touchstone-Retries"),
             evaluator=h.get("Touchstone-Evaluator", ""),
@@ -95,8 +96,8 @@ def _micro_dollars(told: str | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class JobHeaders:
-    """State, attempt and dataset, if any, beside every job record, so that no other service parses the scheduler's
-    records."""
+    """State, attempt and dataset, if any, in the headers of every job record, so that no other service parses the
+    scheduler's records."""
 
     state: job_pb2.Job.State
     attempt: int
@@ -111,7 +112,7 @@ class JobHeaders:
 
     @classmethod
     def decode(cls, headers: dict[str, str] | None) -> JobHeaders:
-        """What cannot be read is taken as unspecified, of attempt 0: such a job neither runs nor is finished."""
+        """Unreadable headers count as unspecified, of attempt 0: such a job neither runs nor is finished."""
         h = headers or {}
         try:
             state = cast(job_pb2.Job.State, _count(h, "Touchstone-State"))

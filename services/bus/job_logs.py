@@ -1,7 +1,7 @@
-"""What services log about a job, kept on the LOGS stream: a logging handler that never holds the work up.
+"""What services log about a job, kept on the LOGS stream: a logging handler that never delays the work.
 
-A line is a job's when it is logged with `extra=of_job(job_id)`. It goes through a bounded queue; what does not fit is
-dropped and counted, and the count becomes a line of the job as soon as there is room.
+A line belongs to a job if it is logged with `extra=of_job(job_id)`. It goes through a bounded queue; lines that do not
+fit are dropped and counted, and the count becomes a line of the job as soon as there is room.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Literal
 import nats.errors
 
 from services.bus.contract import LOG_LEVELS
+from services.words.sentences import counted
 from touchstone.v1 import scheduler_service_pb2
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class JobLogHandler(logging.Handler):
         return _USER_OF_URL.sub("[key]", text)
 
     async def run(self, publish: Publish) -> None:
-        """Stores lines in their order until `end` is called. While NATS is away as many wait as there is room for."""
+        """Stores lines in their order until `end` is called. While NATS is away, as many wait as the queue holds."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -101,19 +102,19 @@ class JobLogHandler(logging.Handler):
                 return
 
     def _tell_dropped(self) -> None:
-        """Lines may have been dropped by any thread meanwhile; each count is told once."""
+        """Lines may have been dropped by any thread meanwhile; each count is reported once."""
         for job_id in list(self._dropped):
             count = self._dropped.pop(job_id, 0)
             line = scheduler_service_pb2.LogLine(
                 level="warning",
                 source=self._source,
-                text=f"{count:,} lines were dropped because they came faster than they could be stored.",
+                text=f"{counted(count, 'line')} dropped, as lines came faster than they could be stored.",
             )
             line.logged_at.GetCurrentTime()
             self._waiting.append((job_id, line))
 
     def end(self) -> None:
-        """`run` returns once what waits is stored."""
+        """`run` returns once the waiting lines are stored."""
         self._ending = True
         self._news.set()
 
@@ -142,7 +143,8 @@ def levels_from(level: str) -> tuple[str, ...]:
 
 @asynccontextmanager
 async def job_logs(publish: Publish, source: str, secrets: Collection[str] = ()) -> AsyncIterator[None]:
-    """Keeps what this process logs about jobs inside the context; what waits at its end has two seconds."""
+    """Stores what this process logs about jobs inside the context; lines that still wait at its end have two
+    seconds."""
     handler = JobLogHandler(source, secrets)
     logger = logging.getLogger(_LOGGER)
     logger.addHandler(handler)

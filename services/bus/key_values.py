@@ -29,7 +29,7 @@ CONFLICTS = (ERR_WRONG_LAST_SEQUENCE, ERR_WRONG_LAST_SEQUENCE_CONSTANT)
 
 
 def expecting(sequence: int) -> dict[str, str]:
-    """Headers of a write that is refused when the key's newest message is another one."""
+    """Headers of a write that is refused unless the key's newest message is the expected one."""
     return {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(sequence)}
 
 
@@ -52,7 +52,7 @@ class KeyValues:
 
     @property
     def server_id(self) -> str:
-        """Which NATS this is: another one after a restart of the server. A cluster as a whole is one that stays."""
+        """The identity of this NATS: a restarted server gets a new one, and a cluster keeps its own."""
         # nats-py tells the server's version only.
         told = getattr(self.client, "_server_info", None) or {}
         return str(told.get("cluster") or told.get("server_id", ""))
@@ -71,7 +71,7 @@ class KeyValues:
         except nats.js.errors.NotFoundError:
             raise
         except (nats.errors.NoRespondersError, nats.js.errors.APIError):
-            # nats-py takes a header `Status` of what is stored for the server's own word. This answer is JSON.
+            # nats-py mistakes a header `Status` of a stored message for the server's own. This answer is JSON.
             return await self.js.get_last_msg(stream, subject)
 
     async def kv_put(self, bucket: str, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
@@ -89,7 +89,7 @@ class KeyValues:
         return ack.seq
 
     async def kv_create(self, bucket: str, key: str, value: bytes) -> None:
-        """Writes unless the key has a value. One that was deleted has none, however long its marker stays."""
+        """Writes unless the key has a value. A deleted key has none, however long its marker stays."""
         if await self.kv_update(bucket, key, value, 0) is None:
             with suppress(nats.js.errors.NotFoundError):
                 last = await self._last(f"KV_{bucket}", kv_subject(bucket, key))
@@ -110,9 +110,9 @@ class KeyValues:
         """`expected` are headers that the server checks first."""
         subject, marker = kv_subject(bucket, key), {"KV-Operation": "PURGE"} | REPLACE
         ack = await self.js.publish(subject, headers=marker | (expected or {}))
-        # That marker stays for ever: a server that is killed before it has removed the value would show the value again
-        # as soon as the marker is gone. Now it has removed it, and a marker that goes takes the place of the first, or
-        # deleted keys would pile up. Where this one is lost, the first stays.
+        # The first marker stays for ever: a server that is killed before it has removed the value would show the value
+        # again as soon as the marker is gone. Now the value is removed, and a marker that expires replaces the first,
+        # or deleted keys would accumulate. If this one is lost, the first stays.
         passing = expecting(ack.seq) | {"Nats-TTL": str(_MARKER_S)}
         with suppress(nats.errors.Error, OSError):
             await self.client.publish(subject, headers=marker | passing)
@@ -140,10 +140,10 @@ class KeyValues:
             yield msg
 
     async def pulled(self, stream: str, config: api.ConsumerConfig, most: int = sys.maxsize) -> AsyncIterator[Msg]:
-        """Up to so many messages of those that a new consumer finds in its stream.
+        """Up to this many messages that a new consumer finds in its stream.
 
-        Pull requests are written here, not by nats-py's `fetch`, which takes a header `Status` of a stored message for
-        the server's own word.
+        Pull requests are written here, not by nats-py's `fetch`, which mistakes a header `Status` of a stored message
+        for the server's own.
         """
         messages: asyncio.Queue[Msg] = asyncio.Queue()
         inbox = self.client.new_inbox()
@@ -167,7 +167,7 @@ class KeyValues:
                     # What was counted may have been replaced, deleted or have expired since.
                     info = await self.js.consumer_info(stream, made.name)
                     left, silent = min(left, info.num_pending or 0), silent + 1
-                    # What was sent and did not arrive counts as read, and never comes again.
+                    # A message that was sent and did not arrive counts as read, and never comes again.
                     lost = info.delivered is not None and info.delivered.consumer_seq > received
                     if lost or (left and silent >= _MOST_SILENT):
                         raise nats.errors.TimeoutError
@@ -175,8 +175,8 @@ class KeyValues:
             await subscription.unsubscribe()
 
     async def kv_watch(self, bucket: str, pattern: str, callback: Callable[[Msg], Awaitable[None]]) -> Any:
-        """Core subscription to a bucket's writes. At most once: re-read with `kv_all` after a reconnect. And before it
-        is stored: a write that the bucket refuses comes too, so read what matters before acting on it.
+        """Core subscription to a bucket's writes. At most once: re-read with `kv_all` after a reconnect. A write also
+        comes before it is stored, even if the bucket refuses it, so read the value before acting on it.
 
         Chosen over a KV watch, which resumes only some 19 s after a server restart.
         """
@@ -191,5 +191,5 @@ async def _stored(messages: asyncio.Queue[Msg]) -> Msg | None:
             msg = await messages.get()
     except TimeoutError:
         return None
-    # A stored message may have any headers; the server's own word has nowhere to reply to.
+    # A stored message may have any headers; messages from the server itself have no reply subject.
     return msg if msg.reply else None

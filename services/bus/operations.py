@@ -52,7 +52,7 @@ def _work_name(endpoint: str) -> str:
 
 
 _POSITIONS_PER_S = 100
-"""More than are ever written on average, so that a bucket made later begins at higher positions. Twelve digits."""
+"""More than are ever written on average, so that a bucket created later begins at higher positions. Twelve digits."""
 _WEBHOOKS_CONSUMER = "webhooks"
 
 
@@ -60,15 +60,15 @@ class Bus(KeyValues):
     """One connection to NATS with the operations that the services share."""
 
     async def ensure(self, results_max_bytes: int, replicas: int = 1) -> None:
-        """Creates missing streams. Existing ones keep their settings but for those that would lose something. Safe
-        from several services at once."""
+        """Creates missing streams. Existing ones keep their settings, except those that would lose something. Safe from
+        several services at once."""
         for config in stream_configs(results_max_bytes, replicas):
             present = await self._stream(config)
             if changes := differing(present, config):
                 await self.js.update_stream(present.evolve(**changes))
 
     async def _stream(self, config: api.StreamConfig) -> api.StreamConfig:
-        """A stream's settings; makes it with these where it is missing."""
+        """A stream's settings; creates it with these if it is missing."""
         assert config.name is not None
         try:
             return (await self.js.stream_info(config.name)).config
@@ -90,14 +90,14 @@ class Bus(KeyValues):
         return (await self.js.stream_info(config.name)).config
 
     async def close(self) -> None:
-        # NATS may be gone already; there is nothing left to say goodbye to then.
+        # NATS may already be gone; then there is no connection to close.
         with suppress(OSError, nats.errors.Error):
             await self.client.close()
 
     # -- work --------------------------------------------------------------------------------------------------
 
     async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
-        """Offers a unit to evaluators; False when it is offered already. At least once, never two copies at a time."""
+        """Offers a unit to evaluators; False if it is already offered. At least once, never two copies at a time."""
         subject = work_subject(endpoint, priority, unit.job_id, unit.unit)
         try:
             await self.js.publish(subject, unit.SerializeToString())
@@ -116,7 +116,8 @@ class Bus(KeyValues):
         return await self.client.subscribe(self.client.new_inbox(), cb=callback)
 
     async def pull_work(self, endpoint: str, inbox: str, units: int, expires_s: float) -> None:
-        """Asks for up to so many units. They come as they are there; at most once per request, as any core message."""
+        """Asks for up to this many units. They come as they are available; at most once per request, as any core
+        message."""
         await self._pull(WORK, _work_name(endpoint), inbox, units, expires_s)
 
     async def _pull(self, stream: str, consumer: str, inbox: str, batch: int, expires_s: float) -> None:
@@ -124,7 +125,7 @@ class Bus(KeyValues):
         await self.client.publish(pull_subject(stream, consumer), request, reply=inbox)
 
     async def work_consumer(self, endpoint: str, ack_wait_s: float) -> str:
-        """Makes an endpoint's consumer on WORK where there is none; returns its name."""
+        """Creates an endpoint's consumer on WORK if there is none; returns its name."""
         name = _work_name(endpoint)
         config = api.ConsumerConfig(
             durable_name=name,
@@ -158,13 +159,13 @@ class Bus(KeyValues):
         """Stores item results; returns their position. `told` are the positions of items that an earlier delivery has
         published with their costs.
 
-        A message that is sent again with the same `name` is stored once; a `turn` brings a name of its own. A later
-        delivery of the unit takes another name, as it must be able to publish again. Raises StreamFullError while
-        RESULTS has no room, OvertakenError when it is not the message's turn.
+        A message that is sent again with the same `name` is stored once; a `turn` has its own name. A later delivery of
+        the unit uses another name, as it must be able to publish again. Raises StreamFullError while RESULTS has no
+        room, OvertakenError when it is not the message's turn.
         """
-        # Stored answers were generated, and paid, once, and not now.
+        # Stored answers were generated, and paid, earlier, not now.
         asked = [r for r in batch.items if not r.reused and r.calls and r.position not in told]
-        # Answers that an earlier version stored are told again as they are, with the numbers that it believed.
+        # Answers that an earlier version stored are published again unchanged, with its numbers.
         costs = (numbers.answer_usd(r.cost_usd) for r in asked if r.HasField("cost_usd"))
         prices = [cost for cost in costs if cost is not None]
         headers = ResultHeaders(
@@ -193,14 +194,14 @@ class Bus(KeyValues):
         return await self._publish_result(job_id, unit, fault.SerializeToString(), headers)
 
     async def publish_returned(self, job_id: str, attempt: int, unit: int, delivery: int, *, counted: bool) -> int:
-        """Says that a unit of a job with a budget has left WORK undone. Publish it after the unit has left."""
+        """Publishes that a unit of a job with a budget has left WORK undone. Call it after the unit has left."""
         headers = ResultHeaders(kind=KIND_RETURNED, attempt=attempt, delivery=delivery, counted=counted)
         return await self._publish_result(job_id, unit, b"", headers)
 
     async def publish_begun(
         self, unit: unit_pb2.Unit, evaluator: str, items: int, turn: Turn | None = None, *, delivery: int = 1
     ) -> int:
-        """Notes that so many items of a unit are stored or have begun. Raises StreamFullError, OvertakenError."""
+        """Notes that this many items of a unit are stored or have begun. Raises StreamFullError, OvertakenError."""
         headers = ResultHeaders(
             kind=KIND_BEGUN,
             attempt=unit.attempt,
@@ -236,14 +237,14 @@ class Bus(KeyValues):
             position, name = await self.last_result(job_id, unit)
             if name != turn.name:
                 raise OvertakenError from error
-            return position  # It was stored when it was sent before, and the answer was lost.
+            return position  # It was stored the first time, and the answer was lost.
         return ack.seq
 
     # -- the audit trail and logs of jobs ----------------------------------------------------------------------
 
     async def webhooks_consumer(self) -> None:
-        """Makes the consumer that webhooks are told from, where there is none: it has AUDIT from then on, each event
-        until it is acknowledged."""
+        """Creates the consumer for webhooks if there is none: it has AUDIT from then on, each event until it is
+        acknowledged."""
         config = api.ConsumerConfig(
             durable_name=_WEBHOOKS_CONSUMER,
             deliver_policy=api.DeliverPolicy.NEW,
@@ -254,7 +255,7 @@ class Bus(KeyValues):
         await self.js.add_consumer(AUDIT, config)
 
     async def pull_audit(self, inbox: str, events: int, expires_s: float) -> None:
-        """Asks the webhooks' consumer for up to so many events, as `pull_work` does for units."""
+        """Asks the webhooks' consumer for up to this many events, as `pull_work` does for units."""
         await self._pull(AUDIT, _WEBHOOKS_CONSUMER, inbox, events, expires_s)
 
     async def publish_log(self, job_id: str, level: str, line: bytes) -> None:
@@ -262,11 +263,12 @@ class Bus(KeyValues):
         await self.js.publish(logs_subject(job_id, level), line)
 
     async def read_logs(self, job_id: str, levels: Sequence[str], after: int, most: int) -> list[tuple[int, bytes]]:
-        """Up to so many lines after position `after` of LOGS, oldest first, each with its position."""
+        """Up to this many lines after position `after` of LOGS, oldest first, each with its position."""
         return await self.read_after(LOGS, [logs_subject(job_id, level) for level in levels], after, most)
 
     async def read_after(self, stream: str, subjects: Sequence[str], after: int, most: int) -> list[tuple[int, bytes]]:
-        """Up to so many messages of these subjects after a position of the stream, in order, each with its position."""
+        """Up to this many messages of these subjects after a position of the stream, in order, each with its
+        position."""
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=after + 1,

@@ -1,8 +1,8 @@
-"""What was sent through providers' batch APIs: one record for each unit of an attempt.
+"""Units sent through providers' batch APIs: one record for each unit of an attempt.
 
-The record is written before anything is sent, and every step is a write that is refused when somebody else has written
-meanwhile. So of two evaluators that have the same unit one sends it, and whoever has it after a crash finds what its
-predecessor has sent instead of paying for it again.
+The record is written before anything is sent, and every step is a write that is refused if another evaluator has
+written meanwhile. So only one of two evaluators that have the same unit sends it, and after a crash the next one finds
+what its predecessor has sent instead of paying for it again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (i
 
 
 class BatchStage(enum.StrEnum):
-    """How far a unit has come. From SENDING on it may have to be paid."""
+    """The progress of a unit. From SENDING on it may have to be paid."""
 
     WRITING = "writing"
-    """Its lines are made and uploaded; nothing is charged for that."""
+    """Its lines are created and uploaded, which is free."""
     SENDING = "sending"
-    """The provider is being asked to begin: whether it has is only known from its list."""
+    """The request to begin has been sent: only the provider's list shows whether it has begun."""
     WAITING = "waiting"
     READING = "reading"
     STORED = "stored"
@@ -36,10 +36,10 @@ class BatchStage(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """One unit. `mark` is how the provider's batch is found in its list, `batch` its id there. `rows` were sent;
-    `done` and `failed` of them as the provider tells. `label` names it to users; `words` say what is amiss, if anything
-    is. `tries` count how often lines were made, `passes` how often answers were begun to be published, `rounds` batches
-    that the provider did not accept. `written_at` is in seconds since 1970, by the clock of `evaluator`, the writer.
+    """One unit. `mark` is how the provider's batch is found in its list, `batch` its id there. `rows` were sent; `done`
+    and `failed` of them as the provider reports. `label` names it to users; `words` say what is wrong, if anything.
+    `tries` counts how often lines were created, `passes` how often publishing answers began, `rounds` batches that the
+    provider did not accept. `written_at` is in seconds since 1970, by the clock of `evaluator`, the writer.
     """
 
     job_id: str
@@ -69,7 +69,7 @@ class BatchRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> BatchRecord:
-        """Raises ValueError for what is no record. Fields of a newer version are left out."""
+        """Raises ValueError for anything but a record. Fields of a newer version are left out."""
         values = json.loads(data)
         if not isinstance(values, dict):
             raise ValueError("The record of a batch must be a JSON object.")
@@ -97,19 +97,19 @@ class ProviderBatches:
         self._bus = bus
 
     async def get(self, job_id: str, attempt: int, unit: int) -> tuple[BatchRecord | None, int]:
-        """The record, None where there is none, and the position that the next write has to name."""
+        """The record, None without one, and the position that the next write must name."""
         msg = await self._bus.kv_get(PROVIDER_BATCHES, batch_key(job_id, attempt, unit))
         if msg is None or msg.seq is None:
             return None, 0
         return BatchRecord.decode(msg.data or b""), msg.seq
 
     async def write(self, record: BatchRecord, expected: int) -> int | None:
-        """Its position, or None when somebody else has written since `expected`."""
+        """Its position, or None if another evaluator has written since `expected`."""
         return await self._bus.kv_update(PROVIDER_BATCHES, record.key, record.encode(), expected)
 
     async def all(self) -> AsyncIterator[tuple[BatchRecord, int]]:
         """Every record that can be read, with its position."""
         async for _, msg in self._bus.kv_all(PROVIDER_BATCHES):
-            # The scheduler sets aside what is no record.
+            # The scheduler sets aside anything but a record.
             with suppress(ValueError):
                 yield BatchRecord.decode(msg.data), msg.metadata.sequence.stream

@@ -1,9 +1,9 @@
-"""Whether there is room on the disks for what is still to come.
+"""Whether the disks have room for further data.
 
-Three levels: enough; low, where no new work is accepted and running jobs go on; full, where running jobs pause as well.
-Bytes count, and how many files the disk still takes; a disk that is mounted read-only is full. Sources: the disk of the
-state directory, where it is on this machine; what NATS says of its own disk; and, for the scheduler, what the results
-service says of its own.
+Three levels: enough; low, where no new work is accepted and running jobs continue; full, where running jobs pause as
+well. It counts free bytes and how many more files the disk takes; a disk that is mounted read-only is full. Sources:
+the disk of the state directory, if it is on this machine; what NATS reports about its disk; and, for the scheduler,
+what the results service reports about its disk.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 LOW_BYTES, LOW_FILES, LOW_SHARE = 500_000_000, 1_000, 0.05
 FULL_SHARE = 0.25
-"""Of the low-water mark."""
+"""The share of the low-water mark."""
 RETRY_AFTER_S = 30
 _LOOK_EVERY_S = 1.0
 _TOLD_S = 300.0
-"""How long the word of a results service counts that has fallen silent since: without room it cannot start."""
+"""How long a results service's last report counts after it has fallen silent: without room it cannot start."""
 _TIMEOUT_S = 2.0
 _CANNOT_WRITE = ("write error", "read-only file system")
-"""What NATS says while it keeps an error of a write, also of one that failed for want of files."""
+"""What NATS reports while it keeps an error of a write, including one that failed for lack of files."""
 _NO_SPACE = ("no space left", "disk quota exceeded", "insufficient storage", "insufficient resources")
 
 
@@ -54,7 +54,7 @@ class Level(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Space:
     """A disk at one moment, in bytes and in files that it still takes. `low` and `low_files` are the marks below which
-    no new work is accepted; `free_files` is None where the file system has no limit of its own."""
+    no new work is accepted; `free_files` is None if the file system has no limit."""
 
     free: int
     total: int
@@ -69,35 +69,34 @@ class Space:
 
     @property
     def sentence(self) -> str:
-        """For users; empty where there is enough."""
+        """For users; empty if there is enough."""
         if self.level is Level.ENOUGH:
             return ""
         if self.read_only:
             return (
                 "The disk is read-only. Running jobs pause; new jobs and uploads are refused. Make it writable; "
-                "Touchstone then continues by itself."
+                "Touchstone then continues."
             )
         what, jobs = ("almost full", "continue") if self.level is Level.LOW else ("full", "pause")
         return (
             f"The disk is {what}: {self.left}. Running jobs {jobs}; new jobs and uploads need {self._amount(1.0)}. "
-            "Delete datasets or free disk space; Touchstone then continues by itself."
+            "Delete datasets or free disk space; Touchstone then continues."
         )
 
     @property
     def wait(self) -> str:
         """For users, of a full disk that keeps services from starting."""
         if self.read_only:
-            return "The disk is read-only. Make it writable; Touchstone then continues by itself."
+            return "The disk is read-only. Make it writable; Touchstone then continues."
         return (
-            f"The disk is full: {self.left}. Free disk space; Touchstone continues by itself when there is room for "
-            f"{self.full}."
+            f"The disk is full: {self.left}. Free disk space; Touchstone continues when there is room for {self.full}."
         )
 
     @property
     def left(self) -> str:
-        """What there is, in words, of what there is too little of."""
+        """The remaining room, in words, in the unit that is short."""
         if self._short_of_files:
-            return f"there is room for {self.free_files or 'no'} more files"
+            return f"there is room for {self.free_files or 'no'} more file{'' if self.free_files == 1 else 's'}"
         return f"{megabytes(self.free)} are free"
 
     @property
@@ -154,7 +153,7 @@ def is_no_space(text: str) -> bool:
 
 
 def cannot_write(text: str) -> bool:
-    """Whether an error of NATS says that a write failed, for want of room or for another reason."""
+    """Whether an error of NATS says that a write failed, for lack of room or for another reason."""
     return is_no_space(text) or any(words in text.lower() for words in _CANNOT_WRITE)
 
 
@@ -163,10 +162,10 @@ def megabytes(size: int) -> str:
 
 
 class Room:
-    """What a service knows of the room; keep it up to date with `run`. Without sources there is always enough."""
+    """What a service knows about the room; `run` keeps it up to date. Without sources there is always enough."""
 
     def __init__(self, folder: Path | None = None, low: int | None = None, monitor_url: str = "") -> None:
-        """`monitor_url` is where NATS is asked for its health; empty where it cannot be."""
+        """`monitor_url` is where NATS reports its health; empty if unknown."""
         self._folder, self._low, self._monitor_url = folder, low, monitor_url
         self._told: tuple[float, Level, str] = (0.0, Level.ENOUGH, "")
         self.level = Level.ENOUGH
@@ -189,7 +188,7 @@ class Room:
         return space is not None and space.level is Level.FULL
 
     def reason(self, silence: AwayError) -> UnavailableError:
-        """Why others are silent: the disk of the folder, where it is full; else there is only that they are."""
+        """Why others are silent: the disk of the folder if it is full; else just `silence`."""
         space = self._space()
         return NoRoomError(space.wait, RETRY_AFTER_S) if space and space.level is Level.FULL else silence
 
@@ -201,7 +200,7 @@ class Room:
             yield piece
 
     async def run(self) -> None:
-        """Looks every second until cancelled."""
+        """Checks every second until cancelled."""
         async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT_S) as client:
             while True:
                 await self.look(client)
@@ -225,7 +224,7 @@ class Room:
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def listen(self, connection: Bus) -> None:
-        """Also counts what the results service tells, from now on and as long as the connection lives."""
+        """Also counts what the results service reports, from now on and as long as the connection lives."""
         await connection.client.subscribe(ROOM, cb=self._hear)
 
     async def _hear(self, msg: Msg) -> None:
@@ -238,14 +237,14 @@ class Room:
         return (space.level, space.sentence) if space else (Level.ENOUGH, "")
 
     def _space(self) -> Space | None:
-        """None without a folder, or where its disk cannot be asked."""
+        """None without a folder, or if its disk cannot be read."""
         if self._folder is not None:
             with suppress(OSError):
                 return measure(self._folder, self._low)
         return None
 
     async def _trouble_of_nats(self, client: httpx.AsyncClient) -> str:
-        """Why NATS cannot store anything, for users; empty where it can or does not say."""
+        """Why NATS cannot store anything, for users; empty if it can or does not say."""
         if not self._monitor_url:
             return ""
         try:
@@ -257,6 +256,6 @@ class Room:
         if is_no_space(answer.text):
             return (
                 "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space; Touchstone "
-                "then continues by itself."
+                "then continues."
             )
         return "NATS cannot write to its disk. Running jobs pause. See its log; a restart of NATS may help."

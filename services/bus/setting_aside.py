@@ -1,6 +1,6 @@
-"""Stored messages that a service cannot handle: they are kept on DLQ with the reason, and the service goes on.
+"""Stored messages that a service cannot handle: they are kept on DLQ with the reason, and the service continues.
 
-A message is at fault when handling it fails although NATS, the disk and the other services work. While one of those is
+A message is to blame if handling it fails although NATS, the disk and the other services work. While one of those is
 away, every message would fail: then nothing is set aside, and the same message is tried again later.
 """
 
@@ -35,7 +35,7 @@ _OF_THE_MESSAGE = (nats.errors.MaxPayloadError, nats.errors.BadSubjectError)
 
 
 def is_at_fault(error: BaseException) -> bool:
-    """Whether this error tells of a bad message, and not of a service, a disk or a NATS that is away."""
+    """Whether this error means a bad message, and not an outage of a service, a disk or NATS."""
     if isinstance(error, _OF_THE_MESSAGE):
         return True
     return isinstance(error, Exception) and not isinstance(error, _WORLD)
@@ -58,7 +58,7 @@ class Found:
 
 
 class SettingAside:
-    """Sets aside what one service cannot handle, each message once however often it is met."""
+    """Sets aside what one service cannot handle, each message once, however often it appears."""
 
     def __init__(self, bus: Bus, service: str) -> None:
         self._bus, self._service = bus, service
@@ -98,7 +98,7 @@ class SettingAside:
             log.error("set aside %s: %s", what, reason, exc_info=error, extra=of_job(message.job_id))
 
     async def _store(self, subject: str, data: bytes) -> bool:
-        """False when the message is stored already."""
+        """False if the message is already stored."""
         headers = {"Nats-Expected-Last-Subject-Sequence": "0"}
         try:
             await self._bus.js.publish(subject, data, headers=headers)
@@ -110,7 +110,7 @@ class SettingAside:
 
 
 async def list_set_aside(bus: Bus, after: int, most: int) -> list[tuple[int, set_aside_pb2.SetAsideMessage]]:
-    """Up to so many messages of all services after a position of DLQ, oldest first, each with its position; only the
+    """Up to this many messages of all services after a position of DLQ, oldest first, each with its position; only the
     beginning of their data."""
     found = []
     for position, data in await bus.read_after(contract.DLQ, [contract.set_aside_subjects()], after, most):

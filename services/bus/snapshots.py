@@ -18,7 +18,7 @@ _CHUNK_BYTES = 256 * 1024
 _SILENT_S = 60.0
 
 Head = dict[str, Any]
-"""What the server needs beside the bytes: the stream's configuration and state."""
+"""What the server needs in addition to the bytes: the stream's configuration and state."""
 
 
 async def save_stream(bus: Bus, stream: str, path: Path) -> Head:
@@ -38,7 +38,7 @@ async def save_stream(bus: Bus, stream: str, path: Path) -> Head:
                     break
                 await asyncio.to_thread(file.write, msg.data)
                 if msg.reply:
-                    # The server sends no more than a few megabytes that were not acknowledged.
+                    # The server sends at most a few unacknowledged megabytes.
                     await bus.client.publish(msg.reply)
         if (status := (msg.headers or {}).get("Status", "204")) != "204":
             why = (msg.headers or {}).get("Description", status)

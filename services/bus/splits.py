@@ -1,8 +1,8 @@
 """Splits of Hub datasets: an evaluator reads one, the results service takes it piece by piece.
 
-Whoever wants a split asks at SPLITS; one of the evaluators answers with the split's source and a subject of its own,
-and at that subject with a piece for each request. So pieces come no faster than they are taken, and either side notices
-within a minute or two that the other is gone. Nothing is stored: a split that was cut short is asked for again.
+A request goes to SPLITS; one of the evaluators answers with the split's source and a private subject, and at that
+subject with a piece for each request. So pieces do not come faster than they are taken, and either side notices within
+a minute or two that the other is gone. Nothing is stored: an interrupted split is requested again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _KINDS: dict[type[errors.TouchstoneError], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`source` has the revision that is read; `pieces` are the bytes of JSON lines, an object a row."""
+    """`source` has the revision that is read; `pieces` are the bytes of JSON lines, one object per row."""
 
     source: suite_pb2.DataSource
     pieces: AsyncIterator[bytes]
@@ -60,8 +60,8 @@ OpenSplit = Callable[[dataset_service_pb2.CreateHubDatasetRequest], Awaitable[Sp
 
 @asynccontextmanager
 async def read_split(bus: Bus, request: dataset_service_pb2.CreateHubDatasetRequest) -> AsyncIterator[Split]:
-    """A split from some evaluator; leaving early tells it. Raises what the evaluator raised, and UnavailableError when
-    there is none or it is gone, here and while pieces are taken."""
+    """A split from some evaluator, which is informed if the block ends early. Raises what the evaluator raised, and
+    UnavailableError when there is none or it is gone, here and while pieces are taken."""
     answer = await _asked(bus, SPLITS, request.SerializeToString())
     session = (answer.headers or {})[_SESSION]
     try:
@@ -124,7 +124,7 @@ async def _session(bus: Bus, asked: Msg, open_split: OpenSplit) -> None:
     subscription = await bus.client.subscribe(subject)
 
     async def next_request() -> Msg | None:
-        """None when no more is wanted, or nobody asks any more."""
+        """None when no more is wanted, or no request comes any more."""
         try:
             request = await subscription.next_msg(timeout=_IDLE_S)
         except nats.errors.Error as error:
@@ -166,6 +166,6 @@ async def _refuse(bus: Bus, request: Msg, error: errors.TouchstoneError) -> None
 
 
 async def _answer(bus: Bus, request: Msg, data: bytes, headers: dict[str, str]) -> None:
-    # A connection that breaks now is noticed by who waits.
+    # The waiting side notices a connection that breaks now.
     with suppress(nats.errors.Error, OSError):
         await bus.client.publish(request.reply, data, headers=headers or None)

@@ -1,4 +1,4 @@
-"""What may keep a message out of RESULTS."""
+"""Errors that keep a message out of RESULTS."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class StreamFullError(Exception):
 
 
 class OvertakenError(Exception):
-    """Someone else has published about the unit since."""
+    """Another sender has published about the unit since."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A message that may be stored only right after the unit's message at position `after` of RESULTS (0: none).
 
-    `name` is unique to the message and the same each time that it is sent.
+    `name` is unique to the message and the same each time it is sent.
     """
 
     after: int

@@ -25,7 +25,7 @@ EVERY_S = 2.0
 
 
 class Announcer:
-    """Tells what this evaluator serves. `changed()` announces at once."""
+    """Announces what this evaluator serves. `changed()` announces at once."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Announcer:
                     await self._wake.wait()
 
     async def drain(self) -> None:
-        """Says that no new units are taken; once, and not for long when NATS is away."""
+        """Announces that no new units are taken. Tries once, and gives up soon when NATS is away."""
         self._draining = True
         self._wake.set()
         with suppress(*TRANSIENT):

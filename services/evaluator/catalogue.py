@@ -1,4 +1,4 @@
-"""The suites, and what a job over one of them comes to: which tasks, which items, from which data."""
+"""The suites, and what a job over one of them runs: which tasks, which items, from which data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from touchstone.v1 import job_pb2, suite_pb2
 
 
 class TaskNotFoundError(InvalidRequestError):
-    """No such suite, or no such task in it; the message lists those there are."""
+    """No such suite, or no such task in it; the message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Selection:
 class Catalogue:
     """The suites over one mirror directory (None: the Hub). Safe to use from several threads.
 
-    Tasks and selections are kept, so that a process reads each split once. `open_suites` name their tasks themselves.
+    Tasks and selections are kept, so that a process reads each split once. A job names the tasks of `open_suites`.
     """
 
     def __init__(self, data_dir: Path | None = None, open_suites: Sequence[OpenSuite] = ()) -> None:
@@ -69,7 +69,8 @@ class Catalogue:
     ) -> Task:
         """The task, the same object at each call. Reads no data yet. `reading` is by default the task's own.
 
-        Raises TaskNotFoundError; InvalidRequestError where it does not run in this mode, or not with so many examples.
+        Raises TaskNotFoundError; InvalidRequestError where it does not run in this mode or with this number of
+        examples.
         """
         mode = mode or suite_pb2.MODE_GENERATE
         key = (suite, name, mode, shots, reading)
@@ -95,11 +96,11 @@ class Catalogue:
         reading: Layer | None = None,
     ) -> list[job_pb2.TaskPlan]:
         """The tasks of a job with their items counted and hashed. Reads the data; blocking. `rows` are, by task, the
-        numbers of those to take in place of a limit's. `reading` is by default each task's own.
+        numbers of the rows to take instead of those that a limit selects. `reading` is by default each task's own.
 
-        Left out, where other tasks remain: tasks that do not run in this mode or with so many examples, and tasks
-        marked optional whose data is absent. The job then is a subset. Raises TaskNotFoundError, InvalidRequestError
-        (limit, shots, repeats, mode), DataError.
+        Left out, where other tasks remain: tasks that do not run in this mode or with this number of examples, and
+        tasks marked optional whose data is absent. The job then is a subset. Raises TaskNotFoundError,
+        InvalidRequestError (limit, shots, repeats, mode), DataError.
         """
         mode = mode or suite_pb2.MODE_GENERATE
         _check(work, mode)
@@ -128,7 +129,7 @@ class Catalogue:
         suite = self._suite(work.suite)
         wanted = [_definition(suite, name) for name in work.tasks] or suite.definitions
         fit = [found for found in wanted if mode in found.modes and work.shots <= found.most_shots]
-        # With none left, the first one says why.
+        # If none is left, the first one says why.
         chosen = {definition.task for definition in fit or wanted}
         return [(found.task, found.optional) for found in suite.definitions if found.task in chosen]
 

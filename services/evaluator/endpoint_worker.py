@@ -39,7 +39,7 @@ _FLUSH_S = 5.0
 _ON_THE_WAY_S = 0.15
 _MOST_AHEAD = 4
 _MOST_HELD_UNITS = 16
-"""Units, or as many items as are wanted at once: so much may wait for models that are refused."""
+"""Units, or multiples of the items wanted at once: the most that may wait for models that are refused."""
 _LONG_LOADING_S = 1.0
 _MAY_BE_CHARGED = "The call was not retried: it may already be charged, and the job has a budget."
 
@@ -101,7 +101,8 @@ class EndpointWorker:
         self._turns: Turns[_Call] = Turns()
         self._running: dict[asyncio.Task[None], _Call] = {}
         self._resting: dict[_Call, asyncio.TimerHandle] = {}
-        """Until they are tried again. They leave their slots to other models, but count as calls of their own."""
+        """Calls that wait to be tried again. They leave their slots to other models, but count as their own model's
+        calls."""
         self._coming: dict[Held, int] = {}
         self._troubles = Troubles(settings.first_outage_s, settings.outage_s)
         self._room = asyncio.Event()
@@ -119,11 +120,11 @@ class EndpointWorker:
         await self._puller.open()
 
     async def run(self) -> None:
-        """Pulls and runs units until cancelled; units in hand go on."""
+        """Pulls and runs units until cancelled; units in hand continue."""
         await self._puller.run(self._receive)
 
     async def permit(self) -> None:
-        """Keeps the endpoint's limit until cancelled, which must not be before the units in hand have ended."""
+        """Keeps the endpoint's limit until cancelled. Cancel it only after the units in hand have ended."""
         if self._limiter is not None:
             await self._limiter.run()
 
@@ -142,7 +143,7 @@ class EndpointWorker:
         self._look_for_room()
 
     def _units_wanted(self) -> int:
-        """Units to ask for, taking the next ones to be as large as the last."""
+        """Units to ask for, assuming that the next ones are as large as the last."""
         return -(-self._items_missing() // self._unit_items)
 
     @property
@@ -150,7 +151,7 @@ class EndpointWorker:
         return self.paces.slowed or bool(self._resting)
 
     def _items_missing(self) -> int:
-        # Beside one call for every slot, what the slots take up while a unit is on its way.
+        # One call for every slot, plus what the slots take up while a unit is on its way.
         ahead = min(int(self._rate.per_second * _ON_THE_WAY_S), _MOST_AHEAD * self.endpoint.concurrency)
         wanted = self.endpoint.concurrency + ahead
         waiting = len(self._turns)
@@ -210,7 +211,7 @@ class EndpointWorker:
             await asyncio.wait(ended)
 
     async def _keep_answers(self, packer: Packer) -> None:
-        """What was answered before is paid; if NATS is away too, it is lost and asked for again."""
+        """Earlier answers are paid; if NATS is away too, they are lost and asked for again."""
         try:
             async with asyncio.timeout(_FLUSH_S):
                 await packer.flush()
@@ -220,7 +221,7 @@ class EndpointWorker:
     # -- slots -------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Gives free slots the calls whose turn it is."""
+        """Fills free slots with the calls whose turn it is."""
         while (call := self._next()) is not None:
             task = asyncio.create_task(self._slot(call))
             self._running[task] = call
@@ -231,7 +232,7 @@ class EndpointWorker:
         self._look_for_room()
 
     def _next(self, ending: _Call | None = None) -> _Call | None:
-        """The call that goes out now, taken from the queue. `ending` is one whose slot it may have."""
+        """The call that goes out now, taken from the queue. `ending` is a call whose slot it may have."""
         now = time.monotonic()
         busy = len(self._running) - (ending is not None)
         if not self._turns or busy >= self.paces.whole.slots or self._paused("", self.paces.whole, now):
@@ -248,7 +249,7 @@ class EndpointWorker:
         return call
 
     def _sendable(self, now: float, ending: _Call | None) -> dict[Flow, int]:
-        """Waiting calls by flow, in the order of turns, without those of models that must wait."""
+        """Waiting calls by flow, in the order of turns, without calls of models that must wait."""
         waiting = self._turns.waiting()
         if not self._is_slowed:
             return waiting
@@ -314,7 +315,7 @@ class EndpointWorker:
     # -- calls -------------------------------------------------------------------------------------------------
 
     async def _attempt(self, call: _Call) -> None:
-        """Calls once. Then the item has its result, or waits again. Raises FaultError when the job must fail."""
+        """Calls once. Afterwards the item has its result, or waits again. Raises FaultError when the job must fail."""
         unit, tries = call.unit, call.tries
         tries.calls += 1
         sent = math.inf
@@ -327,7 +328,7 @@ class EndpointWorker:
             sent = time.monotonic()
             response = await self._ask(call)
         except ProviderError as error:
-            # Loading is no call: however long it took, an outage begins when it fails.
+            # Loading does not count as a call: however long it took, an outage begins when it fails.
             await self._failed(call, error, min(sent, time.monotonic()))
             return
         if response.doubtful:
@@ -372,7 +373,7 @@ class EndpointWorker:
             raise FaultError(error.message, error.detail)
         over = tries.failed(error, outage, budget, now)
         if not over and unit.held.unit.spec.budget_usd and not error.free:
-            # What a job with a budget may cost is reserved for one call an item.
+            # A job with a budget reserves the cost of one call per item.
             over, tries.note = True, _MAY_BE_CHARGED
         if over:
             message = f"{error.message} {tries.note}".rstrip()
@@ -381,7 +382,7 @@ class EndpointWorker:
         wait = min(delay_s(error, tries.failures), outage.left_s(error, now))
         if error.rate_limited:
             self.paces.pause(call.model, wait, now, whole=error.of_endpoint)
-            # Behind the others of its job: one that is refused for ever does not keep them from being asked.
+            # Behind the others of its job: an item that is always refused does not hold them up.
             self._turns.put_back(unit.flow, call, last=True)
         else:
             self._resting[call] = asyncio.get_running_loop().call_later(wait, self._rested, call)

@@ -1,8 +1,8 @@
 """Turns an item and its answer into an item result.
 
 A result must fit into one NATS message (1 MB): texts are cut after scoring, the response at 256 KB, reasoning and
-prompt at 128 KB each, and `error` says so. An uploaded row's messages take no more than its prompt, its metadata 32 KB.
-Everything else in a result is small.
+prompt at 128 KB each, and `error` says so. An uploaded row's messages take no more room than its prompt, and its
+metadata at most 32 KB. Everything else in a result is small.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def answered(
     result.prediction = _cut("prediction", scored.prediction, _ERROR_BYTES, notes)
     result.extraction = scored.extraction
     result.latency_ms = response.latency_ms
-    # Stored answers and imports come by here, too: numbers that cannot be cost no answer.
+    # Stored answers and imports pass here, too: an invalid number must not lose an answer.
     read = numbers.whole(response.input_tokens, numbers.MOST_TOKENS)
     written = numbers.whole(response.output_tokens, numbers.MOST_TOKENS)
-    # A prompt has tokens: a server that says 0 does not count them.
+    # Every prompt has tokens: a server that says 0 does not count them.
     result.input_untold = not read
     result.output_untold = written is None or not (written or read)
     result.input_tokens, result.output_tokens = read or 0, written or 0
@@ -71,11 +71,11 @@ def answered(
 def reused(
     task: AnyTask, item: Item, position: int, repeat: int, stored: item_result_pb2.ItemResult
 ) -> item_result_pb2.ItemResult:
-    """The result of an item whose answer was stored before, by the present scorer. No call was made."""
+    """The result of an item from a stored answer, by the present scorer. No call was made."""
     result = answered(task, item, position, repeat, _response(stored), 0, stored.identity)
     result.reused = True
     result.source_job = stored.source_job
-    # What was cut when it was stored stays cut.
+    # A text that was cut for storage stays cut.
     result.error = result.error or stored.error
     return result
 
@@ -92,13 +92,13 @@ def imported(
 
 
 def is_whole(stored: item_result_pb2.ItemResult) -> bool:
-    """Whether the whole response was stored, so that it can be scored again. One of the very length of a cut one
-    counts as cut."""
+    """Whether the whole response was stored, so that it can be scored again. One exactly as long as a cut one counts as
+    cut."""
     return len(stored.response.encode()) <= RESPONSE_BYTES - _MOST_CHARACTER_BYTES
 
 
 def with_prompt(stored: item_result_pb2.ItemResult, item: Item) -> None:
-    """Completes a result that the store gave without its prompt and what else the item tells."""
+    """Completes a result from the store, which comes without its prompt and the item's other fields."""
     stored.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, [])
     if item.custom_id:
         _tell_row(stored, item)
@@ -113,7 +113,7 @@ def _response(stored: item_result_pb2.ItemResult) -> Response:
         output_tokens=None if stored.output_untold else stored.output_tokens,
         latency_ms=stored.latency_ms,
         served_model=stored.served_model,
-        # The provider said so itself: no scorer reads these two from a text.
+        # The provider itself said so: scorers do not read these two from a text.
         refused=stored.outcome == item_result_pb2.OUTCOME_REFUSED,
         input_truncated=stored.outcome == item_result_pb2.OUTCOME_INPUT_TRUNCATED,
         continuations=tuple(Continuation(c.text, c.loglikelihood, c.tokens, c.greedy) for c in stored.continuations),
@@ -154,8 +154,8 @@ def _base(task: AnyTask, item: Item, position: int, repeat: int, calls: int) -> 
 
 
 def _tell_row(result: item_result_pb2.ItemResult, item: Item) -> None:
-    """What an uploaded row brings. Messages that are too long to be stored whole are left out: cut, they were no JSON,
-    and the prompt shows how they begin."""
+    """The fields of an uploaded row. Messages that are too long to be stored whole are left out: cut, they would not be
+    valid JSON, and the prompt shows how they begin."""
     result.custom_id = item.custom_id
     result.metadata = item.metadata
     if len(item.messages) > 1:
@@ -166,7 +166,7 @@ def _tell_row(result: item_result_pb2.ItemResult, item: Item) -> None:
 
 
 def _cut(what: str, text: str, most: int, notes: list[str]) -> str:
-    # A lone surrogate, as JSON's escapes can bring, is no text that protobuf takes.
+    # Protobuf does not accept a lone surrogate, which JSON's escapes can produce.
     raw = text.encode("utf-8", "replace")
     if len(raw) <= most:
         return raw.decode("utf-8")

@@ -1,4 +1,4 @@
-"""Which provider speaks to which kind of endpoint."""
+"""Which provider calls which kind of endpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.evaluator.providers.protocol.provider import Provider
 
 
 def provider(endpoint: Endpoint) -> Provider:
-    """The endpoint's provider. Connects to nothing yet."""
+    """The endpoint's provider. Does not connect yet."""
     match endpoint.kind:
         case "baseline":
             return BaselineProvider()

@@ -16,17 +16,18 @@ from services.evaluator.data import hub
 from services.evaluator.data.reader import DataError, Origin, Source, unreachable
 from services.evaluator.suites import shipped
 from services.words import sentences
+from services.words.sentences import counted
 
 Load = Callable[[str, str, str, str], tuple[pa.Table, str]]
 
 
 def pull(suite: str, directory: Path, report: Callable[[str], None], load: Load = hub.load) -> None:
-    """Writes every split that the suite's tasks read into `directory`, a line to `report` for each. Blocking.
+    """Writes every split that the suite's tasks read into `directory`, with one line to `report` for each. Blocking.
 
-    A split that is there already, as recorded and at the wanted commit, is not fetched again, so that a pull which was
-    interrupted goes on where it was; a file that no pull has written is left alone. A file appears whole or not at all.
-    Raises TaskNotFoundError for an unknown suite, DataMissingError where the Hub does not give a split, DataError
-    where the directory cannot be written.
+    A split that is there already, as recorded and at the wanted commit, is not fetched again, so that an interrupted
+    pull continues where it was; a file that was not written by a pull is left alone. A file appears whole or not at
+    all. Raises TaskNotFoundError for an unknown suite, DataMissingError if the Hub does not give a split, DataError if
+    the directory cannot be written.
     """
     suites = shipped()
     if suite not in suites:
@@ -51,7 +52,7 @@ def pull(suite: str, directory: Path, report: Callable[[str], None], load: Load 
                 "you can write to."
             ) from error
         written += 1
-        report(f"{source.name(split)}: {origin.rows:,} rows of commit {origin.revision[:12]}, written")
+        report(f"{source.name(split)}: {counted(origin.rows, 'row')} of commit {origin.revision[:12]}, written")
     report(f"{suite}: {len(wanted)} splits in {directory}, {written} of them new.")
 
 
@@ -69,7 +70,7 @@ def _present(path: Path, source: Source) -> str:
         intact = hashlib.file_digest(file, "sha256").hexdigest() == origin.sha256
     if not intact or (source.revision and source.revision != origin.revision):
         return ""
-    return f"{origin.rows:,} rows of commit {origin.revision[:12]}, already there"
+    return f"{counted(origin.rows, 'row')} of commit {origin.revision[:12]}, already there"
 
 
 def _fetch(path: Path, source: Source, split: str, load: Load) -> Origin:
@@ -86,8 +87,8 @@ def _fetch(path: Path, source: Source, split: str, load: Load) -> Origin:
             os.fsync(file.fileno())
             file.seek(0)
             origin = Origin(commit, hashlib.file_digest(file, "sha256").hexdigest(), table.num_rows)
-        # Recorded first: a record without its file makes the next pull fetch it, a file without its record would pass
-        # for one that somebody put there.
+        # Recorded first: a record without its file makes the next pull fetch it, a file without its record would look
+        # like one that somebody put there.
         origin.note(path)
         partial.replace(path)
     finally:

@@ -19,8 +19,8 @@ from services.evaluator.stored.responses import ResultsStore
 from services.evaluator.worker import Worker
 
 _YOUNG_OBJECTS = 20_000
-"""New objects at which Python looks for garbage in cycles. By default 700: hundreds of calls at once then set it off
-every 50 items, at a sixth of the evaluator's time, for nothing: answered calls leave no cycles, failed ones few.
+"""New objects at which Python looks for garbage in cycles. By default 700: hundreds of calls at a time then trigger it
+every 50 items, at a sixth of the evaluator's time and without use: answered calls leave no cycles, failed ones few.
 """
 
 
@@ -34,7 +34,7 @@ async def main(stop: asyncio.Event) -> None:
     nats = bus.Settings.from_env()
     connection = await bus.open_bus(nats, f"evaluator {settings.name}")
     tls = rpc.Tls.from_env()
-    # Connects when it is first asked: an evaluator of plain jobs runs without the results service.
+    # Connects at the first request: an evaluator of plain jobs runs without the results service.
     channel = rpc.channel(settings.results, tls)
     store = ResultsStore(channel, settings.service_token)
     imports = ImportsOfResults(channel, settings.service_token)
@@ -60,7 +60,7 @@ async def main(stop: asyncio.Event) -> None:
 
 
 def _collect_seldom() -> None:
-    """What is there after the start stays for good, and is not looked through again."""
+    """Objects that exist after the start stay until the end, and are not scanned again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS)

@@ -17,16 +17,16 @@ from services.evaluator.providers.protocol.receiving import USUAL_BYTES
 class Settings:
     """How this evaluator runs.
 
-    `name` is unique in the installation and its key in the EVALUATORS bucket. Without `data_dir`, a local mirror of
-    Hub data sets, rows come from the Hub. A unit that is not heard of for
-    `ack_wait_s` goes to another evaluator. SIGTERM leaves `grace_s` to finish units. `unit_size` is the most items of a
-    unit, which a crash can repeat; twice as many where as many calls go out at once. A job fails when its endpoint
-    gives nothing but errors for `first_outage_s` before its first success and for `outage_s` after it. `results` is the
-    address of the results service, which has the stored answers; empty when it is not known. `service_token` is what
-    services show each other. `lm_eval` opens the suite of that name, if it is installed. A provider's batch is asked
-    for its state after `batch_poll_s`, then ever more seldom, down to every `batch_most_poll_s`. One that may have
-    begun without its id having been noted is looked for during `batch_settle_s`, which must be longer than such a call
-    takes. All calls together hold at most `receive_max_bytes` of answers that are being read.
+    `name` is unique in the installation and its key in the EVALUATORS bucket. Without `data_dir`, a local mirror of Hub
+    data sets, rows come from the Hub. A unit without a heartbeat for `ack_wait_s` goes to another evaluator. SIGTERM
+    leaves `grace_s` to finish units. `unit_size` is the most items of a unit, which a crash can repeat; it doubles if
+    that many calls run at a time. A job fails when its endpoint gives nothing but errors for `first_outage_s` before
+    its first success and for `outage_s` after it. `results` is the address of the results service, which has the stored
+    answers; empty when unknown. `service_token` is what services show each other. `lm_eval` enables the suite of that
+    name, if it is installed. A provider's batch is polled after `batch_poll_s`, then less and less often, down to every
+    `batch_most_poll_s`. A batch that may have begun before its id was noted is searched for during `batch_settle_s`,
+    which must be longer than such a call takes. All calls together hold at most `receive_max_bytes` of answers that are
+    being read.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Settings:
 
     @classmethod
     def from_env(cls) -> Settings:
-        """Raises InvalidRequestError naming the variable that is wrong."""
+        """Raises InvalidRequestError naming the invalid variable."""
         return cls(
             name=_name(environment.text("TOUCHSTONE_EVALUATOR_NAME") or _default_name()),
             listen=environment.listen("TOUCHSTONE_EVALUATOR_LISTEN", "127.0.0.1:8053"),

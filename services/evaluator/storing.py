@@ -1,4 +1,4 @@
-"""Publishing until JetStream has stored it, through restarts of NATS and a full stream."""
+"""Publishes until JetStream has stored the message, through restarts of NATS and a full stream."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TRANSIENT = (nats.errors.Error, OSError, asyncio.TimeoutError)
-"""What NATS raises while it is away, restarting or slow. Of these, `MaxPayloadError` is no passing trouble."""
+"""What NATS raises while it is away, restarting or slow. Of these, `MaxPayloadError` does not pass."""
 
 UNSTORED = (*TRANSIENT, StreamFullError)
-"""What publishing raises that may be left out where it does not succeed at once."""
+"""Errors of publishing that a best-effort message may ignore."""
 
 _FULL_S = 1.0
 _MOST_DELAY_S = 2.0
 
 
 async def until_stored(publish: Callable[[], Awaitable[T]], what: str) -> T:
-    """Repeats `publish` until it succeeds: at least once. Ends only by success, cancelling, or an error for good."""
+    """Repeats `publish` until it succeeds: at least once. Ends only by success, cancelling, or a permanent error."""
     delay = 0.1
     while True:
         try:

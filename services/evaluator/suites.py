@@ -1,7 +1,7 @@
 """The shipped suites, and suites whose tasks a job names.
 
-Every module of `tasks` that declares SUITE, TITLE, DESCRIPTION and TASKS is a shipped suite. One of several tasks
-declares its WEIGHTING, too; without it, tasks count alike.
+Every module of `tasks` that declares SUITE, TITLE, DESCRIPTION and TASKS is a shipped suite. A suite of several tasks
+also declares its WEIGHTING; without it, tasks count equally.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from services.evaluator.tasks.kinds.definition import Definition
 from touchstone.v1 import suite_pb2
 
 _FIRST = ("demo", "glue", "superglue", "mmlu", "medical")
-"""What pages show first; the others follow by name."""
+"""The suites that pages show first; the others follow by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ShippedSuite:
     weighting: suite_pb2.Weighting
 
     def announced(self) -> suite_pb2.Suite:
-        """What is known without its data."""
+        """What is known without reading its data."""
         return suite_pb2.Suite(
             suite=self.name,
             title=self.title,
@@ -64,20 +64,20 @@ class OpenSuite(Protocol):
         ...
 
     def tasks(self, name: str) -> Sequence[str]:
-        """Names of the tasks that a name stands for: of itself, or of a group's members.
+        """Names of the tasks that a name means: itself, or a group's members.
 
         Raises InvalidRequestError (field "suite") for an unknown name.
         """
         ...
 
     def weighting(self, name: str) -> suite_pb2.Weighting:
-        """What counts alike in the score of the tasks that a name stands for. Raises as `tasks`."""
+        """The weighting in the score of the tasks that a name means. Raises as `tasks`."""
         ...
 
     def task(self, name: str, mode: suite_pb2.Mode, shots: int) -> Task:
-        """The task, whose data is read when it is first asked for.
+        """The task; its data is read when it is first needed.
 
-        Raises InvalidRequestError for an unknown name, and where it does not run in this mode or with so many
+        Raises InvalidRequestError for an unknown name, and where it does not run in this mode or with this number of
         examples. Errors of its data are DataError.
         """
         ...

@@ -36,8 +36,8 @@ _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 
 class Worker:
-    """One evaluator over its endpoints. `make_provider` is how tests bring providers of their own; `store` is where
-    answers are that were given before, `imports` where those of other tools are, `datasets` where uploaded rows are."""
+    """One evaluator over its endpoints. Tests pass their own providers as `make_provider`. `store` has earlier answers,
+    `imports` those of other tools, and `datasets` the uploaded rows."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Worker:
 
 
 async def _until_any(stopping: asyncio.Task[bool], event: asyncio.Task[bool], loops: list[asyncio.Task[None]]) -> None:
-    """Waits for either; a loop that ends by itself is a bug and ends the process with its error."""
+    """Waits for either; a loop that ends on its own is a bug and ends the process with its error."""
     await asyncio.wait({stopping, event, *loops}, return_when=asyncio.FIRST_COMPLETED)
     if event is not stopping:
         event.cancel()

@@ -1,6 +1,6 @@
 """The two services behind the gateway: one way to call them, with identity, a deadline and domain errors.
 
-A silent service is told soon, a slow one is waited for.
+A silent service is noticed soon; a slow one may take its time.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Line:
 
 
 def answered(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the service itself says so, perhaps of something that it needs: its own errors come with details."""
+    """Whether the service itself sent the error, possibly about something that it needs: its own errors have
+    details."""
     return any(key == "grpc-status-details-bin" for key, _ in error.trailing_metadata() or ())
 
 
@@ -101,13 +102,13 @@ async def _awaited(call: grpc.aio.UnaryUnaryCall[Q, R]) -> R:
 
 
 ANSWER_S = 30.0
-"""Most seconds for an answer of a service that can be heard."""
+"""Most seconds for an answer of a service that is alive."""
 _HEALTH_S = 1.5
 _NOTICE_TIMEOUT_S, _NOTICE_RETRY_S = 1.0, 30
 
 
 class RpcFailureError(TouchstoneError):
-    """A call failed with a code that no domain error stands for."""
+    """A call failed with a code without a domain error."""
 
     def __init__(self, code: grpc.StatusCode, message: str) -> None:
         super().__init__(message)
@@ -115,7 +116,7 @@ class RpcFailureError(TouchstoneError):
 
 
 class Backend:
-    """Stubs of both services. Every call states who asks and ends by its deadline."""
+    """Stubs of both services. Every call names the caller and ends by its deadline."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class Backend:
         timeout_s: float,
         room: Room,
     ) -> None:
-        """`room` is that of the disk on which the services write, as far as it is known here."""
+        """`room` is about the disk on which the services write, as far as it is known here."""
         self._lines = {"scheduler": Line(scheduler, timeout_s), "results": Line(results, timeout_s)}
         self.scheduler = SchedulerServiceStub(scheduler)
         self.results = ResultsServiceStub(results)
@@ -141,9 +142,8 @@ class Backend:
         *,
         timeout_s: float | None = None,
     ) -> R:
-        """One unary call. Raises the domain error; AwayError when the service is silent, NoRoomError when that is for
-        want of room, UnavailableError when it takes longer than `timeout_s`, usually ANSWER_S, though it can be
-        heard."""
+        """One unary call. Raises the domain error; AwayError when the service is silent, NoRoomError if the reason is a
+        lack of room, and UnavailableError when a live service takes longer than `timeout_s`, usually ANSWER_S."""
         metadata = rpc.metadata(self._service_token, caller)
         service = _service_of(request)
         try:
@@ -161,8 +161,8 @@ class Backend:
         caller: rpc.Identity,
         timeout_s: float,
     ) -> R:
-        """One call of the results service with streamed requests, at its pace. Raises like `ask`, and what `requests`
-        raises."""
+        """One call of the results service with streamed requests, at its pace. Raises like `ask`, and the errors of
+        `requests`."""
         metadata = rpc.metadata(self._service_token, caller)
         call = method(timeout=timeout_s, metadata=metadata, wait_for_ready=False)
         try:
@@ -192,8 +192,8 @@ class Backend:
                 yield response.job
 
     async def _reason(self, found: TouchstoneError, service: str) -> TouchstoneError:
-        """The error as users hear it. Without disk space the results service may be away: then the scheduler says so;
-        and where that is away as well, the disk itself."""
+        """The error for users. Without disk space the results service may be away: then the scheduler says so, and if
+        that is away as well, the disk itself is checked."""
         if not isinstance(found, AwayError):
             return found
         if service == "results":

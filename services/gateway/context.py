@@ -1,4 +1,4 @@
-"""What request handlers need, in one place: `of(request)` gives it, `caller(request)` says who asks."""
+"""What request handlers need, in one place: `of(request)` returns it, `caller(request)` the caller."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from services.gateway.settings import Settings
 
 @dataclass(slots=True)
 class Context:
-    """The gateway's parts. It holds no state of jobs, so that several gateways may run side by side. In token mode
-    `access` changes once, when NATS was reached."""
+    """The gateway's parts. It holds no state of jobs, so several gateways may run at the same time. In token mode
+    `access` changes once, when NATS is reached."""
 
     settings: Settings
     backend: Backend
@@ -38,7 +38,7 @@ def of(connection: HTTPConnection) -> Context:
 
 
 def caller(connection: HTTPConnection) -> Caller:
-    """Who asks. Only routes that need no identity may be called without one."""
+    """The caller. Only routes that need no identity may be called without one."""
     known = connection.scope["state"]["caller"]
     assert isinstance(known, Caller)
     return known

@@ -1,4 +1,4 @@
-"""Wires the gateway and serves it until it is told to stop."""
+"""Wires the gateway and serves it until a signal to stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from services.gateway.reads.catalogue import Catalogue
 from services.gateway.settings import Settings
 
 _FILES = 200
-"""Beside connections: libraries, channels, NATS."""
+"""In addition to connections: libraries, channels, NATS."""
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class _Server(uvicorn.Server):
 
 
 def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, service_token: str) -> Context:
-    """The gateway's parts. Channels connect by themselves when they are used."""
+    """The gateway's parts. Channels connect when they are first used."""
     tls = rpc.Tls.from_env()
     scheduler, results = rpc.channel(settings.scheduler, tls), rpc.channel(settings.results, tls)
     room = bus.Room.from_env(settings.state_dir, "")
@@ -75,8 +75,7 @@ async def main(stop: asyncio.Event) -> None:
 
 
 async def _open(context: Context, nats: bus.Settings, identity: rpc.Settings, stop: asyncio.Event) -> bus.Bus:
-    """Lets users in once NATS is there, for which a full disk may make it wait. Raises UnavailableError, with `stop`
-    set."""
+    """Admits users once NATS is there; on a full disk it waits for that. Raises UnavailableError, with `stop` set."""
     try:
         while True:
             try:
@@ -116,7 +115,7 @@ async def serve(context: Context, stop: asyncio.Event, listener: socket.socket |
         host, port = listener.getsockname()[:2]
         log.info("serving on http://%s:%s", f"[{host}]" if ":" in host else host, port)
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        # They do not end by themselves, or not soon: without this the server would wait for them.
+        # They do not end on their own, or not soon: without this the server would wait for them.
         context.streams.stop()
         context.waits.stop()
         context.uploads.stop()
@@ -139,7 +138,8 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises UnavailableError for a port in use,
     InvalidRequestError for one that only root may use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With its protocol named, asyncio switches Nagle's algorithm off: else answers on kept connections wait 40 ms.
+    # With an explicit protocol, asyncio switches off Nagle's algorithm: otherwise answers on kept connections wait 40
+    # ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -17,7 +17,7 @@ class Settings:
     `scheduler` and `results` are gRPC addresses, host:port or several joined by commas. `call_timeout_s` is the
     deadline of every call to them. Limits hold per user and per gateway process. `upload_max_bytes` is the most of an
     upload as it is sent, perhaps compressed; one that sends nothing for `upload_idle_s` is ended. `state_dir` is the
-    launcher's, on whose disk the services write; None where they are elsewhere.
+    launcher's, on whose disk the services write; None if they are elsewhere.
     """
 
     host: str = "127.0.0.1"
@@ -39,7 +39,7 @@ class Settings:
 
     @classmethod
     def from_env(cls) -> Settings:
-        """Raises InvalidRequestError for a value that cannot be."""
+        """Raises InvalidRequestError for an invalid value."""
         limit = environment.whole
         return cls(
             host=environment.own_host("TOUCHSTONE_HTTP_HOST", cls.host),

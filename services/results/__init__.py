@@ -1,1 +1,1 @@
-"""The results service: keeps what jobs measured in DuckDB and answers questions about it."""
+"""The results service: stores what jobs measured in DuckDB and answers questions about it."""

@@ -1,4 +1,4 @@
-"""What the rest of the installation tells over NATS: what evaluators announce, which jobs the scheduler has."""
+"""What the rest of the installation reports over NATS: evaluators' announcements and the scheduler's jobs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Installation:
         return [suite for evaluator in await self._evaluators() for suite in evaluator.suites]
 
     async def requests_per_minute(self, endpoint: str) -> int:
-        """What the endpoint takes, by the evaluator that announced it last; 0 without a limit."""
+        """The endpoint's limit, from the evaluator that announced it last; 0 without a limit."""
         evaluators = sorted(await self._evaluators(), key=lambda one: one.announced_at.ToNanoseconds(), reverse=True)
         limits = (one.requests_per_minute for each in evaluators for one in each.endpoints if one.endpoint == endpoint)
         return next(limits, 0)
 
     async def has_job(self, job_id: str) -> bool:
-        """Whether the scheduler has the job. False also while NATS is away: what is stored can be read without it."""
+        """Whether the scheduler has the job. False also while NATS is away: stored data can be read without it."""
         if not _JOB_ID.fullmatch(job_id):
             return False
         try:

@@ -1,4 +1,4 @@
-"""Pages by key: a token holds the last row's key and a digest of the filter, and fits no other filter."""
+"""Pages by key: a token holds the last row's key and a digest of the filter, and is invalid for any other filter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 Key = list[str | int]
 
 MAX_PAGE_BYTES = 3 * 1024 * 1024
-"""A page ends early rather than outgrow what one gRPC message may hold."""
+"""A page ends early if it would exceed the size of a gRPC message."""
 
 
 def page_size(asked: int, default: int, most: int) -> int:
@@ -31,7 +31,7 @@ def page_size(asked: int, default: int, most: int) -> int:
 
 
 def page_filter(request: Message) -> str:
-    """A digest of everything in a request but its page."""
+    """A digest of everything in a request except its page."""
     same = type(request)()
     same.CopyFrom(request)
     for name in ("page_size", "page_token"):
@@ -44,7 +44,7 @@ def encode_token(filter_: str, key: Key) -> str:
 
 
 def decode_token(token: str, filter_: str, kinds: tuple[type, ...]) -> Key | None:
-    """The key in a token, or None without a token. Raises InvalidRequestError when it was made for something else."""
+    """The key in a token, or None without a token. Raises InvalidRequestError when it belongs to another request."""
     if not token:
         return None
     try:
@@ -59,7 +59,7 @@ def decode_token(token: str, filter_: str, kinds: tuple[type, ...]) -> Key | Non
 
 
 def _is_storable(part: str | int) -> bool:
-    """Whether the database can have a value like this: anybody can write a token."""
+    """Whether the database can have such a value: anybody can forge a token."""
     if isinstance(part, int):
         return -(2**63) <= part < 2**63
     return not any("\ud800" <= character <= "\udfff" for character in part)
@@ -81,7 +81,7 @@ def fill_page(messages: Iterable[M], size: int, filter_: str, key: Callable[[M],
 def fill_weighed(
     rows: Iterable[R], size: int, filter_: str, key: Callable[[R], Key], weight: Callable[[R], int]
 ) -> tuple[list[R], str]:
-    """`fill_page` for what is no single message; `weight` is what one takes in the answer, in bytes."""
+    """`fill_page` for rows that are not single messages; `weight` is a row's size in the answer, in bytes."""
     page: list[R] = []
     used = 0
     for row in rows:

@@ -1,4 +1,4 @@
-"""Callers' reads: a bounded number at once by turns of users, long ones apart, equal ones computed once.
+"""Callers' reads: a limited number at a time in turns of users, long ones separately, equal ones computed once.
 
 Turns of users keep one user's many questions from holding up another's few.
 """
@@ -24,17 +24,17 @@ from services.results.visibility import Visibility
 T = TypeVar("T")
 
 _SHARE = 0.2
-"""Weight of the newest work in the mean that tells how fast the line moves."""
+"""Weight of the newest work in the mean duration, which determines how fast the line moves."""
 _LONGEST_RETRY_S = 30
 
 
 class Party:
-    """The users who wait for one answer. Where it waits, it has the turns of all of them."""
+    """The users who wait for one answer. In a line, it has the turns of all of them."""
 
     def __init__(self, user: str) -> None:
         self.users = [user]
         self.served = False
-        """It had a turn before: its next work goes first, or that one would have been in vain."""
+        """It had a turn before: its next work goes first, or the earlier work would be useless."""
         self._turn: tuple[WaitingLine, asyncio.Future[None]] | None = None
 
     def join(self, user: str) -> None:
@@ -50,13 +50,13 @@ class Party:
 
 
 PARTY: ContextVar[Party] = ContextVar("party")
-"""Of the question that is being answered."""
+"""The party of the question that is being answered."""
 
 
 class WaitingLine:
-    """At most `at_once` works at a time. Up to `most` others wait, each for `wait_s` at most; of one user they come in
-    order, and the users take turns. In a full line a user with fewer waiting takes the newest place of the one with the
-    most."""
+    """At most `at_once` works at a time. Up to `most` others wait, each for `wait_s` at most; the works of one user
+    keep their order, and the users take turns. In a full line a user with fewer waiting works takes the newest place of
+    the user with the most."""
 
     def __init__(self, at_once: int, most: int, wait_s: float) -> None:
         self._free = at_once
@@ -64,13 +64,14 @@ class WaitingLine:
         self._most = most
         self._wait_s = wait_s
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By user, whose turn it is first. A turn of a party stands with each of its users."""
+        """By user, the next one first. A party's turn is in the queue of each of its users."""
         self._mean_s = 0.1
 
     async def run(self, work: Coroutine[Any, Any, T], party: Party) -> T:
-        """What the work comes to. Raises BusyError when the line is full or does not move; the work is not begun then.
+        """The result of the work. Raises BusyError when the line is full or does not move; then the work does not
+        begin.
 
-        A caller that goes away while it runs leaves it running: it holds its place until it is done.
+        If the caller goes away while it runs, it continues: it holds its place until it is done.
         """
         try:
             await self._enter(party)
@@ -86,7 +87,7 @@ class WaitingLine:
             self._mean_s += _SHARE * (loop.time() - began - self._mean_s)
             self._leave()
             if not task.cancelled():
-                task.exception()  # of a caller that has gone nobody else asks
+                task.exception()  # otherwise nobody retrieves the error of a caller that has gone
 
         running.add_done_callback(done)
         return await asyncio.shield(running)
@@ -123,7 +124,7 @@ class WaitingLine:
         return len({turn for line in self._waiting.values() for turn in line})
 
     def _make_room(self, party: Party) -> None:
-        """Raises BusyError when the party's users have as many places as anybody."""
+        """Raises BusyError when the party's users have as many places as anybody else."""
         own = min(len(self._waiting.get(user, ())) for user in party.users)
         longest = max(self._waiting.values(), key=len, default=deque())
         if len(longest) <= own + 1:
@@ -163,7 +164,7 @@ class WaitingLine:
 
 
 WAIT_S = 20.0
-"""With the answer itself less than the 30 s that the gateway waits."""
+"""Together with the answer itself less than the 30 s that the gateway waits."""
 _MOST_WAITING = 500
 _MOST_LONG_WAITING = 50
 _SHARDS_AT_ONCE = 2
@@ -171,7 +172,7 @@ _SHARDS_AT_ONCE = 2
 
 @dataclass(slots=True)
 class _Flight:
-    """One computation, those who wait for it, and the database's version when it began; None before that."""
+    """One computation, its callers, and the database's version when it began; None before that."""
 
     task: asyncio.Task[Any]
     party: Party
@@ -182,8 +183,8 @@ class _Flight:
 class SharedAnswers:
     """Computes the answer to equal questions once. `version` counts the database's changes.
 
-    A question joins a computation that began after the last change, or that has not begun; so an answer is never older
-    than its question. Of equal questions at most one computation runs and one waits for it.
+    A question joins a computation that began after the last change, or that has not begun, so an answer is never older
+    than its question. For equal questions, at most one computation runs and one waits.
     """
 
     def __init__(self, version: Callable[[], int]) -> None:
@@ -192,8 +193,8 @@ class SharedAnswers:
         self._next: dict[Hashable, _Flight] = {}
 
     async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, Any]], user: str) -> Any:
-        """What `compute` returns or raises, which finds those who wait for it in PARTY. It is cancelled when nobody
-        waits any more."""
+        """The result or error of `compute`, which finds its callers in PARTY. It is cancelled when nobody waits any
+        more."""
         flight = self._running.get(key) or self._next.get(key)
         if flight is None:
             flight = self._start(key, compute, user, None)
@@ -250,16 +251,16 @@ class Questions:
         return await self._quick.run(self._database.read(ask), _party())
 
     async def read_long(self, ask: Callable[[Connection], T]) -> T:
-        """As `read`, for what may take seconds."""
+        """As `read`, for reads that may take seconds."""
         return await self._long.run(self._database.read_long(ask), _party())
 
     async def read_shards(self, work: Coroutine[Any, Any, T]) -> T:
-        """As `read`, for what fetches rows of datasets from NATS: a shard takes megabytes while it is read."""
+        """As `read`, for fetching rows of datasets from NATS: a shard takes megabytes while it is read."""
         return await self._shards.run(work, _party())
 
     async def once(self, request: Message, visible: Visibility, answer: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `answer` returns or raises, computed once for equal requests that see the same. It may use nothing of
-        its caller but these two."""
+        """The result or error of `answer`, computed once for equal requests that see the same. It may use nothing of
+        its caller except these two."""
         key = (request.DESCRIPTOR.full_name, request.SerializeToString(deterministic=True), visible)
         shared: T = await self._shared.get(key, answer, rpc.identity().user)
         return shared

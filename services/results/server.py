@@ -57,11 +57,11 @@ class DatasetParts:
         )
 
     async def reconcile(self) -> None:
-        """Brings the index to what is stored. Raises UnavailableError without NATS."""
+        """Brings the index in line with the store. Raises UnavailableError without NATS."""
         self.deletions.resume(await self.collector.reconcile())
 
     async def run(self) -> None:
-        """Ends deletions that were cut short, clears up, and deletes what has expired, until cancelled."""
+        """Completes interrupted deletions, cleans up, and deletes expired datasets, until cancelled."""
         await asyncio.gather(self.collector.run(), self.deletions.run(), self.expiry.run())
 
 
@@ -74,7 +74,7 @@ DATASETS_NAME = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop` is set. Raises UnavailableError when NATS, the port or the disk is not usable."""
-    # The file's lock comes first: a second results service must not touch the consumers of the first.
+    # Take the file's lock first: a second results service must not touch the consumers of the first.
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
     database = Database(await asyncio.to_thread(open_file, settings.database, settings.backups, settings.job_files))
     try:
@@ -90,12 +90,12 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 async def _require_answers(settings: Settings, database: Database, connection: bus.Bus) -> None:
     """Raises DamagedFilesError for a database that lacks answers which NATS no longer has: one that has lost its log,
-    or that was made anew in the place of a lost one."""
+    or that replaced a lost one."""
     mark = await database.read(lambda c: writes.read_mark(c, bus.RESULTS))
     if mark.created:
         info = await connection.js.stream_info(bus.RESULTS)
         same = info.created is not None and mark.created == info.created.isoformat()
-        # Beyond the floor nothing is purged: there the stream itself has lost something, and reading goes on.
+        # Beyond the floor nothing is purged: there the stream itself has lost something, and reading continues.
         if same and mark.sequence + 1 < info.state.first_seq <= await feeds.floor(connection) + 1:
             raise damaged(settings.database, "it has lost answers, and NATS no longer has all of them")
         return
@@ -123,7 +123,7 @@ async def _serve(
     store = bus.Datasets(connection, settings.datasets_max_bytes)
     datasets = DatasetParts(connection, store, database, settings.uploads, questions, settings.reads, room)
     await datasets.reconcile()
-    # Before anything new is said, which must not take the number of what the database has lost.
+    # Before any new entry, which must not take the number of one that the database has lost.
     await _until_first(
         database.lost.wait(), _kept_feed(connection, database, aside).run(), _begin(connection, database, said)
     )
@@ -169,7 +169,7 @@ def _kept_feed(connection: bus.Bus, database: Database, aside: bus.SettingAside)
 
 
 async def _begin(connection: bus.Bus, database: Database, said: kept_stream.KeptStream) -> None:
-    """Waits until everything that was said is stored."""
+    """Waits until every published entry is stored."""
     last = (await connection.js.stream_info(bus.KEPT)).state.last_seq
     while True:
         mark = await database.read(lambda c: writes.read_mark(c, bus.KEPT))
@@ -179,7 +179,7 @@ async def _begin(connection: bus.Bus, database: Database, said: kept_stream.Kept
 
 
 async def _until_first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Runs all until one ends, then ends the others; raises what it raised."""
+    """Runs all until one ends, then ends the others. Raises the error of the first."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -49,7 +49,7 @@ Answer = TypeVar("Answer")
 _TRAIL_WAIT_S = 2.0
 _SEAL_WAIT_S = 10.0
 _SEAL_WORK_S = 1.0
-"""Left of a caller's deadline for computing, after the wait."""
+"""The part of a caller's deadline that is left for computing after the wait."""
 
 
 def shared(
@@ -66,8 +66,8 @@ def shared(
 
 
 class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
-    """`installation` is asked only for what is not stored: suites that no run names, jobs that the audit trail did not
-    name yet, limits of endpoints. `reads` is that of the settings."""
+    """`installation` is queried only for what is not stored: suites that no run names, jobs that the audit trail did
+    not name yet, limits of endpoints. `reads` is the setting."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     ) -> None:
         self._database = database
         self._seals: dict[tuple[str, int], asyncio.Task[pb.SealJobResponse]] = {}
-        """Under way, by job and attempt."""
+        """Seals under way, by job and attempt."""
         self._results = results
         self._events = events
         self._installation = installation
@@ -226,7 +226,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         if not job.job_id or not job.plan:
             raise InvalidRequestError("SealJob needs the id and the plan of the job.", "job")
         await self._reached(request.results_sequence, context)
-        # A caller that gives up does not end the work: asking again finds it under way, or done.
+        # A caller that gives up does not end the work: the next call finds it under way, or done.
         key = job.job_id, job.attempt
         if key not in self._seals:
             self._seals[key] = seal = asyncio.create_task(self._seal(job))
@@ -256,8 +256,8 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         return await self._database.read(lambda c: stored_responses.find_responses(c, request, visible))
 
     async def _require_suite(self, suite: str, visible: Visibility) -> None:
-        """Raises InvalidRequestError for a suite that neither runs nor evaluators name; while no evaluator has told its
-        suites, any may be. A dataset's id is taken for what it says."""
+        """Raises InvalidRequestError for a suite that neither runs nor evaluators name; while no evaluator has
+        announced its suites, any suite may exist. A dataset's id is not checked."""
         if not suite or suite.startswith("ds_"):
             return
         try:
@@ -268,11 +268,11 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
                     await self._questions.read(lambda c: suite_metrics(c, suite, announced, visible))
 
     def _visible(self) -> Visibility:
-        """What the caller may read. To be asked here: reads run in threads, which do not know the caller."""
+        """What the caller may read. Determined here: reads run in threads, which do not know the caller."""
         return visibility.of_caller(self._reads)
 
     async def _of_job(self, job_id: str, read: Callable[[Connection], Read]) -> Read:
-        """Reads what belongs to a job. Who has just created it can read it, though its audit event is on its way."""
+        """Reads data of a job. Its creator can read it at once, although its audit event is still on its way."""
         until = asyncio.get_running_loop().time() + _TRAIL_WAIT_S
         while True:
             position = self._events.position
@@ -288,7 +288,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
                     await self._events.reached(position + 1, left)
 
     async def _is_stored(self, job_id: str) -> bool:
-        """What was not found is something else that the question names, such as a baseline."""
+        """Something else that the question names was not found, such as a baseline."""
         return await self._questions.read(lambda c: job_reads.is_stored(c, job_id))
 
     async def _reached(self, position: int, context: Any) -> None:

@@ -16,11 +16,11 @@ ANSWERS_MAX_BYTES = 20 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`listen` is the host:port that gRPC binds; `database` the DuckDB file, made with its folder when absent;
+    """`listen` is the host:port that gRPC binds; `database` the DuckDB file, created with its folder if absent;
     `backups` the folder of backups.
 
-    `reads` is "open", or "own" where users may read their own jobs only. Texts of finished jobs' answers take at most
-    `answers_max_bytes`, 0 meaning as much as comes; datasets at most `datasets_max_bytes`, 0 likewise.
+    `reads` is "open", or "own" if users may read only their own jobs. Texts of finished jobs' answers take at most
+    `answers_max_bytes`, and datasets `datasets_max_bytes`; 0 means no limit.
     """
 
     listen: str
@@ -40,7 +40,7 @@ class Settings:
 
     @classmethod
     def from_env(cls) -> Settings:
-        """Raises InvalidRequestError when the variables contradict each other or hold what they may not."""
+        """Raises InvalidRequestError when the variables contradict each other or have invalid values."""
         state = environment.state_folder()
         return cls(
             listen=environment.listen("TOUCHSTONE_RESULTS_LISTEN", "127.0.0.1:8052"),
@@ -56,8 +56,8 @@ class Settings:
 
 
 def answers_bytes(disk_bytes: int) -> int:
-    """By default also at most a quarter of the disk. The database reuses the room of answers that were dropped, but
-    its file never shrinks: on a disk that is full already, dropping them would not help."""
+    """By default also at most a quarter of the disk. The database reuses the room of answers that were dropped, but its
+    file never shrinks: on a disk that is already full, dropping them would not help."""
     most = _bytes("TOUCHSTONE_ANSWERS_MAX_BYTES", ANSWERS_MAX_BYTES)
     return min(most, disk_bytes // 4) if most == ANSWERS_MAX_BYTES else most
 

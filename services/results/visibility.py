@@ -14,12 +14,12 @@ OWN: Final = "own"
 
 
 class HiddenJobError(NotFoundError):
-    """The job exists, and this caller is not told so."""
+    """The job exists, but this caller must not learn that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """`owner` is the user whose jobs are all that the caller sees; empty means every job.
+    """The caller sees only jobs of `owner`; empty means every job.
 
     In SQL: `AND ($visible_owner = '' OR owner = $visible_owner)`, with `parameters`.
     """
@@ -31,7 +31,7 @@ class Visibility:
         return {"visible_owner": self.owner}
 
     def check(self, job: job_pb2.Job) -> None:
-        """Raises HiddenJobError, which reads as for a job that does not exist."""
+        """Raises HiddenJobError, which looks the same as for a job that does not exist."""
         if self.owner and job.owner != self.owner:
             raise HiddenJobError(f"Benchmark job {job.job_id} not found")
 

@@ -1,4 +1,4 @@
-"""Who is calling, and how that is found out."""
+"""The identity of callers, and how it is determined."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ class Authenticator:
 
     @property
     def local(self) -> bool:
-        """Whether everybody is let in as the admin `local`."""
+        """Whether everybody is admitted as the admin `local`."""
         return self._lookup is None
 
     async def __call__(self, token: str, address: str = "") -> Identity:
         """Raises UnauthenticatedError for a missing, unknown or expired token, and LimitReachedError where too many
-        wrong ones came from the `address`. Without one nothing is counted."""
+        wrong ones came from the `address`. Without an address nothing is counted."""
         if self._is_service(token):
             return Identity("scheduler", token_pb2.ROLE_SERVICE)
         if self._lookup is None:

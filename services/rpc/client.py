@@ -24,8 +24,8 @@ _SERVICE_CONFIG = {
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
         },
-        # Done twice, these would do more, or say that the job cannot be cancelled or the thing is not there any more;
-        # uploads, which are long, are left to the caller.
+        # A second call of these would do more, or report that the job cannot be cancelled or the thing no longer
+        # exists. Uploads are long and left to the caller.
         {
             "name": [
                 *(

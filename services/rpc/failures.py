@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _PREFIX = 8
 _BY_PREFIX = 6
-"""So many times fewer tries are free with the same first characters than with any."""
+"""The divisor of free tries for tokens with the same first characters."""
 _LONGEST_WAIT_S = 60.0
 _FORGOTTEN_S = 600.0
 _LOG_EVERY_S = 60.0
@@ -39,8 +39,8 @@ class _Tries:
 class Failures:
     """Failed logins by address, and by address and first characters of the token.
 
-    After `free` of one address, each doubles the wait up to a minute. A token that was right lately is looked up in
-    any case. Other addresses do not wait.
+    After `free` wrong tokens from one address, each further one doubles the wait up to a minute. A token that was
+    recently right is looked up in any case. Other addresses do not wait.
     """
 
     def __init__(self, free: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -106,7 +106,7 @@ def _keys(address: str, token: str) -> tuple[_Key, _Key]:
 
 
 def _network(address: str) -> str:
-    """The address without its port; of IPv6 the network, of which one host has all addresses."""
+    """The address without its port; for IPv6 the network, as one host has all of its addresses."""
     try:
         host = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

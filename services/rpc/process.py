@@ -34,7 +34,7 @@ class _Window:
 
 
 class ThrottledHandler(logging.StreamHandler[TextIO]):
-    """Writes at most MOST_LINES per WINDOW_S of each place in the code, then how many it left out.
+    """Writes at most MOST_LINES per WINDOW_S of each place in the code, then the number of further ones.
 
     The number is written with the next line of any kind after the window, or at the end of the process.
     """
@@ -78,7 +78,7 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     A TouchstoneError ends the process with its sentence and exit code 1, an InvalidRequestError, which settings and
     configuration files raise, with WRONG_SETTINGS, and a DamagedFilesError with DAMAGED_FILES.
     """
-    # What a service writes is for its own account only.
+    # Files of a service are readable only for its own account.
     os.umask(0o077)
     logging.basicConfig(
         handlers=[ThrottledHandler(sys.stderr)],

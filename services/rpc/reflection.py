@@ -1,6 +1,6 @@
 """gRPC reflection as v1 and as v1alpha.
 
-Clients ask for either. The package grpcio-reflection serves v1alpha alone; the messages of v1 are the same.
+Clients use either. The package grpcio-reflection serves v1alpha alone; the messages of v1 are the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ends what goes on for long when the token of its caller is revoked."""
+"""Ends long calls when the token of their caller is revoked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CHECK_S = 1.5
 
 @asynccontextmanager
 async def while_valid(check: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
-    """Asks `check` every CHECK_S seconds while the block runs. Raises the UnauthenticatedError that it raises, which
-    ends the block; other errors of it end nothing: a store of tokens that is silent revokes none."""
+    """Asks `check` every CHECK_S seconds while the block runs. Raises its UnauthenticatedError, which ends the block.
+    Other errors are ignored: a silent store of tokens does not revoke any."""
     work = asyncio.current_task()
     assert work is not None
     loop = asyncio.get_running_loop()
@@ -36,7 +36,7 @@ async def while_valid(check: Callable[[], Awaitable[object]]) -> AsyncIterator[N
                 log.warning("cannot look up a token: %s", error)
             await asyncio.sleep(CHECK_S)
 
-    # Most calls are over before, and cost a timer.
+    # Most calls end before, and cost only a timer.
     timer = loop.call_later(CHECK_S, lambda: watching.append(loop.create_task(watch())))
     try:
         yield

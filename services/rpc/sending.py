@@ -21,10 +21,10 @@ _Told = tuple[grpc.StatusCode, str, grpc.aio.Metadata]
 async def send(call: grpc.aio.StreamUnaryCall[Q, R], requests: AsyncIterator[Q]) -> R:
     """Writes the requests at the server's pace and returns its answer.
 
-    A server may refuse before it has read all: then no more is asked of `requests`. Raises AioRpcError with the
-    server's own status; what `requests` raises cancels the call and passes on.
+    A server may refuse before it has read everything: then `requests` is no longer read. Raises AioRpcError with the
+    server's own status; an error of `requests` cancels the call and is raised.
     """
-    # A write that a refusal cuts short fails as INTERNAL, a moment before or after the refusal is known, and the later
+    # A write that a refusal interrupts fails as INTERNAL, a moment before or after the refusal is known, and the later
     # of the two hides the other. So the first is noted when it comes.
     told: list[_Told] = []
     call.add_done_callback(lambda call: told.append(_status(call)))
@@ -34,7 +34,7 @@ async def send(call: grpc.aio.StreamUnaryCall[Q, R], requests: AsyncIterator[Q])
         await call.done_writing()
         return await call
     except asyncio.InvalidStateError:
-        # The call was over before this write; how, it says itself.
+        # The call was over before this write; its status says how.
         return await call
     except grpc.aio.AioRpcError as error:
         code, details, trailing = await _refusal(call, told)
@@ -44,7 +44,7 @@ async def send(call: grpc.aio.StreamUnaryCall[Q, R], requests: AsyncIterator[Q])
 
 
 async def _refusal(call: grpc.aio.StreamUnaryCall[Q, R], told: list[_Told]) -> _Told:
-    """The first status if that is no INTERNAL, else the one that replaces it."""
+    """The first status unless that is INTERNAL, else the one that replaces it."""
     for _ in range(_LATE_CHECKS):
         for status in (*told, _status(call)):
             if status[0] != grpc.StatusCode.INTERNAL:
@@ -59,7 +59,7 @@ def _status(call: grpc.aio.StreamUnaryCall[Q, R]) -> _Told:
 
 
 def _known(value: Coroutine[Any, Any, T]) -> T:
-    """The result of what has nothing to wait for."""
+    """The result of a coroutine that never waits."""
     try:
         value.send(None)
     except StopIteration as done:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _ON_BEHALF_OF = "touchstone-user"
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 _MOST_CALLS = 4000
-"""At once; more are refused as RESOURCE_EXHAUSTED. Each may hold a message."""
+"""Calls at a time; more are refused as RESOURCE_EXHAUSTED. Each may hold a message."""
 _READ_ON_S = 1.0
 _PUBLIC_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflection.NAMES))
 
@@ -47,7 +47,7 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or handler_call_details.method.startswith(_PUBLIC_SERVICES):
             return handler
         metadata = {k: v for k, v in handler_call_details.invocation_metadata or () if isinstance(v, str)}
-        # Read here and not by gRPC, which logs a traceback of what cannot be read and answers UNKNOWN.
+        # Parsed here instead of by gRPC, which logs a traceback for an unreadable message and answers UNKNOWN.
         read = partial(_read, handler.request_deserializer)
         codec = (None, handler.response_serializer)
         if handler.response_streaming:
@@ -73,8 +73,8 @@ class IdentityInterceptor(grpc.aio.ServerInterceptor):
             except asyncio.CancelledError:
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
-                # What the call waited for was given up, as a leadership's work is. gRPC sends no status then, and the
-                # client would wait for its deadline.
+                # The work that the call waited for was given up, for instance at the end of a leadership. Then gRPC
+                # sends no status, and the client would wait for its deadline.
                 await _abort(context, errors.UnavailableError("The service gave up on the call. Try again."), metadata)
             except Exception as error:
                 if refused is not None:
@@ -137,7 +137,7 @@ def _token(metadata: Mapping[str, str]) -> str:
 
 
 def _address(peer: str) -> str:
-    """Of gRPC's name of a peer, such as ipv4:127.0.0.1:5000 or ipv6:%5B::1%5D:5000."""
+    """The address in gRPC's name of a peer, such as ipv4:127.0.0.1:5000 or ipv6:%5B::1%5D:5000."""
     return unquote(peer.partition(":")[2]).rpartition(":")[0].strip("[]") or peer or "unknown"
 
 
@@ -147,8 +147,8 @@ async def _abort(context: Any, error: Exception, metadata: Mapping[str, str]) ->
     if isinstance(error, errors.TouchstoneError) and code_of(error) is not None:
         status = to_status(error)
         if isinstance(error, errors.BusyError):
-            # gRPC's clients repeat UNAVAILABLE by themselves: users' after the wait, and the gateway, which passes
-            # the wait on to its own clients, not at all.
+            # gRPC's clients repeat UNAVAILABLE. Users' clients do so after the wait; the gateway passes the wait on to
+            # its own clients and does not repeat.
             wait_ms = -1 if _ON_BEHALF_OF in metadata else 1000 * error.retry_after_s
             pushback = ("grpc-retry-pushback-ms", str(wait_ms))
             status = status._replace(trailing_metadata=(*status.trailing_metadata, pushback))
@@ -167,11 +167,11 @@ class Server:
             ("grpc.so_reuseport", 0),
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),
-            # A connection that does not begin to speak is closed, and later one that says nothing for long.
+            # A connection that sends nothing at first is closed, and later one that is silent for long.
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_connection_idle_ms", 600_000),
             ("grpc.max_concurrent_streams", _MOST_CALLS),
-            # A watch may be silent for long: its caller may ask more often than every five minutes whether we live.
+            # A watch may be silent for long: its caller may ping more often than every five minutes.
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ]
         self.grpc = grpc.aio.server(
@@ -187,7 +187,7 @@ class Server:
         self._names.append(name)
 
     async def set_ready(self, ready: bool) -> None:
-        """What health answers for the whole server and each service."""
+        """The health of the whole server and each service."""
         state = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
         for name in ("", *self._names):
             await self._health.set(name, state)
@@ -204,7 +204,7 @@ async def serve(
 ) -> AsyncIterator[Server]:
     """Serves on `host:port` inside the context; health says NOT_SERVING until `set_ready(True)`.
 
-    With a certificate in `tls`, health and reflection are behind it as all else is.
+    With a certificate in `tls`, health and reflection also need TLS.
     """
     if authenticate.local and not is_loopback(address):
         raise errors.InvalidRequestError(

@@ -64,7 +64,7 @@ def to_status(error: errors.TouchstoneError) -> Any:
 
 
 def _bad_lines(error: errors.BadLinesError) -> Any:
-    """As many of the lines as a header may hold, the first one in any case."""
+    """As many of the lines as a header may hold, at least the first one."""
     bad = error_details_pb2.BadRequest()
     for number, reason in error.lines[:_MOST_BAD_LINES]:
         bad.field_violations.add(field=f"line {number}", description=reason)
@@ -79,7 +79,7 @@ def code_of(error: errors.TouchstoneError) -> grpc.StatusCode | None:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.TouchstoneError:
-    """The domain error that a failed call stands for, with its details."""
+    """The domain error of a failed call, with its details."""
     message = error.details() or "No details were given."
     kind = _ERRORS.get(error.code())
     if kind is None:
@@ -97,7 +97,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.TouchstoneError:
 
 
 def _retry_after_s(status: Any) -> int:
-    """What the status tells of it; 0 for nothing."""
+    """The delay in the status; 0 without one."""
     retry = error_details_pb2.RetryInfo()
     return next((int(retry.retry_delay.seconds) for d in status.details if d.Unpack(retry)), 0) if status else 0
 

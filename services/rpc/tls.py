@@ -1,4 +1,5 @@
-"""Optional TLS of gRPC: who the servers are, who the channels trust, and client certificates on either side."""
+"""Optional TLS of gRPC: the servers' certificates, the authorities that channels trust, and client certificates on
+either side."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ SYSTEM = "system"
 class Tls:
     """Paths of PEM files; empty where TLS is off.
 
-    Servers show `cert` and, with `client_ca`, let nobody in without a certificate from there. Channels trust `ca` and
-    show `client_cert` where they have one. Files are read when a server or channel is made.
+    Servers show `cert` and, with `client_ca`, accept only clients with a certificate from there. Channels trust `ca`
+    and show `client_cert` if they have one. Files are read when a server or channel is created.
     """
 
     cert: str = ""
@@ -45,7 +46,7 @@ class Tls:
         needs = (
             (made.cert, made.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY"),
             (made.key, made.cert, "TOUCHSTONE_TLS_KEY", "TOUCHSTONE_TLS_CERT"),
-            # Services call each other: what one of them shows and asks for, the others have to trust and show.
+            # Services call each other: each must trust what the others show, and show what they require.
             (made.cert, made.ca, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_CA"),
             (made.client_ca, made.cert, "TOUCHSTONE_TLS_CLIENT_CA", "TOUCHSTONE_TLS_CERT"),
             (made.client_ca, made.client_cert, "TOUCHSTONE_TLS_CLIENT_CA", "TOUCHSTONE_TLS_CLIENT_CERT"),
@@ -59,7 +60,7 @@ class Tls:
         return made
 
     def server_credentials(self) -> grpc.ServerCredentials | None:
-        """None without a certificate. Raises InvalidRequestError for files that are not what they should be."""
+        """None without a certificate. Raises InvalidRequestError for invalid files."""
         if not self.cert:
             return None
         pair = _pair(self.cert, self.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY")
@@ -67,7 +68,7 @@ class Tls:
         return grpc.ssl_server_credentials([pair], clients, require_client_auth=clients is not None)
 
     def channel_credentials(self) -> grpc.ChannelCredentials | None:
-        """None without a CA. Raises InvalidRequestError for files that are not what they should be."""
+        """None without a CA. Raises InvalidRequestError for invalid files."""
         if not self.ca:
             return None
         roots = None if self.ca == SYSTEM else _authority(self.ca, "TOUCHSTONE_TLS_CA")
@@ -82,7 +83,8 @@ PLAIN = Tls()
 
 
 def _pair(cert: str, key: str, cert_name: str, key_name: str) -> tuple[bytes, bytes]:
-    """Key and certificate. gRPC would say of a wrong pair that the port is in use, so Python's ssl looks first."""
+    """Key and certificate. For a wrong pair, gRPC would report that the port is in use, so Python's ssl checks it
+    first."""
     pair = _read(key, key_name), _read(cert, cert_name)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")

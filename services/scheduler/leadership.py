@@ -36,7 +36,7 @@ from touchstone.v1 import evaluator_pb2
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What a scheduler process has through all of its leaderships. `clock` never goes back within the process, `wall`
+    """What a scheduler process keeps through all of its leaderships. `clock` never goes back within the process; `wall`
     is the time of day."""
 
     settings: Settings
@@ -86,7 +86,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     batches = await connection.kv_watch(bus.PROVIDER_BATCHES, ">", heard_batch)
     try:
         async for _, msg in connection.kv_all(bus.EVALUATORS):
-            # Heard when the server stored it: an old entry is known, but not live.
+            # Its time is when the server stored it: an old entry is known, but not live.
             async with aside.guard(msg):
                 fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), msg.metadata.timestamp.timestamp())
         jobs = await store.load(registry.view)
@@ -106,7 +106,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
         replay = Replay(connection, scheduler, aside)
 
         async def pump() -> None:
-            # Releasing before the replay is through would run done units again.
+            # Releasing before the end of the replay would run done units again.
             await replayed.wait()
             await log_set_aside(connection)
             await leads(Leader(desk, fleet, timetable, webhooks))
@@ -117,7 +117,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
                 running.create_task(reconcile(registry, process.results))
                 running.create_task(tell_again(registry, process.results, relayed))
 
-        # Before any job can end: what the trail tells from here on, someone may be told of.
+        # Before any job can end: events on the trail from here on may need a webhook call.
         await connection.webhooks_consumer()
         await courier.resume()
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""What the scheduler needs of the world. Each has a NATS or gRPC adapter and a fake in the tests."""
+"""The scheduler's ports. Each has a NATS or gRPC adapter and a fake in the tests."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Store(Protocol):
         ...
 
     async def forget(self, job: Job) -> None:
-        """Removes a finished job that results keeps."""
+        """Removes a finished job that the results service keeps."""
         ...
 
     async def set_floor(self, sequence: int) -> None:
-        """Says that RESULTS up to this position is no longer needed here."""
+        """Records that RESULTS up to this position is no longer needed here."""
         ...
 
     async def find_request(self, owner: str, request_id: str) -> Sequence[str]:
@@ -50,7 +50,7 @@ class Store(Protocol):
         ...
 
     async def last_told(self, job_id: str) -> job_pb2.JobEvent | None:
-        """The job's last event on the audit trail; None where it has nothing."""
+        """The job's last event on the audit trail; None without one."""
         ...
 
     async def tell(self, event: job_pb2.JobEvent) -> None:
@@ -73,7 +73,7 @@ class Work(Protocol):
     """The WORK stream. Delivery to evaluators is at least once."""
 
     async def release(self, endpoint: str, priority: int, unit: unit_pb2.Unit) -> bool:
-        """Offers a unit; False when it is offered already. Raises LeadershipLostError."""
+        """Offers a unit; False if it is already offered. Raises LeadershipLostError."""
         ...
 
     async def withdraw(self, job_id: str) -> None:
@@ -85,10 +85,10 @@ class Work(Protocol):
         ...
 
     async def close(self, job_id: str, attempt: int, units: Sequence[int], after: int) -> Sequence[Told]:
-        """Takes the units from their evaluators, with a message on RESULTS after which none of their calls can begin.
+        """Takes the units from their evaluators, with a message on RESULTS after which their calls can no longer begin.
 
-        Gives all that RESULTS tells of the job after that position, up to the last of these messages. Nothing where
-        RESULTS has no room for them. Raises LeadershipLostError.
+        Returns all messages of the job on RESULTS after that position, up to the last of these. Does nothing if RESULTS
+        has no room for them. Raises LeadershipLostError.
         """
         ...
 
@@ -101,7 +101,7 @@ class Datasets(Protocol):
     """Uploaded datasets. Raises UnavailableError while they cannot be read."""
 
     async def get_manifest(self, dataset_id: str) -> dataset_pb2.DatasetManifest | None:
-        """None for a dataset that is not there."""
+        """None for a dataset that does not exist."""
         ...
 
 
@@ -119,11 +119,11 @@ class Results(Protocol):
         ...
 
     async def live(self) -> list[job_pb2.Job]:
-        """Jobs that are not finished, as far as results knows."""
+        """Jobs that are not finished, as far as the results service knows."""
         ...
 
     async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:
-        """Whose answers an import holds, and of which tasks. Raises NotFoundError."""
+        """The model whose answers an import holds, and its tasks. Raises NotFoundError."""
         ...
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:

@@ -1,4 +1,4 @@
-"""The results service as the scheduler calls it. It may be down for long: nothing is lost meanwhile."""
+"""The scheduler's client of the results service. It may be down for long: nothing is lost meanwhile."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ T = TypeVar("T")
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 5.0
 _FAILURES = 5
-"""So often in a row the service may fail at an answer. One that fails for a moment, by its memory or its disk, must not
-cost a job; one that fails each time would hold the job for ever."""
+"""How often in a row the service may fail to answer. A short failure of its memory or its disk must not cost a job; a
+permanent one would hold the job for ever."""
 
 
 async def until_answered(job: Job, wanted: Callable[[], bool], ask: Callable[[], Awaitable[T]]) -> T | None:
-    """The answer to a question about a job; None when it is not wanted any more. Raises what the service refuses with,
-    and its own failure when that is the answer each time.
+    """The answer to a question about a job; None when it is no longer wanted. Raises the service's refusal, and its
+    failure if it fails each time.
 
     A long silence is one line of the job's log.
     """
@@ -100,7 +100,7 @@ async def until_answered(job: Job, wanted: Callable[[], bool], ask: Callable[[],
         try:
             return await ask()
         except TouchstoneError as error:
-            # An error of no kind is one that the service did not foresee.
+            # A plain error is one that the service did not expect.
             failures = failures + 1 if type(error) is TouchstoneError else 0
             if failures >= _FAILURES or not (failures or isinstance(error, UnavailableError | DeadlineError)):
                 raise

@@ -1,4 +1,4 @@
-"""Wires the scheduler: one leadership after another, until the process is told to stop."""
+"""Wires the scheduler: one leadership after another, until a signal to stop."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Clock:
 
 
 async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], float] | None = None) -> None:
-    """Runs until `stop` is set. `clock` gives seconds since 1970, by which schedules come due as well; the system's
-    clocks unless given."""
+    """Runs until `stop` is set. `clock` gives seconds since 1970, by which schedules also come due; the system's clocks
+    unless given."""
     connection = await bus.open_bus(settings.bus, f"scheduler {settings.name}")
     lease = Lease(connection, settings.name)
     leader: list[Leader] = []
@@ -102,7 +102,7 @@ async def _lead_for_ever(process: Process, leader: list[Leader], server: rpc.Ser
         epoch = await process.lease.acquire()
         log.info("%s leads, epoch %d", process.settings.name, epoch)
         try:
-            # In a task of its own: before Python 3.13 a TaskGroup that fails may leave its request to cancel with the
+            # In a separate task: before Python 3.13 a TaskGroup that fails may leave its request to cancel with the
             # task, which the next leadership would heed.
             await asyncio.create_task(lead(process, epoch, leads))
         except* (UnavailableError, nats.errors.Error, nats.js.errors.Error) as group:

@@ -1,4 +1,5 @@
-"""SchedulerService: unpacks requests, asks the desk, packs answers. UNAVAILABLE while this process is a standby."""
+"""SchedulerService: unpacks requests, calls the leader's parts, packs answers. UNAVAILABLE while this process is a
+standby."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ Logs = Callable[[pb.ListJobLogsRequest], Awaitable[pb.ListJobLogsResponse]]
 
 
 class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
-    """`leader` gives who answers, None on a standby; `why_not` then says why, for users; `logs` what services logged
-    about a job, `set_aside` the messages that they could not handle."""
+    """`leader` gives the parts that answer, None on a standby; `why_not` then says why, for users. `logs` has what
+    services logged about a job, `set_aside` the messages that they could not handle."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     def _lead(self) -> Leader:
         leader = self._leader()
         if leader is None:
-            # Without room NATS keeps no lease, so nobody can lead.
+            # Without room NATS cannot keep a lease, so there is no leader.
             self._room.require()
             raise UnavailableError(self._why_not())
         return leader

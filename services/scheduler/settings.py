@@ -12,15 +12,15 @@ from services import bus, environment, rpc
 
 @dataclass(frozen=True)
 class Limits:
-    """What the installation allows. Times in seconds."""
+    """The limits of the installation. Times are in seconds."""
 
     running_jobs: int = 3
     batch_jobs: int = 10
-    """Beside them those that go through a provider's batch API, which wait for a day and keep no slot busy."""
+    """In addition, jobs that use a provider's batch API, which wait for a day and do not keep a slot busy."""
     pending_per_owner: int = 10
     job_time_s: int = 3 * 3600
     batch_time_s: int = 48 * 3600
-    """In place of `job_time_s` for what goes through a provider's batch API, which may take a day."""
+    """Instead of `job_time_s` for jobs that use a provider's batch API, which may take a day."""
     requests_per_job: int = 50_000
     """Most rows of a dataset in one job; 0 means any number."""
     planning_s: float = 900.0
@@ -32,14 +32,14 @@ class Limits:
     """Above this share of infrastructure errors a job fails."""
     keep_finished_s: float = 24 * 3600
     absent_after_s: float = 10.0
-    """An evaluator that has not announced itself for so long is gone."""
+    """An evaluator without an announcement for this long is gone."""
     schedules_per_owner: int = 20
     schedule_period_s: float = 60.0
     """Least time between two jobs of a schedule."""
 
     @classmethod
     def from_env(cls) -> Limits:
-        """Raises InvalidRequestError naming the variable that is wrong."""
+        """Raises InvalidRequestError naming the invalid variable."""
         whole, number, long_s = environment.whole, environment.number, environment.LONG_S
         return cls(
             running_jobs=whole("TOUCHSTONE_RUNNING_JOBS", cls.running_jobs, 1, 10_000),
@@ -60,9 +60,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class WebhookSettings:
-    """How calls of webhooks are made. `tries` calls at most, spread over about `span_s`.
+    """How webhooks are called: at most `tries` calls, spread over about `span_s`.
 
-    Addresses of private networks are called only where `private` says so, those of this machine also with `loopback`.
+    Addresses of private networks are called only if `private` is set, and addresses of this machine also with
+    `loopback`.
     """
 
     per_owner: int = 20
@@ -76,7 +77,7 @@ class WebhookSettings:
 
     @classmethod
     def from_env(cls, *, local: bool) -> WebhookSettings:
-        """`local`: nobody but this machine's user is served. Raises InvalidRequestError."""
+        """`local`: only this machine's user is served. Raises InvalidRequestError."""
         return cls(
             per_owner=environment.whole("TOUCHSTONE_WEBHOOKS_PER_USER", cls.per_owner, 0, 1_000_000),
             tries=environment.whole("TOUCHSTONE_WEBHOOK_TRIES", cls.tries, 1, 1000),

@@ -52,13 +52,13 @@ def _words(enum: type[E]) -> Words[E]:
 
 MODES = _words(suite_pb2.Mode)
 WEIGHTINGS = _words(suite_pb2.Weighting)
-"""What counts alike in a score."""
+"""What has equal weight in a score."""
 READINGS = _words(scoring_pb2.Reading)
 """Layers by which answers are read; each also takes what the ones before it take."""
 ANSWER_MATCHES = _words(scoring_pb2.AnswerMatch)
 PRIORITIES = _words(job_pb2.Priority)
 LAST_ASSISTANT = _words(job_pb2.LastAssistant)
-"""What becomes of a row's last message where it is the assistant's."""
+"""What becomes of a row's last message if it is the assistant's."""
 OUTCOMES = _words(item_result_pb2.Outcome)
 """How an item may end."""
 RERUN = Words({word: outcome for word, outcome in OUTCOMES.items() if word != "answered"})
@@ -78,7 +78,7 @@ DIFF_PARTS = _words(results_service_pb2.WordDiff.Part.Kind)
 VERDICTS = Words(
     _words(results_service_pb2.Annotation.Verdict) | {"none": results_service_pb2.Annotation.VERDICT_UNSPECIFIED}
 )
-"""What a person says of an answer. `none` takes it back; of a list, it means items without a verdict."""
+"""A person's verdict on an answer. `none` removes it; in a filter, it means items without a verdict."""
 MARKS = _words(results_service_pb2.RunMark)
 EXPORT_KINDS = Words(
     {
@@ -91,7 +91,7 @@ EXPORT_KINDS = Words(
 )
 EXPORT_FORMATS = _words(results_service_pb2.ExportRequest.Format)
 FORMATS_OF_KINDS = {"batch": ("jsonl", "csv"), "golden": ("jsonl",)}
-"""Formats of the exports that do not come in all of them; the first is the default."""
+"""Formats of exports that do not support all of them; the first is the default."""
 PRICE_SOURCES = _words(endpoint_pb2.Prices.Source)
 ENDPOINT_STATES = _words(endpoint_pb2.Endpoint.State)
 COMPARISON_VERDICTS = _words(comparison_pb2.Verdict)
@@ -104,10 +104,10 @@ def mode_name(mode: suite_pb2.Mode) -> str:
 
 
 def reading_name(reading: scoring_pb2.Reading) -> str | None:
-    """None for none in particular."""
+    """None for any."""
     return READINGS.of(reading) or None
 
 
 def weighting_name(weighting: suite_pb2.Weighting) -> str | None:
-    """None where a single task makes a score up."""
+    """None if a score comes from a single task."""
     return WEIGHTINGS.of(weighting) or None

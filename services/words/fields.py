@@ -16,13 +16,13 @@ DOLLARS = "US dollars"
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _SAFE = 1_000_000_000
-"""An upper end from here on bounds nothing that anybody asks for."""
+"""An upper end from here on is only a safeguard."""
 
 
 @dataclass(frozen=True)
 class Field:
     """`about` says in sentences what the field is; the first one is for the command line, too. `label` names the field
-    in forms. The member gives `name`, which is the field's in Python and in the protos."""
+    in forms. `name` comes from the member, and is the field's name in Python and in the protos."""
 
     about: str
     label: str
@@ -46,7 +46,7 @@ class Field:
 
     @property
     def help(self) -> str:
-        """What the command line says of it."""
+        """The help on the command line."""
         first = self.about.partition(". ")[0].removesuffix(".").replace("`", "")
         return f"{first[0].lower()}{first[1:]}"
 
@@ -69,7 +69,7 @@ class Number(Field):
 
     @property
     def range(self) -> str:
-        """ "0 to 2"; empty where the upper end is only there to be safe."""
+        """ "0 to 2"; empty if the upper end is only a safeguard."""
         return "" if self.high >= _SAFE else f"{sentences.bound(self.low)} to {sentences.bound(self.high)}"
 
     @property
@@ -141,7 +141,7 @@ class TextList(Field):
 
 @dataclass(frozen=True)
 class TextTable(Field):
-    """Texts by name, at most `most` of them. Names and texts have up to so many characters."""
+    """Texts by name, at most `most` of them. Names have up to `longest_name` characters, and texts `longest_text`."""
 
     most: int
     longest_name: int

@@ -28,7 +28,7 @@ MOST_MODEL = 300
 
 
 class JobOptions(TypedDict, total=False):
-    """Of every job. What is absent or empty has its default."""
+    """Options of every job. An absent or empty one has its default."""
 
     limit: Annotated[
         int,

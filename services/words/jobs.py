@@ -1,4 +1,4 @@
-"""A job's states, the words for them, and what can be told from its spec alone. Pure."""
+"""A job's states, the words for them, and facts that follow from its spec. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATUS = {
     job_pb2.Job.STATE_CANCELLED: "cancelled",
 }
 STATUSES = tuple(dict.fromkeys(_STATUS.values()))
-"""The REST API's words. What it calls running has a `current_step`."""
+"""The REST API's words. A state that it calls running has a `current_step`."""
 WEBHOOK_EVENTS = ("job.completed", "job.failed", "job.cancelled")
 
 
@@ -72,7 +72,7 @@ def calls_nobody(spec: job_pb2.JobSpec) -> bool:
 
 
 def suite_of(spec: job_pb2.JobSpec) -> str:
-    """What a job is filed under: a suite's name, a dataset's id, an experiment's name."""
+    """The name that a job is listed under: a suite's name, a dataset's id, an experiment's name."""
     match spec.WhichOneof("work"):
         case "suite":
             return spec.suite.suite
@@ -99,7 +99,7 @@ def mode_of(spec: job_pb2.JobSpec) -> suite_pb2.Mode:
 
 
 def asked_mode(mode: int) -> int:
-    """The mode that a request names, GENERATE without one. Raises InvalidRequestError for a number that is none."""
+    """The mode that a request names, GENERATE without one. Raises InvalidRequestError for an invalid number."""
     if mode not in suite_pb2.Mode.values():
         raise InvalidRequestError(sentences.MODE, "mode")
     return mode or int(suite_pb2.MODE_GENERATE)

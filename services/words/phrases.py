@@ -1,4 +1,4 @@
-"""What pages and the terminal say to people for values of `touchstone.v1`. Pure."""
+"""The wording of pages and the terminal for values of `touchstone.v1`. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST_ASSISTANT = {
     job_pb2.LAST_ASSISTANT_REFERENCE: "is the reference, not part of the prompt",
     job_pb2.LAST_ASSISTANT_PREFILL: "starts the answer, as part of the prompt",
 }
-"""What became of last messages of the assistant's, which is the subject."""
+"""What became of final messages from the assistant, which is the subject."""
 PRICE_SOURCES = {
     endpoint_pb2.Prices.SOURCE_ENDPOINTS_FILE: "endpoints file",
     endpoint_pb2.Prices.SOURCE_PROVIDER: "the provider's list of models",
@@ -35,9 +35,9 @@ UNREAD = {
     item_result_pb2.OUTCOME_INPUT_TRUNCATED: "input cut",
     item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR: "error",
 }
-"""How an item ended that has no answer to score."""
+"""The outcome of an item without an answer to score."""
 ENDED_EARLY = {job_pb2.Job.STATE_FAILED: "failed", job_pb2.Job.STATE_CANCELLED: "was cancelled"}
-"""What became of a job, which is the subject."""
+"""The end of a job, which is the subject."""
 
 
 def mode(value: suite_pb2.Mode) -> str:

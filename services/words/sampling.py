@@ -16,8 +16,8 @@ _SEEDED = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "http", "base
 
 @dataclass(frozen=True)
 class Parameter(Number):
-    """`kinds` are the kinds of providers that take it. REST has Ollama's names, and takes `aliases` as well; so do the
-    rows of datasets with `rows`."""
+    """`kinds` are the kinds of providers that take it. REST uses Ollama's names, and also takes `aliases`; rows of
+    datasets take `rows`."""
 
     kinds: tuple[str, ...]
     _: KW_ONLY
@@ -33,7 +33,7 @@ class Parameter(Number):
 
 
 class SamplingParameters(TypedDict, total=False):
-    """Named as in `touchstone.v1.Sampling`. What is absent or None is not sent, so the provider's default holds."""
+    """Named as in `touchstone.v1.Sampling`. An absent or None value is not sent, so the provider's default applies."""
 
     temperature: Annotated[float | None, Parameter("The sampling temperature.", "Temperature", 0, 2, _CHAT)]
     top_p: Annotated[
@@ -77,7 +77,7 @@ class SamplingParameters(TypedDict, total=False):
     seed: Annotated[
         int | None,
         Parameter(
-            "The random seed. With `repeats`, answer r is asked with seed + r.",
+            "The random seed. With several answers per item, answer r is asked with seed + r.",
             "Seed",
             -INT64_MAX - 1,
             INT64_MAX,
@@ -94,6 +94,6 @@ def offered(kinds: Collection[str]) -> list[Parameter]:
 PARAMETERS = declared(SamplingParameters, Parameter)
 """By their names in the protos."""
 RAISED = ("max_tokens", "context_length")
-"""Those that a re-run may raise: an answer that ended by itself below a lower limit also ends below a higher one."""
+"""Those that a re-run may raise: an answer that ended on its own below a lower limit also ends below a higher one."""
 BY_REST_NAME = {name: one for one in PARAMETERS.values() for name in (one.rest, *one.aliases)}
 BY_ROW_NAME = {name: one for one in PARAMETERS.values() for name in (one.name, *one.rows)}

@@ -10,7 +10,7 @@ from services.words.fields import Choice, Field, Number, Pattern, Switch, Text, 
 from touchstone.v1 import job_pb2, scoring_pb2
 
 USUAL = "exact_match"
-"""Of rows whose dataset or job names no scorer."""
+"""The scorer of rows whose dataset or job does not name one."""
 SCORERS = {
     "exact_match": "exact match",
     "contains": "presence of the reference",
@@ -28,11 +28,11 @@ USUAL_READINGS = {
 }
 """Of scorers that look for the answer in a response: the layers that they take unless a job says otherwise."""
 _LISTED = 6
-"""Choices and fields that are named."""
+"""The most choices and fields that are named."""
 
 
 class ScoringOptions(TypedDict, total=False):
-    """Named as in `touchstone.v1.Scoring`. What is absent or None has its default."""
+    """Named as in `touchstone.v1.Scoring`. An absent or None value has its default."""
 
     scorer: Annotated[
         str | None, Choice("The scorer. `exact_match` if absent.", "Scored by", {name: name for name in SCORERS})
@@ -112,7 +112,7 @@ def scoring_of(options: Mapping[str, Any]) -> scoring_pb2.Scoring:
 
 
 def problem(scoring: scoring_pb2.Scoring) -> tuple[str, str]:
-    """(option, sentence) for the first option that is out of its range; empty when none is. `services.patterns` judges
+    """(option, sentence) for the first option that is out of its range; empty when none is. `services.patterns` checks
     the pattern itself."""
     for name, field in OPTIONS.items():
         if sentence := field.problem(getattr(scoring, name), name):
@@ -123,7 +123,7 @@ def problem(scoring: scoring_pb2.Scoring) -> tuple[str, str]:
 
 
 def plain(scoring: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
-    """With its scorer named, and without options that the scorer does not read: equal ones score alike."""
+    """With its scorer named, and without options that the scorer does not read: equal ones give equal scores."""
     kept = scoring_pb2.Scoring()
     kept.CopyFrom(scoring)
     kept.scorer = scoring.scorer or USUAL
@@ -145,7 +145,7 @@ def of_job(spec: job_pb2.JobSpec) -> scoring_pb2.Scoring:
 
 
 def reading_of(spec: job_pb2.JobSpec, plan: job_pb2.TaskPlan) -> scoring_pb2.Reading:
-    """Layers by which a task's answers were read. Plans of earlier versions do not tell: they took the usual ones."""
+    """Layers by which a task's answers were read. Plans of earlier versions do not say: they used the usual ones."""
     if plan.reading:
         return plan.reading
     usual_is_marked = spec.HasField("dataset") and of_job(spec).scorer == USUAL
@@ -158,7 +158,7 @@ def layer(reading: scoring_pb2.Reading) -> str:
 
 
 def of_items(job: job_pb2.Job) -> str:
-    """How the scores of a job's item set come about where others over the same items differ; "" where none does."""
+    """The scoring of a job's item set, if others over the same items differ; "" if none does."""
     if job.spec.HasField("dataset"):
         read = {job.spec.reading} - {scoring_pb2.READING_UNSPECIFIED}
     else:

@@ -25,7 +25,7 @@ def at_least(field: str, low: float, *, zero: str = "") -> str:
 
 
 def not_valid(value: object, field: str, allowed: Iterable[str]) -> str:
-    """A field takes a few values, and this is none of them."""
+    """A field takes a few values, and this is not one of them."""
     return f"{shown(value)} is not a valid {field}. Use one of: {', '.join(allowed)}."
 
 
@@ -50,8 +50,21 @@ def not_yours(kind: str, name: str, owner: str, act: str) -> str:
 
 
 def quota(most: int, things: str) -> str:
-    """A user has as many of something as are allowed."""
-    return f"You have {most:,} {things}, the most that one user may have. Delete one."
+    """A user has the most of something that is allowed. `things` is a plural that ends in s."""
+    if not most:
+        return f"This installation does not allow users to have {things}."
+    return f"You have {counted(most, things.removesuffix('s'))}, the most that one user may have. Delete one."
+
+
+def open_already(most: int, things: str) -> str:
+    """A user has the most of something open that is allowed. `things` is a plural, each noun of which ends in s."""
+    are = f"1 {things.replace('s and ', ' or ').removesuffix('s')} is" if most == 1 else f"{most:,} {things} are"
+    return f"{are} open, the most that one user may have. Close one, then try again."
+
+
+def counted(number: float, noun: str) -> str:
+    """1 row, 2 rows."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def entries(field: str, least: int, most: int, characters: int) -> str:
@@ -65,13 +78,13 @@ def pattern(fault: ValueError, field: str = "answer_pattern") -> str:
 
 
 def busy(at_once: int, things: str) -> str:
-    """As many as are allowed at once are running. `things` is a plural that ends in s."""
+    """The allowed number is already running. `things` is a plural that ends in s."""
     running = f"1 {things.removesuffix('s')} is" if at_once == 1 else f"{at_once:,} {things} are"
     return f"{running} running, the most allowed at once. Try again in a moment."
 
 
 def weights_unknown(endpoint: str, model: str) -> str:
-    """Answers of other jobs are to be used, and nothing says that the same weights gave them."""
+    """Answers of other jobs were requested, but nothing shows that they come from the same weights."""
     return (
         f"{endpoint} does not report which weights serve {model}, so answers of other jobs may come from another "
         "model. Run without reuse.any_job."
@@ -79,7 +92,7 @@ def weights_unknown(endpoint: str, model: str) -> str:
 
 
 def prices_unknown(endpoint: str, model: str) -> str:
-    """A budget is asked for without prices."""
+    """A budget was requested without prices."""
     return (
         f"The prices of {model} at {endpoint} are unknown, so a budget cannot be enforced. Set prices in the endpoints "
         "file, or leave budget_usd out."
@@ -95,7 +108,7 @@ def no_loglikelihood(name: str) -> str:
 
 
 def no_batch_api(endpoint: str, kind: str, kinds: Iterable[str]) -> str:
-    """The endpoint's kind is none of `kinds`, which have a batch API that Touchstone speaks."""
+    """The endpoint's kind is not one of `kinds`, which have a supported batch API."""
     return (
         f"Touchstone does not support a batch API for {endpoint}, which is of kind {kind}. Choose an endpoint of kind "
         f"{' or '.join(kinds)}, or leave provider_batch out."
@@ -108,7 +121,7 @@ def bound(number: float) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of the caller's in a sentence: shortened, and quoted unless it is a single word."""
+    """A caller's value in a sentence: shortened, and quoted unless it is a single word."""
     text = str(value)[:_MOST_SHOWN]
     return text if re.fullmatch(r"[\w.:/@+-]+", text) else repr(text)
 

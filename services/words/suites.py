@@ -1,4 +1,4 @@
-"""The order of suites, and what is said of one that is not there. Pure."""
+"""The order of suites, and the refusal of an unknown one. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from services.errors import InvalidRequestError
 
 DOCUMENT_SUITES = ("glue", "superglue", "mmlu", "medical")
-"""The API document's order of suites. Only what is installed is offered."""
+"""The API document's order of suites. Only installed ones are offered."""
 ECHO = "echo"
 """The baseline that repeats the prompt: it answers rows of datasets and no suite."""
 

@@ -1,4 +1,4 @@
-"""What counts alike in a suite's figures: items or tasks. Pure."""
+"""What has equal weight in a suite's figures: items or tasks. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from touchstone.v1.suite_pb2 import Weighting
 ITEMS, TASKS = suite_pb2.WEIGHTING_ITEMS, suite_pb2.WEIGHTING_TASKS
 UNSPECIFIED = suite_pb2.WEIGHTING_UNSPECIFIED
 OLDER_NAMES = {ITEMS: "micro", TASKS: "macro"}
-"""In answers and exports, beside or in place of the words."""
+"""In answers and exports, with or instead of the words."""
 
 WORDS = {ITEMS: "over items", TASKS: "over tasks"}
-# Of plans from before they said so.
+# For plans from before they had this field.
 _OVER_ITEMS = ("mmlu", "mmlu_pro")
 _COUNT_ONCE = {"bbh": ("logical_deduction", "tracking_shuffled_objects")}
 
@@ -29,13 +29,13 @@ def asked(weighting: int) -> Weighting:
 
 
 def of_plans(plans: Sequence[job_pb2.TaskPlan]) -> Weighting:
-    """The rule of a job's score; UNSPECIFIED where a single task makes it up, so that it makes no difference."""
+    """The rule of a job's score; UNSPECIFIED if it comes from a single task, so that it makes no difference."""
     counted = [plan for plan in plans if not plan.beside]
     return counted[0].weighting or TASKS if len(counted) > 1 else UNSPECIFIED
 
 
 def complete(job: job_pb2.Job) -> job_pb2.Job:
-    """A job with what its suite declares now, where its plan is from before plans said so."""
+    """A job with what its suite declares now, if its plan is from before plans had this field."""
     if all(plan.weighting for plan in job.plan):
         return job
     made, suite = job_pb2.Job(), suite_of(job.spec)
@@ -47,13 +47,13 @@ def complete(job: job_pb2.Job) -> job_pb2.Job:
 
 
 def average_name(metric: str, weighting: Weighting) -> str:
-    """Under which an average is stored: by the suite's rule as the metric itself, of several tasks also by each rule,
-    as "score over items"."""
+    """The name of a stored average: by the suite's rule the metric itself, and for several tasks also by each rule, as
+    "score over items"."""
     return f"{metric} {WORDS[weighting]}" if weighting else metric
 
 
 def parted(name: str) -> tuple[str, Weighting]:
-    """The metric of a stored average, and by which rule it is; UNSPECIFIED for the suite's own."""
+    """The metric of a stored average, and its rule; UNSPECIFIED for the suite's own."""
     for weighting, words in WORDS.items():
         if name.endswith(f" {words}"):
             return name.removesuffix(f" {words}"), weighting

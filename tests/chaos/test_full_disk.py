@@ -91,7 +91,7 @@ async def every_address_says_so(launched: Launched) -> bool:
     assert [one.headers["Retry-After"] for one in (page, answer)] == ["30"] * 2
     for text in (page.text, answer.text):
         assert "The disk is full: " in text
-        assert "Touchstone continues by itself when there is room for 2.6 MB." in text
+        assert "Touchstone continues when there is room for 2.6 MB." in text
     return True
 
 

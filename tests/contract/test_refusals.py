@@ -239,7 +239,7 @@ def test_a_mark_names_another_finished_run(backend: Backend, things: Things, twi
         case = ("POST", "/results/{done}/mark", {"mark": "superseded", "reason": "newer", "superseded_by": by})
         method, path, options = body_of(case, things)
         refused = backend.call(method, path, 400, **options)
-        assert {"{done}": "the other run", NOBODY: "not found"}.get(by, "not finished") in refused["detail"]
+        assert {"{done}": "run that replaces it", NOBODY: "not found"}.get(by, "not finished") in refused["detail"]
         same_sentence(refused, case, 400, things, twin)
     assert backend.call("GET", f"/results/{things.done}")["mark"] is None, "a refused mark changes nothing"
     mark = {"mark": "superseded", "reason": "newer", "superseded_by": things.other}

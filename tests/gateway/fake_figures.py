@@ -179,7 +179,7 @@ def mark_run(world: World, request: results_service_pb2.MarkRunRequest) -> resul
 def _check_successor(world: World, request: results_service_pb2.MarkRunRequest) -> None:
     by = request.superseded_by
     if not by or by == request.job_id:
-        raise InvalidRequestError("Name the other run that stands in its place.", "superseded_by")
+        raise InvalidRequestError("Name the run that replaces it.", "superseded_by")
     if by not in world.jobs:
         missing = sentences.not_found("Benchmark job", by)
         raise InvalidRequestError(f"{missing}. Name a finished run.", "superseded_by")

@@ -72,7 +72,7 @@ async def test_silent_services_are_explained_by_a_full_disk(tmp_path: Path, monk
             assert away.json()["detail"].startswith("The disk is full: ")
         for address in ("/jobs", "/run", "/leaderboard", "/datasets", f"/jobs/{uuid.uuid4()}"):
             html = await page(gateway, address, 503)
-            assert html.count("continues by itself when there is room for 250,000,000 MB.") == 1
+            assert html.count("continues when there is room for 250,000,000 MB.") == 1
             assert '<meta http-equiv="refresh"' in html
 
 

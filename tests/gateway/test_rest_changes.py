@@ -95,8 +95,11 @@ async def test_a_wrong_mark_is_refused(gateway: Running) -> None:
         ({"mark": "bad"}, "bad is not a valid mark. Use one of: valid, invalidated, superseded."),
         ({"mark": "invalidated"}, "reason is required for invalidated."),
         ({"mark": "invalidated", "reason": " "}, "reason is required for invalidated."),
-        ({"mark": "superseded", "reason": "x"}, "superseded_by is required for superseded"),
-        ({"mark": "invalidated", "reason": "x", "superseded_by": UNKNOWN}, "superseded_by is required for superseded"),
+        ({"mark": "superseded", "reason": "x"}, "superseded_by, the run that replaces it, is required for superseded"),
+        (
+            {"mark": "invalidated", "reason": "x", "superseded_by": UNKNOWN},
+            "superseded_by, the run that replaces it, is required for superseded",
+        ),
         (
             {"mark": "superseded", "reason": "x", "superseded_by": "abc"},
             "superseded_by must be a job's id, a UUID or bm_ and 32 digits.",

@@ -89,7 +89,7 @@ async def test_history_looks_thirty_days_back_and_has_scores(gateway: Running) -
     assert (longer["total_runs"], longer["date_range"]) == (2, "Last 50 days")
     assert longer["history"][1]["job_id"] == old.job_id
     assert longer["history"][1]["score"] is None
-    assert (await get(gateway, "/history?days=1"))["date_range"] == "Last 1 days"
+    assert (await get(gateway, "/history?days=1"))["date_range"] == "Last 1 day"
     assert (await get(gateway, "/history?model_name=other"))["history"] == []
 
 

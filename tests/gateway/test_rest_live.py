@@ -66,7 +66,7 @@ async def test_waiting_reads_are_capped_per_user_and_do_not_hold_up_the_servers_
         both = {asyncio.create_task(gateway.client.get(address)) for _ in range(2)}
         (second,), (first,) = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         refused = await second
-        assert (refused.status_code, refused.json()["detail"][:33]) == (429, "1 waiting reads are open, the mos")
+        assert (refused.status_code, refused.json()["detail"][:33]) == (429, "1 waiting read is open, the most ")
         assert (await gateway.client.get(f"{BASE}/results/{job.job_id}")).status_code == 200
         gateway.shutdown.set()
         async with asyncio.timeout(50):

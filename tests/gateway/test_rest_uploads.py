@@ -111,7 +111,7 @@ async def test_uploads_of_one_user_are_counted() -> None:
         await until(gateway, "upload_bytes")
         second = await gateway.client.post(PATH, content=LINE, headers=JSONL)
         assert second.status_code == 429
-        assert second.json()["detail"].startswith("1 uploads are open, the most one user may have.")
+        assert second.json()["detail"].startswith("1 upload is open, the most that one user may have.")
         gateway.world.upload_gate.set()
         assert (await going).status_code == 200
         assert (await gateway.client.post(PATH, content=LINE, headers=JSONL)).status_code == 200

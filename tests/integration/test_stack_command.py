@@ -131,7 +131,7 @@ def test_lists_and_histories_have_every_run_with_its_score(world: World) -> None
     assert {row["job_id"] for row in listed} >= {*world.jobs.values()}
     history = world.json("history", "--days", "1", "--model", "majority")
     assert history["total_runs"] == len(history["history"]) >= 1
-    assert history["date_range"] == "Last 1 days"
+    assert history["date_range"] == "Last 1 day"
     with Client(world.settings) as client:
         scores = {job_id: client.result(job_id).suite_score.mean for job_id in world.jobs.values()}
     assert {row["job_id"]: row["score"] for row in listed if row["job_id"] in scores} == scores

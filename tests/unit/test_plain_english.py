@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -36,7 +38,29 @@ UNCLEAR = {
     "counts alike": re.compile(r"\bcounts? alike\b"),
     "goes on by itself": re.compile(r"\bgo(es)? on by (itself|themselves)\b"),
     "another one": re.compile(r"\bis another one\b"),
+    "so many": re.compile(r"\b[Ss]o many\b"),
+    "half a sentence": re.compile(r"\bhalf a sentence\b"),
 }
+IDIOM = UNCLEAR | {
+    "beside": re.compile(r"\b[Bb]esides?\b"),
+    "stands for": re.compile(r"\bstands? (in )?(for|beside)\b"),
+    "is told": re.compile(r"\b(is|are|was|were|be|been) told\b|\btold (apart|of|from)\b|\btells? (of|apart)\b"),
+    "is none": re.compile(r"\b(that|which|what) (is|are) none\b"),
+    "as X has it": re.compile(r"\bas [\w' -]{2,30} (has|have) it\b"),
+    "X is no Y": re.compile(r"(?<![Tt]here )\b(is|are) no (?!longer\b)\w"),
+    "what cannot be": re.compile(r"\b(what|that|which) cannot be[,.;:)]"),
+    "hangs on": re.compile(r"\bhangs? (on|together)\b"),
+    "cut short": re.compile(r"\bcut short\b"),
+    "for want of": re.compile(r"\bfor want of\b"),
+    "anew": re.compile(r"\banew\b"),
+    "for good": re.compile(r"\bfor good\b"),
+    "goes on": re.compile(r"\b(go|goes|went|going) on\b"),
+    "of its own": re.compile(r"\bof (its|their|our) own[,.;:)]"),
+    "comes to": re.compile(r"\bwhat (it|they|a \w+) comes? to\b"),
+}
+"""What comments and documentation avoid as well. In texts for users, some of these words are right."""
+READING = "services/evaluator/answers/reading"
+"""Its documentation speaks of sentences that say of an answer what it is, in the words of grammar."""
 
 
 def sentences(markdown: str) -> list[str]:
@@ -72,6 +96,32 @@ def texts(path: Path) -> str:
         if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in documentation
     ]
     return "\n".join(said)
+
+
+@cache
+def documentation(path: Path) -> str:
+    """The documentation and the comments of a module, each on one line, without what is quoted as code."""
+    documented = [
+        node.value.value
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    comments = "\n".join(
+        token.string.removeprefix("#").strip()
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+        if token.type == tokenize.COMMENT
+    )
+    joined = "\n".join(" ".join(text.split()) for text in documented)
+    return re.sub(r"`[^`]*`", "`code`", f"{joined}\n{comments}")
+
+
+@pytest.mark.parametrize("phrase", IDIOM)
+def test_comments_and_documentation_avoid_unclear_phrases(phrase: str) -> None:
+    explained = [path for folder in SPEAKING for path in sources(folder) if not relative(path).startswith(READING)]
+    found = {relative(path): IDIOM[phrase].findall(documentation(path)) for path in explained}
+
+    assert len(found) > 300
+    assert {path: hits for path, hits in found.items() if hits} == {}
 
 
 @pytest.mark.parametrize("phrase", UNCLEAR)

@@ -1,4 +1,4 @@
-"""Channels and calls of the client that is awaited."""
+"""Channels and calls of `AsyncClient`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Calls:
     """One channel to each service; every call of a client goes through here."""
 
     def __init__(self, settings: Settings | None = None, *, token: str | None = None) -> None:
-        """`token` stands in for the settings' one. To be made where an event loop runs.
+        """`token` replaces the settings' one. Create it where an event loop runs.
 
         Raises OSError for a certificate that cannot be read.
         """
@@ -60,7 +60,7 @@ class Calls:
             raise self._translated(error, method.service) from error
 
     async def _pages(self, request: Any, response: type[R], timeout_s: float | None = None) -> AsyncIterator[R]:
-        """Page after page of a list call, each asked for when the one before is used up."""
+        """The pages of a list call, each requested when the previous one is used up."""
         while True:
             page: Any = await self._ask(request, response, timeout_s)
             yield page
@@ -83,8 +83,8 @@ class Calls:
             answers.cancel()
 
     async def _send(self, requests: Iterable[Message], kind: type[Message], response: type[R], timeout_s: float) -> R:
-        """A call whose requests, all of one kind, are made in a thread while they are sent. Raises what making them
-        raises."""
+        """A call whose requests, all of one kind, are created in a thread while they are sent. Raises the errors of
+        creating them."""
         method = channels.method_of(kind())
         send = self._channels[method.service].stream_unary(
             method.path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
@@ -106,7 +106,7 @@ class Calls:
 
 
 class _Requests(AsyncIterator[Message]):
-    """What gRPC takes requests from; a failure is kept for the caller."""
+    """The iterator from which gRPC takes requests; it keeps a failure for the caller."""
 
     def __init__(self, requests: Iterable[Message]) -> None:
         self._requests = iter(requests)

@@ -1,4 +1,4 @@
-"""What can be run, what waits, and what happens by itself."""
+"""What can be run, what waits, and what runs on a schedule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Installation(Calls):
     """Endpoints, models, suites, evaluators, the queue, schedules, webhooks and messages set aside."""
 
     async def queue(self, project_id: int = 0) -> queue_pb2.Queue:
-        """Who runs and who waits; places in the queue count all jobs."""
+        """Running and waiting jobs; positions in the queue count all jobs."""
         request = scheduler_service_pb2.GetQueueRequest(project_id=project_id)
         answer = await self._ask(request, scheduler_service_pb2.GetQueueResponse)
         return answer.queue
@@ -50,8 +50,8 @@ class Installation(Calls):
                 yield found
 
     async def targets(self, models: Iterable[str], endpoint: str = "") -> list[Target]:
-        """Models with their endpoints, of words such as `model` and `model@endpoint`; `endpoint` is for those that say
-        none. NotFoundError for a model that no endpoint lists, InvalidError for one that several do and for
+        """Models with their endpoints, from words such as `model` and `model@endpoint`; `endpoint` is for words without
+        one. NotFoundError for a model that no endpoint lists, InvalidError for one that several endpoints list and for
         one that is named twice."""
         endpoints = [known async for known in self.endpoints()]
         wanted = [targets.said(word, endpoint, endpoints) for word in models]
@@ -89,7 +89,8 @@ class Installation(Calls):
     async def create_webhook(
         self, url: str, events: Iterable[str] = (), project_id: int = 0
     ) -> tuple[webhook_pb2.Webhook, str]:
-        """A URL that is told when own jobs finish, and the secret that signs the calls: it is shown only now."""
+        """Registers a URL that is called when one's own jobs finish. Returns the secret that signs the calls: it is
+        shown only now."""
         request = scheduler_service_pb2.CreateWebhookRequest(url=url, events=events, project_id=project_id)
         made = await self._ask(request, scheduler_service_pb2.CreateWebhookResponse)
         return made.webhook, made.secret
@@ -105,14 +106,14 @@ class Installation(Calls):
         await self._ask(request, scheduler_service_pb2.DeleteWebhookResponse)
 
     async def dead_deliveries(self) -> AsyncIterator[webhook_pb2.Delivery]:
-        """Calls that were given up, newest first."""
+        """Webhook calls that were given up, newest first."""
         request = scheduler_service_pb2.ListDeadDeliveriesRequest(page_size=100)
         async for page in self._pages(request, scheduler_service_pb2.ListDeadDeliveriesResponse):
             for found in page.deliveries:
                 yield found
 
     async def redeliver(self, delivery_id: str) -> webhook_pb2.Delivery:
-        """Tries a call that was given up once more."""
+        """Tries a webhook call that was given up once more."""
         request = scheduler_service_pb2.RedeliverWebhookRequest(delivery_id=delivery_id)
         answer = await self._ask(request, scheduler_service_pb2.RedeliverWebhookResponse)
         return answer.delivery

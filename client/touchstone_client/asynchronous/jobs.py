@@ -1,4 +1,4 @@
-"""Jobs: made, followed, stopped, made again."""
+"""Jobs: create, follow, cancel, repeat."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Jobs(Calls):
     """Jobs of any user and age, as far as the token's user may see them."""
 
     async def run(self, spec: job_pb2.JobSpec, request_id: str = "") -> job_pb2.Job:
-        """Queues a job. The same request id again gives the job it made; without one, each call makes a job."""
+        """Queues a job. The same request id returns the same job; without one, each call creates a job."""
         answer = await self._ask(requests.create_job(spec, request_id), scheduler_service_pb2.CreateJobResponse)
         return answer.job
 
     async def run_all(self, specs: Iterable[job_pb2.JobSpec], request_id: str = "") -> list[job_pb2.Job]:
-        """Queues up to 100 jobs, all or none: where one is refused, nothing is queued. Request ids as of `run`."""
+        """Queues up to 100 jobs, all or none: if one is refused, nothing is queued. Request ids work as in `run`."""
         request = requests.create_jobs(specs, request_id)
         answer = await self._ask(request, scheduler_service_pb2.CreateJobsResponse)
         return [*answer.jobs]
 
     async def job(self, job_id: str) -> job_pb2.Job:
-        """A job of any age: the scheduler knows live ones and those of the last day, results the older ones."""
+        """A job of any age: the scheduler knows live jobs and those of the last day, the results service older ones."""
         try:
             request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
             answer = await self._ask(request, scheduler_service_pb2.GetJobResponse)
@@ -50,22 +50,22 @@ class Jobs(Calls):
                 yield found
 
     async def history(self, days: int = 30, **filters: Unpack[JobFilters]) -> AsyncIterator[ScoredJob]:
-        """Jobs created in the last so many days, 0 for any time, with their averages; newest first."""
+        """Jobs created in the last `days` days, 0 for any time, with their averages; newest first."""
         request = requests.list_jobs(requests.recent(days, filters), with_scores=True)
         async for page in self._pages(request, results_service_pb2.ResultsServiceListJobsResponse):
             for scored in map(ScoredJob, page.jobs, page.scores):
                 yield scored
 
     async def count_jobs(self, days: int = 0, **filters: Unpack[JobFilters]) -> int:
-        """How many jobs `history` has."""
+        """The number of jobs in `history`."""
         request = requests.list_jobs(requests.recent(days, filters), page_size=1)
         answer = await self._ask(request, results_service_pb2.ResultsServiceListJobsResponse)
         return answer.total_size
 
     async def watch(self, job_id: str, timeout_s: float | None = None) -> AsyncIterator[job_pb2.Job]:
-        """The job now and after each change, until it is finished. A scheduler's restart is waited for.
+        """The job now and after each change, until it is finished. Waits while a scheduler restarts.
 
-        Raises TimeoutError after `timeout_s`; the job goes on.
+        Raises TimeoutError after `timeout_s`; the job continues.
         """
         watch = Watch(job_id, timeout_s)
         request = scheduler_service_pb2.WatchJobRequest(job_id=job_id)
@@ -83,7 +83,7 @@ class Jobs(Calls):
             await asyncio.sleep(watch.pause_s())
 
     async def wait(self, job_id: str, timeout_s: float | None = None) -> job_pb2.Job:
-        """The job once it is finished. Raises TimeoutError after `timeout_s`; the job goes on."""
+        """The job once it is finished. Raises TimeoutError after `timeout_s`; the job continues."""
         async for last in self.watch(job_id, timeout_s):
             job = last
         return job
@@ -91,8 +91,8 @@ class Jobs(Calls):
     async def import_answers(
         self, requests: Iterable[results_service_pb2.ImportAnswersRequest]
     ) -> results_service_pb2.ImportAnswersResponse:
-        """Stores another tool's answers, all or none; `importing` makes the requests out of its logs. What the user has
-        imported before is told and not stored again, unless the first request says so."""
+        """Stores another tool's answers, all or none; `importing` makes the requests out of its logs. Answers that the
+        user has imported before are reported and not stored again, unless the first request says so."""
         return await self._send(
             requests,
             results_service_pb2.ImportAnswersRequest,
@@ -107,14 +107,14 @@ class Jobs(Calls):
         return answer.job
 
     async def retry(self, job_id: str) -> job_pb2.Job:
-        """Runs what is missing of a failed, cancelled or incomplete job, under the same id."""
+        """Runs the missing items of a failed, cancelled or incomplete job, under the same id."""
         request = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
         answer = await self._ask(request, scheduler_service_pb2.RetryJobResponse)
         return answer.job
 
     async def rescore(self, job_id: str, scoring: scoring_pb2.Scoring | None = None, reading: str = "") -> job_pb2.Job:
-        """A new job that scores this one's stored answers with the present scorer, without a call to the model. Of
-        uploaded rows `scoring` may say another way; `reading` names the layers, as in
+        """A new job that scores this one's stored answers with the present scorer, without a call to the model. For
+        uploaded rows, `scoring` may give another scoring; `reading` names the layers, as in
         `services.words.enums.READINGS`."""
         return await self.run(rescore_spec(await self.job(job_id), scoring, reading))
 
@@ -126,7 +126,7 @@ class Jobs(Calls):
         context_length: int | None = None,
         budget_usd: float | None = None,
     ) -> job_pb2.Job:
-        """A new job that asks again for this one's items that ended so, and takes its other answers."""
+        """A new job that asks again for this job's items with these outcomes, and takes its other answers."""
         return await self.run(rerun_spec(await self.job(job_id), outcomes, max_tokens, context_length, budget_usd))
 
     async def logs(self, job_id: str, level: str = "") -> AsyncIterator[scheduler_service_pb2.LogLine]:
@@ -137,7 +137,7 @@ class Jobs(Calls):
                 yield found
 
     async def events(self, job_id: str = "") -> AsyncIterator[job_pb2.JobEvent]:
-        """The audit trail of a job or, without one, of all; oldest first."""
+        """The audit trail of a job, or of all jobs without one; oldest first."""
         request = results_service_pb2.ListEventsRequest(job_id=job_id, page_size=100)
         async for page in self._pages(request, results_service_pb2.ListEventsResponse):
             for found in page.events:

@@ -1,4 +1,4 @@
-"""Channels and calls of the client that waits."""
+"""Channels and calls of `Client`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Calls:
     """One channel to each service; every call of a client goes through here."""
 
     def __init__(self, settings: Settings | None = None, *, token: str | None = None) -> None:
-        """`token` stands in for the settings' one. Raises OSError for a certificate that cannot be read."""
+        """`token` replaces the settings' one. Raises OSError for a certificate that cannot be read."""
         self._settings = settings or Settings.from_env()
         secret = self._settings.token if token is None else token
         self._metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {secret}"),) if secret else ()
@@ -57,7 +57,7 @@ class Calls:
             raise self._translated(error, method.service) from error
 
     def _pages(self, request: Any, response: type[R], timeout_s: float | None = None) -> Iterator[R]:
-        """Page after page of a list call, each asked for when the one before is used up."""
+        """The pages of a list call, each requested when the previous one is used up."""
         while True:
             page: Any = self._ask(request, response, timeout_s)
             yield page
@@ -79,7 +79,8 @@ class Calls:
             answers.cancel()
 
     def _send(self, requests: Iterable[Message], kind: type[Message], response: type[R], timeout_s: float) -> R:
-        """A call whose requests, all of one kind, are made while they are sent. Raises what making them raises."""
+        """A call whose requests, all of one kind, are created while they are sent. Raises the errors of creating
+        them."""
         method = channels.method_of(kind())
         send = self._channels[method.service].stream_unary(
             method.path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
@@ -101,8 +102,8 @@ class Calls:
 
 
 class _Requests(Iterator[Message]):
-    """What gRPC takes requests from, in a thread of its own. A failure there ends the call and is kept for its caller:
-    gRPC would print it and tell nothing."""
+    """The iterator from which gRPC takes requests, in another thread. A failure there ends the call and is kept for its
+    caller: gRPC would print it without reporting it."""
 
     def __init__(self, requests: Iterable[Message]) -> None:
         self._requests = iter(requests)
@@ -111,7 +112,7 @@ class _Requests(Iterator[Message]):
         self.failure: Exception | None = None
 
     def of(self, cancel: Callable[[], object]) -> None:
-        """What ends the call."""
+        """The function that ends the call."""
         self._cancel = cancel
         self._known.set()
 

@@ -1,4 +1,4 @@
-"""Uploaded datasets: kept, shown, run, removed."""
+"""Uploaded datasets: upload, show, run, delete."""
 
 # Made from asynchronous/datasets.py. Change that file, then run: make blocking
 
@@ -17,7 +17,7 @@ from touchstone_client.uploading import DatasetOptions, Source
 
 
 class Datasets(Jobs, Installation):
-    """Rows of the users' own to ask models."""
+    """Users' own rows to run models on."""
 
     def upload_dataset(
         self,
@@ -27,10 +27,10 @@ class Datasets(Jobs, Installation):
         request_id: str = "",
         **options: Unpack[DatasetOptions],
     ) -> dataset_pb2.Dataset:
-        """Keeps a file's rows, all or none; it is read as it is sent. `sent` is told the bytes so far. The same rows
-        with the same request id again give the dataset that they made.
+        """Uploads a file's rows, all or none; it is read while it is sent. `sent` is called with the bytes sent so far.
+        The same rows with the same request id return the dataset that already exists.
 
-        InvalidError for a file that may not be: its `lines` say which ones and why.
+        InvalidError for an invalid file: its `lines` say which lines are wrong and why.
         """
         with uploading.messages(source, options, sent, request_id) as made:
             stored = self._send(
@@ -57,8 +57,8 @@ class Datasets(Jobs, Installation):
         last_assistant: str = "",
         request_id: str = "",
     ) -> dataset_pb2.Dataset:
-        """Keeps a split of a Hub dataset as an upload does; `limit` is the first so many rows, 0 means all. The same
-        request id again gives the dataset that it made."""
+        """Uploads a split of a Hub dataset; `limit` keeps only that many first rows, 0 means all. The same request id
+        returns the dataset that already exists."""
         options: DatasetOptions = {
             "name": name,
             "template": template,
@@ -79,7 +79,7 @@ class Datasets(Jobs, Installation):
         return self._ask(request, dataset_service_pb2.GetDatasetResponse)
 
     def datasets(self, query: str = "", *, owner: str = "", project_id: int = 0) -> Iterator[dataset_pb2.Dataset]:
-        """Newest first; `query` is a text that the name contains."""
+        """Newest first. `query` is a part of the name."""
         request = dataset_service_pb2.ListDatasetsRequest(
             query=query, owner=owner, project_id=project_id, page_size=100
         )
@@ -107,8 +107,8 @@ class Datasets(Jobs, Installation):
         request_id: str = "",
         **options: Unpack[DatasetJobOptions],
     ) -> list[job_pb2.Job]:
-        """Queues a job for each model, given as `model`, where one endpoint has it, or as `model@endpoint`; the rest as
-        in `dataset_spec`. All or none; the same request id again gives the same jobs.
+        """Queues a job for each model, given as `model`, if just one endpoint has it, or as `model@endpoint`; the rest
+        as in `dataset_spec`. All or none. The same request id returns the same jobs.
         """
         specs = [
             dataset_spec(dataset_id, endpoint=target.endpoint, model=target.model, **options)

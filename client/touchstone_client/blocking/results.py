@@ -17,7 +17,7 @@ from touchstone_client.requests import Comparison, Export, ItemFilters
 
 
 class Results(Calls):
-    """Figures of jobs and of all jobs together."""
+    """Figures of single jobs and of all jobs together."""
 
     def result(self, job_id: str) -> metric_pb2.JobResult:
         """What the job has measured so far; final once `sealed`."""
@@ -55,8 +55,8 @@ class Results(Calls):
         corrected_answer: str = "",
         note: str = "",
     ) -> results_service_pb2.StoredItem:
-        """Says what a person thinks of an answer: "golden", "fix" with what it should have been, "wrong"; "none" takes
-        that back."""
+        """Stores a person's verdict on an answer: "golden", "fix" with the answer it should have been, "wrong"; "none"
+        withdraws it."""
         request = requests.annotate(job_id, task, item, verdict, repeat, corrected_answer, note)
         answer = self._ask(request, results_service_pb2.AnnotateItemResponse)
         return answer.item
@@ -70,17 +70,17 @@ class Results(Calls):
         page_size: int = 20,
         **filters: Unpack[ItemFilters],
     ) -> Iterator[results_service_pb2.ListSideBySideResponse]:
-        """Answers of two to four jobs to the same rows, page after page; each page has the jobs' figures, too.
+        """Answers of two to four jobs to the same rows, page by page; each page also has the jobs' figures.
 
-        `filter` is a word of `specs.SIDE_BY_SIDE_FILTERS`, of which two are about `only_job_id`. With `diffs` each
-        answer is compared word by word with the first job's.
+        `filter` is a word of `specs.SIDE_BY_SIDE_FILTERS`; two of them apply to `only_job_id`. With `diffs` each answer
+        is compared word by word with the first job's.
         """
         request = requests.side_by_side(job_ids, only_job_id, diffs, page_size, filters)
         yield from self._pages(request, results_service_pb2.ListSideBySideResponse, requests.SIDE_BY_SIDE_S)
 
     def estimate(self, job_id: str, items: int = 0, concurrency: int = 0) -> results_service_pb2.EstimateRunResponse:
-        """What a run on so many items would take, learned from a job such as a pilot; 0 means all items that there
-        are, and as many calls at once. StateError while the job has too few answers."""
+        """The time and cost of a run on this many items, estimated from a job such as a pilot; 0 means all items, and
+        as many calls at a time as in that job. StateError while the job has too few answers."""
         request = results_service_pb2.EstimateRunRequest(job_id=job_id, items=items, concurrency=concurrency)
         return self._ask(request, results_service_pb2.EstimateRunResponse)
 
@@ -102,7 +102,7 @@ class Results(Calls):
         weighting: str = "",
     ) -> results_service_pb2.GetLeaderboardResponse:
         """Configurations ranked within one item set, by the suite's own weighting unless one of
-        `services.words.enums.WEIGHTINGS` is named."""
+        `services.words.enums.WEIGHTINGS` is given."""
         request = results_service_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
@@ -125,7 +125,7 @@ class Results(Calls):
     def trends(
         self, suite: str, metric: str = "", days: int = 0, *, model: str = "", mode: str = "", project_id: int = 0
     ) -> list[results_service_pb2.Trend]:
-        """Scores over time, a series per configuration."""
+        """Scores over time, one series per configuration."""
         request = results_service_pb2.ListTrendsRequest(
             suite=suite,
             metric=metric,
@@ -150,7 +150,7 @@ class Results(Calls):
     def name_configuration(
         self, configuration: str, name: str | None = None, alias: str | None = None
     ) -> results_service_pb2.Configuration:
-        """Names a configuration; None leaves it as it is, an empty text takes it away."""
+        """Sets the name and alias of a configuration; None leaves one unchanged, an empty text removes it."""
         request = results_service_pb2.NameConfigurationRequest(configuration=configuration, name=name, alias=alias)
         answer = self._ask(request, results_service_pb2.NameConfigurationResponse)
         return answer.configuration

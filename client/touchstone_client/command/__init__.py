@@ -1,4 +1,4 @@
-"""The `touchstone` command. Each verb is a module with `add(commands)`, which also says what runs it."""
+"""The `touchstone` command. Each verb is a module with `add(commands)`, which also sets the function that runs it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ environment:
 
 exit codes:
   0 done   1 the job failed, was cancelled or is incomplete   2 refused   3 a service does not answer or failed
-  130 interrupted. `touchstone gate --help` tells those of the gate.
+  130 interrupted. `touchstone gate --help` lists those of the gate.
 """
 _VERBS = (
     run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
@@ -62,13 +62,13 @@ _VERBS = (
 
 
 class Verb(Protocol):
-    """A module of a verb, or of several."""
+    """A module with one verb or several."""
 
     def add(self, commands: Any, /) -> None: ...
 
 
 def parser(verbs: Sequence[Verb] = ()) -> argparse.ArgumentParser:
-    """The client's verbs, and `verbs` beside them."""
+    """The client's verbs, and `verbs` in addition."""
     made = Parser(
         prog="touchstone",
         description="Evaluates models with a Touchstone installation.",
@@ -85,7 +85,7 @@ def parser(verbs: Sequence[Verb] = ()) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = ()) -> int:
-    """Runs one command of the client's verbs or of `verbs`; prints the help where none is given.
+    """Runs one command of the client's verbs or of `verbs`; prints the help if none is given.
 
     Returns the process's exit code. Errors go to stderr in one line.
     """
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = ()) -> 
         # argparse ends a list of arguments at the first option.
         getattr(options, more).extend(unknown)
     elif unknown:
-        # The verb's own parser says so, as it says what else is wrong with its arguments, with its own exit code.
+        # The verb's own parser reports it like other wrong arguments, with the verb's exit code.
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         code: int = options.do(options)
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = ()) -> 
 
 
 def _closed() -> int:
-    # Python would complain at its end that stdout cannot be flushed.
+    # Python would complain at exit that stdout cannot be flushed.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return PIPE_CLOSED
 

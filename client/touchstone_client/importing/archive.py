@@ -1,4 +1,4 @@
-"""Members of a ZIP archive as texts of bounded size, Zstandard's among them, which Inspect writes."""
+"""Members of a ZIP archive as texts of bounded size, including Zstandard, which Inspect writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_MEMBERS = 4_000_000
 
 
 class Archive:
-    """An open archive. Raises ValueError for what cannot be read, or is larger than it may be."""
+    """An open archive. Raises ValueError for an archive that cannot be read or is too large."""
 
     def __init__(self, file: Path, most_member: int, most_total: int) -> None:
         self._file: IO[bytes] = file.open("rb")
@@ -38,7 +38,7 @@ class Archive:
         self._file.close()
 
     def names(self) -> list[str]:
-        """Each once, in the order of their last writing: of several with a name the last one counts."""
+        """Each once, in the order of their last writing: the last of several with one name counts."""
         return list(self._zip.NameToInfo)
 
     def read(self, name: str) -> bytes:
@@ -54,7 +54,7 @@ class Archive:
             raise ValueError(f"{name} cannot be unpacked ({error})") from None
 
     def _bounded(self, name: str, member: IO[bytes], checksum: int | None) -> bytes:
-        """What the archive says of sizes is not believed."""
+        """Sizes in the archive are not trusted."""
         pieces: list[bytes] = []
         size, found = 0, 0
         with member:
@@ -70,7 +70,7 @@ class Archive:
         return b"".join(pieces)
 
     def _zstandard(self, info: zipfile.ZipInfo) -> IO[bytes]:
-        # Python's own zipfile reads these from 3.14 on.
+        # Python's zipfile reads these from 3.14 on.
         try:
             import pyarrow
         except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Logs of Inspect (0.3.285): `.eval`, a ZIP archive with a JSON document a sample, or one JSON document.
+"""Logs of Inspect (0.3.285): `.eval`, a ZIP archive with one JSON document per sample, or one JSON document.
 
-A sample's `id` is the data's own, or its place from 1; `epoch` counts from 1. `messages` are the conversation, the
-answer last; `output` is the answer. Texts may stand in `attachments` under their hash.
+A sample's `id` is the data's own, or its number from 1; `epoch` counts from 1. `messages` are the conversation, the
+answer last; `output` is the answer. Texts may be in `attachments` under their hash.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TRANSPORT = frozenset(
         *("cache", "batch", "extra_headers"),
     }
 )
-"""Settings that no answer depends on, and headers, which may hold a key."""
+"""Settings that do not affect answers, and headers, which may hold a key."""
 _MOST_TOKENS = 2**31 - 1
 
 
@@ -46,7 +46,7 @@ def is_log(file: Path) -> bool:
 
 
 def read(file: Path, shots: int | None, first_id: int | None) -> Log:
-    """`shots` are the examples in the prompts, which the log does not tell; `first_id` the id of the first row.
+    """`shots` are the examples in the prompts, which the log does not give; `first_id` the id of the first row.
 
     Raises InvalidError.
     """
@@ -76,7 +76,7 @@ def read(file: Path, shots: int | None, first_id: int | None) -> Log:
 
 
 class _Numbers:
-    """Row numbers out of ids."""
+    """Row numbers from ids."""
 
     def __init__(self, spec: Mapping[str, Any], first_id: int | None) -> None:
         dataset = _mapping(spec.get("dataset"))
@@ -87,7 +87,7 @@ class _Numbers:
         whole = (
             not dataset.get("shuffled") and not config.get("sample_id") and not isinstance(config.get("limit"), list)
         )
-        # Ids that are no numbers stand in the order of the rows, where these were taken from the first one on.
+        # Ids that are not numbers follow the order of the rows, if these were taken from the first one on.
         self._places = {str(name): place for place, name in enumerate(ids)} if whole else {}
 
     def of(self, sample_id: Any) -> int:
@@ -116,7 +116,7 @@ def _document_header(file: Path) -> dict[str, Any]:
     with file.open("rb") as opened:
         for name, value in members(opened, "samples", _SAMPLE_BYTES):
             if name == "samples":
-                # What comes after them is not needed, but for the version of an old log, which is not read either.
+                # What follows is not needed, except the version of an old log, which is not read either.
                 break
             header[name] = value
     return header
@@ -175,7 +175,7 @@ def _sample(place: str, sample: Mapping[str, Any], numbers: _Numbers) -> Sample:
     read = [_count(usage.get(f"input_tokens{part}")) for part in ("", "_cache_read", "_cache_write")]
     written = _count(usage.get("output_tokens"))
     if None not in read and written is not None and sum(filter(None, read)) <= _MOST_TOKENS:
-        # Together or not at all: beside tokens that were read, 0 would say that none were generated.
+        # Both or neither: with a count of input tokens, 0 would mean that none were generated.
         answer.input_tokens, answer.output_tokens = sum(filter(None, read)), written
     seconds = output.get("time")
     answer.latency_ms = seconds * 1000 if isinstance(seconds, int | float) and 0 <= seconds < 1e9 else 0.0
@@ -201,8 +201,8 @@ def _prompt(sample: Mapping[str, Any], attachments: Mapping[str, Any]) -> str:
 
 
 def _row(sample: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str, Any]:
-    """What the sample was made of. `metadata` often holds the row's own columns; `input` is the sample's word for what
-    may be anything, so that it must not pass for a column."""
+    """The sample's source. `metadata` often holds the row's own columns; `input` is the sample's name for a text that
+    may be anything, so it must not count as a column."""
     given = sample.get("input")
     shown = [_content(m["content"], attachments) for m in given] if isinstance(given, list) else given
     if isinstance(shown, str):
@@ -211,7 +211,7 @@ def _row(sample: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str,
 
 
 def _content(content: Any, attachments: Mapping[str, Any]) -> str:
-    """The text of a message; reasoning is no part of it."""
+    """The text of a message, without reasoning."""
     if isinstance(content, list):
         parts = (str(part.get("text") or "") for part in content if part.get("type") == "text")
         return "\n".join(_attached(part, attachments) for part in parts)
@@ -243,7 +243,7 @@ def _date(text: Any) -> datetime | None:
 
 
 def _count(value: Any) -> int | None:
-    """0 where the log has none; None for what cannot be a count."""
+    """0 if the log has none; None for an impossible count."""
     if not isinstance(value, int | float):
         return 0
     return int(value) if 0 <= value <= _MOST_TOKENS else None

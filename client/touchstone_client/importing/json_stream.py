@@ -12,7 +12,7 @@ _SPACE = " \t\r\n"
 
 
 class _Text:
-    """The file's text from where it was read to."""
+    """The file's text from the position read so far."""
 
     def __init__(self, file: BinaryIO, most: int) -> None:
         self._file = file
@@ -24,7 +24,7 @@ class _Text:
         self._ended = False
 
     def next(self) -> str:
-        """The next character that is no white space, not consumed; "" at the end."""
+        """The next character other than white space, not consumed; "" at the end."""
         while True:
             while self._place < len(self._text):
                 if self._text[self._place] not in _SPACE:
@@ -40,12 +40,12 @@ class _Text:
         self._place += 1
 
     def value(self) -> Any:
-        """The next value, read with twice as much text each time that it is cut."""
+        """The next value, read with twice as much text each time it is cut."""
         self.next()
         while True:
             try:
                 value, end = self._decode(self._text, self._place)
-                # A number at the very end may go on.
+                # A number at the very end may continue.
                 if end < len(self._text) or self._ended:
                     self._place = end
                     return value
@@ -67,7 +67,7 @@ class _Text:
 def members(file: BinaryIO, array: str, most: int) -> Iterator[tuple[str, Any]]:
     """The object's members in order; the elements of `array` one by one, each under that name.
 
-    `most` characters may stand in one value. Raises ValueError for what is no such JSON.
+    One value may have `most` characters. Raises ValueError for any other JSON.
     """
     text = _Text(file, most)
     text.expect("{")

@@ -1,8 +1,8 @@
-"""Logs of lm_eval 0.4.13: samples_<task>_<date>.jsonl, and results_<date>.json beside it.
+"""Logs of lm_eval 0.4.13: samples_<task>_<date>.jsonl, and results_<date>.json in the same folder.
 
 A line is a sample under one filter: `doc_id` is the row, `doc` its copy, `arguments` what was sent, `resps` what came
-back, for each request a list with an answer a repeat. All answers are texts: `["-1.25", "False"]` is a log-likelihood
-with its greediness.
+back: for each request a list with one answer per repeat. All answers are texts: `["-1.25", "False"]` is a
+log-likelihood with its greediness.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEMPLATE = ("doc_to_text", "doc_to_target", "doc_to_choice", "description", "ta
 
 
 def read(file: Path, shots: int | None) -> Log:
-    """`shots` stands in where there are no results beside the file. Raises InvalidError."""
+    """`shots` is used if the file has no results next to it. Raises InvalidError."""
     named = _NAME.fullmatch(file.name)
     task = named["task"] if named else file.stem.removeprefix("samples_")
     results = _results(file, named["date"]) if named else {}
@@ -58,7 +58,7 @@ def read(file: Path, shots: int | None) -> Log:
 
 
 def _results(file: Path, date: str) -> Mapping[str, Any]:
-    """What lm_eval wrote with the same date, under the name that its output path gave; empty when it is not there."""
+    """What lm_eval wrote with the same date, under the name that its output path gave; empty if it does not exist."""
     for beside in sorted(file.parent.glob(f"*_{date}.json")):
         if beside.stat().st_size > _RESULTS_BYTES:
             raise wrong(beside, "", f"it has more than {_RESULTS_BYTES // 1024**2} MB.")
@@ -102,7 +102,7 @@ def _mode(file: Path, number: int, sample: Mapping[str, Any]) -> str:
 
 
 def _samples(file: Path, mode: str) -> Iterator[Sample]:
-    """Of several filters the first: they read the same answers."""
+    """The first of several filters: they read the same answers."""
     filter_name: Any = None
     for number, line in _lines(file):
         place = f"line {number:,}"
@@ -131,7 +131,7 @@ def _requests(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _choices(line: Mapping[str, Any]) -> Iterator[tuple[ImportedAnswer, str, str]]:
-    """Those after the first context: what follows for `acc_mutual_info` has none."""
+    """Those after the first context: the requests for `acc_mutual_info` have none."""
     requests = _requests(line)
     context = str(requests[0]["arg_0"])
     answer = ImportedAnswer()
@@ -177,7 +177,7 @@ def _messages(sent: Any) -> list[tuple[str, str]] | None:
 
 
 def _template(chat: str, first: Mapping[str, Any]) -> str:
-    """Who turned messages into the model's text."""
+    """What turned messages into the model's text."""
     try:
         sent = first["arguments"]["gen_args_0"]["arg_0"]
     except (KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What any tool's log comes to."""
+"""The common form of all tools' logs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from touchstone_client.errors import InvalidError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A task of ours that a log is about. `category` tells which rows are its own, where a log holds several tasks'
-    rows: those with this text in their column "category", numbered among themselves."""
+    """A task of ours that a log is about. `category` says which rows are its own, if a log holds several tasks' rows:
+    those with this text in their column "category", numbered among themselves."""
 
     suite: str
     task: str
@@ -24,7 +24,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One row of a log: its number in the published split and the answer to it, whose task is still to be told.
+    """One row of a log: its number in the published split and the answer to it. Its task is found later.
 
     `place` is for sentences: "line 17". `row` is the tool's copy of the row.
     """
@@ -37,11 +37,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One task's run. `shots` is None where the log does not tell; `mode` a word of `services.words.enums.MODES`.
+    """One task's run. `shots` is None if the log does not say; `mode` a word of `services.words.enums.MODES`.
 
-    `prompt_hash` tells the tool's prompt templates apart; empty where the log does not tell. `samples` reads the file
-    anew at each call and raises InvalidError for an invalid line. `models` are the models that the log names; the run's
-    model is taken from them if it names one.
+    `prompt_hash` distinguishes the tool's prompt templates; empty if the log does not say. `samples` reads the file
+    again at each call and raises InvalidError for an invalid line. `models` are the models that the log names; the run
+    uses the model if it is the only one.
     """
 
     tool: str

@@ -1,9 +1,10 @@
-"""Which task of ours a tool's task is."""
+"""Which of our tasks a tool's task is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from services.words import sentences
 from touchstone.v1 import suite_pb2
 from touchstone_client.errors import InvalidError
 from touchstone_client.importing import responses
@@ -22,7 +23,7 @@ _OTHERS = {
 }
 _MMLU, _MMLU_PRO, _WHOLE_MMLU_PRO = "mmlu_", "mmlu_pro_", "leaderboard_mmlu_pro"
 _SUBJECTS_IN = ("mmlu", "medical")
-"""Six subjects are in both; the first suite counts unless another one is named."""
+"""Six subjects are in both; the first suite counts unless another one is given."""
 
 
 def resolve(
@@ -34,9 +35,9 @@ def resolve(
     """
     known = {each.suite: {task.task for task in each.tasks} for each in suites}
     if unused := set(named) - {log.task for log in logs}:
-        raise InvalidError.of(f"No log is of {', '.join(sorted(unused))}, which --task names.")
+        raise InvalidError.of(f"None of the logs is of {', '.join(sorted(unused))}, which --task names.")
     if suite and suite not in known and ":" not in suite:
-        raise InvalidError.of(f"There is no suite {suite}. Suites: {', '.join(known)}.")
+        raise InvalidError.of(f"{sentences.not_found('Suite', suite)}. Suites: {', '.join(known)}.")
     found = {log.task: _candidates(log, known, suite, named.get(log.task, "")) for log in logs}
     chosen = suite or _common(found)
     targets: dict[str, Sequence[Target]] = {}
@@ -66,7 +67,7 @@ def _candidates(log: Log, known: Mapping[str, set[str]], suite: str, named: str)
             raise InvalidError.of(f"--task {log.task}={named}: suite {of} has no task {task}. Tasks: {there}.")
         return [Target(of, task)]
     found = [t for t in _table(log, known) if t.task in known.get(t.suite, set())]
-    # A task of the very name in the suite that the user names.
+    # A task with exactly this name in the suite that the user names.
     if not any(target.suite == suite for target in found) and log.task in known.get(suite, set()):
         found.append(Target(suite, log.task))
     if not found and log.tool == responses.TOOL:
@@ -80,7 +81,7 @@ def _candidates(log: Log, known: Mapping[str, set[str]], suite: str, named: str)
 
 
 def _only_task(log: Log, tasks: set[str], suite: str) -> Target:
-    """Of a file whose name is no task's."""
+    """For a file whose name is not a task's."""
     if not suite:
         raise InvalidError.of(f"Name what {log.file.name} answers: --suite NAME, or --dataset ID.")
     if len(tasks) != 1:

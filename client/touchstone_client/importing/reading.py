@@ -11,10 +11,10 @@ from touchstone_client.importing.log import Log
 
 
 def read(files: Sequence[Path], shots: int | None = None, first_id: int | None = None) -> list[Log]:
-    """One log a file; of a folder, lm_eval's. All are of one tool, one mode and one number of examples.
+    """One log per file; for a folder, lm_eval's. All are of one tool, one mode and one number of examples.
 
-    `shots` and `first_id` stand in for what a log does not tell. Raises InvalidError, and OSError for a file that
-    cannot be read.
+    `shots` and `first_id` replace what a log does not say. Raises InvalidError, and OSError for a file that cannot be
+    read.
     """
     logs = [_one(file, shots, first_id) for file in _files(files)]
     for what, values in (

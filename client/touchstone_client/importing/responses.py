@@ -1,4 +1,4 @@
-"""Files of answers: JSON lines, also gzipped, that each say which item they answer, and what the model wrote.
+"""Files of answers: JSON lines, also gzipped, each with the item that it answers and what the model wrote.
 
 An id or the item's text identifies the item. Where a line has several fields for the same thing, the first one counts.
 """
@@ -31,7 +31,7 @@ _LINE_BYTES = 16 * 1024 * 1024
 _FILE_BYTES = 4 * 1024**3
 _MOST_LINES = 2_000_000
 _MOST_MODELS = 5
-"""That an error names."""
+"""The fields that an error names."""
 
 
 def is_responses(file: Path) -> bool:
@@ -48,7 +48,7 @@ def is_responses(file: Path) -> bool:
 
 
 def read(file: Path, shots: int | None) -> Log:
-    """Reads the whole file once, so that a line at fault is named before anything is sent. Raises InvalidError."""
+    """Reads the whole file once, so that an invalid line is reported before anything is sent. Raises InvalidError."""
     models: dict[str, None] = {}
     for number, line in _lines(file):
         _sample(file, number, 0, line)
@@ -100,7 +100,7 @@ def _sample(file: Path, number: int, place: int, line: Mapping[str, Any]) -> Sam
 
 
 def _response(value: Any, answer: ImportedAnswer) -> str | None:
-    """The first of several; None for null. Raises ValueError with half a sentence."""
+    """The first of several; None for null. Raises ValueError with a clause."""
     if isinstance(value, list):
         if not value:
             raise ValueError("is an empty list")

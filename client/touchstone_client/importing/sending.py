@@ -1,4 +1,4 @@
-"""Logs → what ImportAnswers takes, and the job over it."""
+"""Turns logs into the messages of ImportAnswers, and the job over them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from touchstone_client.specs import dataset_spec, suite_spec
 
 _MOST_ANSWERS = 1000
 _MOST_BYTES = 2_000_000
-"""Of a message, before the answer that goes beyond; one may have 650 KB."""
+"""Bytes of a message before the answer that exceeds them; one answer may have 650 KB."""
 _FORM = "1"
-"""Of what is made of a log: another one makes another import of the same files."""
+"""The version of the conversion: another version makes another import of the same files."""
 
 
 class Import:
-    """One import: the logs with the tasks that they are about, for one model. `dataset_id` stands in place of
-    `suite`."""
+    """One import: the logs with the tasks that they are about, for one model. `dataset_id` replaces `suite`."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class Import:
             suite=self._suite,
             dataset_id=self._dataset_id,
             mode=MODES[first.mode],
-            # Lines of answers do not tell what was sent.
+            # Lines of answers do not say what was sent.
             parameters="" if first.tool == responses.TOOL else json.dumps(asked, sort_keys=True, default=str),
             template=", ".join(dict.fromkeys(log.template for log in self._logs)),
         )
@@ -99,7 +98,7 @@ class Import:
             for sample in log.samples():
                 key = sample.item << 8 | min(sample.answer.repeat, 255)
                 if key in seen:
-                    again = f"row {sample.item:,} has its answer number {sample.answer.repeat + 1} twice."
+                    again = f"row {sample.item:,} has answer {sample.answer.repeat + 1} twice."
                     raise wrong(log.file, sample.place, again)
                 seen.add(key)
                 answer = sample.answer
@@ -107,7 +106,7 @@ class Import:
                 yield answer
 
     def spec(self, import_id: str, repeats: int, project_id: int = 0) -> job_pb2.JobSpec:
-        """The job over what was imported."""
+        """The job over the import."""
         if self._dataset_id:
             spec = dataset_spec(self._dataset_id, endpoint=self.run.tool, model=self.run.model, project_id=project_id)
             spec.reuse.import_id = import_id
@@ -128,7 +127,7 @@ class Import:
 
 
 class _Tasks:
-    """Which task of ours a sample is of, and its row number there."""
+    """Which of our tasks a sample belongs to, and its row number there."""
 
     def __init__(self, log: Log, targets: Sequence[Target]) -> None:
         self._log = log

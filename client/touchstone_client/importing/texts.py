@@ -1,4 +1,4 @@
-"""Texts of logs, bounded as the results service takes them."""
+"""Texts of logs, bounded as the results service requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROMPT_BYTES = ROW_BYTES = 128 * 1024
 
 
 def clean(text: str) -> str:
-    """A lone surrogate, as JSON's escapes can bring, is no text that a message takes."""
+    """A message does not accept a lone surrogate, which JSON's escapes can produce."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -23,7 +23,7 @@ def conversation(messages: Iterable[tuple[str, str]]) -> str:
 
 
 def put(answer: ImportedAnswer, *, prompt: str, response: str, row: Mapping[str, Any]) -> None:
-    """Sets the texts. A response that is too long to be stored whole is none: its end may be the answer."""
+    """Sets the texts. A response that is too long to be stored whole counts as missing: its end may be the answer."""
     answer.prompt = clean(prompt).encode()[:PROMPT_BYTES].decode(errors="ignore")
     answer.response = clean(response)
     size = len(answer.response.encode())

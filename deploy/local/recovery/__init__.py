@@ -1,1 +1,1 @@
-"""What is done to a stopped installation's state directory: restore, check, repair."""
+"""Commands on a stopped installation's state directory: restore, check, repair."""

@@ -1,4 +1,4 @@
-"""`touchstone check`: reads everything that is stored, and says what is wrong and what helps."""
+"""`touchstone check`: reads everything that is stored, and says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _OF_DATASETS = "Upload the dataset again, or restore a backup."
 
 
 def check(state_dir: Path, say: Say) -> int:
-    """Says what is wrong in sentences; how many. While Touchstone runs, it reads streams and datasets only.
+    """Prints a sentence for each fault and returns their number. While Touchstone runs, it reads streams and datasets
+    only.
 
     Raises LaunchError without a state directory, UnavailableError when NATS does not answer.
     """
@@ -102,7 +103,7 @@ async def _running() -> AsyncIterator[str]:
 
 
 def _database(state_dir: Path) -> list[str]:
-    """Of a copy: opening a database writes its log into it."""
+    """On a copy: opening a database writes its log into it."""
     place = state_dir / DATABASE
     log = place.with_suffix(".duckdb.wal")
     if not place.is_file():

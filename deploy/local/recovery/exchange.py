@@ -1,4 +1,4 @@
-"""The note in a state directory that something is under way there, and where its old files go."""
+"""The note in a state directory that a restore or a repair is under way, and the place for its old files."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def end(state: StateDir, fresh: Path) -> None:
 
 
 def put_database(state_dir: Path, fresh: Path, aside: Path) -> None:
-    """The new database in the place of the old one, which stays in `aside` under a second name until it is replaced: so
-    there is a database at every moment, and the log of the old one is there as long as that is."""
+    """Puts the new database in the place of the old one, which stays in `aside` under a second name until it is
+    replaced. So there is a database at every moment, and the old one keeps its log."""
     place = state_dir / DATABASE
     log = place.with_suffix(".duckdb.wal")
     place.parent.mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def put_database(state_dir: Path, fresh: Path, aside: Path) -> None:
 
 
 def streams_of(state_dir: Path, why: str) -> Path | None:
-    """The streams that are there; those that were put aside, after a change that was cut short just then."""
+    """The present streams, or those that were put aside if the exchange was interrupted just then."""
     if has_streams(state_dir / "nats"):
         return state_dir / "nats"
     asides = sorted(state_dir.glob(f"before-{why}-*/nats")) if (state_dir / NOTE).exists() else []
@@ -72,7 +72,7 @@ def streams_of(state_dir: Path, why: str) -> Path | None:
 
 
 def put_streams(state_dir: Path, fresh: Path, aside: Path) -> None:
-    """The new streams, where there are any, in the place of the old ones, which go to `aside`."""
+    """Puts the new streams, if any, in the place of the old ones, which go to `aside`."""
     if not fresh.exists():
         return
     place = state_dir / "nats"
@@ -84,7 +84,7 @@ def put_streams(state_dir: Path, fresh: Path, aside: Path) -> None:
 
 
 def aside_of(state_dir: Path, why: str) -> Path:
-    """Where old files go; not made yet."""
+    """The folder for old files; not created yet."""
     return state_dir / f"before-{why}-{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}"
 
 
@@ -95,7 +95,7 @@ def free(path: Path) -> Path:
 
 
 def sync(folder: Path) -> None:
-    """Brings a folder with all that is in it to disk."""
+    """Flushes a folder and all of its files to disk."""
     for path in sorted(folder.rglob("*")):
         if path.is_dir():
             sync_folder(path)

@@ -1,5 +1,5 @@
-"""What NATS has lost of its streams. A server that starts on a damaged file cuts off what it cannot read, and goes on
-as if it had never been there. So the launcher notes how far each stream goes, and compares after the next start.
+"""What NATS has lost of its streams. A server that starts on a damaged file cuts off what it cannot read, and continues
+without reporting it. So the launcher notes how far each stream goes, and compares after the next start.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from deploy.local.state import StateDir
 from services import bus
 from services.bus.contract import info_of_stream, object_stream, stream_configs
 from services.errors import TouchstoneError
+from services.words.sentences import counted
 
 Say = Callable[[str], None]
 
 RECORD = "streams.json"
 """How far the streams went when the launcher last looked."""
 NOTE = "lost-in-streams"
-"""What was lost, a line each, until a restore: the streams themselves do not show it any more."""
+"""What was lost, one line each, until a restore: the streams themselves no longer show it."""
 _HOLDS = {
     f"KV_{bus.JOBS}": "jobs and schedules",
     f"KV_{bus.TOKENS}": "users' tokens",
@@ -42,21 +43,22 @@ _HOLDS = {
     bus.LOGS: "logs of jobs",
 }
 _AGEING = frozenset(config.name for config in stream_configs(1) if config.max_age)
-"""Streams whose messages all go by themselves one day."""
+"""Streams whose messages all expire."""
 _DAY = timedelta(days=1)
-"""Less than a message of those stays."""
+"""Shorter than the life of their messages."""
 _SETTLED = timedelta(minutes=3)
-"""Longer than the note stays that a key was deleted: an older first message goes only when a later one replaces it."""
+"""Longer than the marker of a deleted key stays: an older first message disappears only when a later one replaces
+it."""
 _QUICKLY_READ = 16_000_000
-"""Bytes of a stream that is read through after each start."""
+"""Most bytes of a stream that is read through after each start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a stream goes. `created` tells it from a later one of the same name. `emptied` says that all of its
-    messages are younger than that. `lost` is in bytes, and counts since the server's start. `missing` counts messages
-    that nobody has removed and that are not there; None in records of earlier versions. `settled` says that its first
-    message goes by age alone, if at all. `newest` is the time of the last message."""
+    """How far a stream goes. `created` distinguishes it from a later one of the same name. `emptied` says that all of
+    its messages are younger than that. `lost` is in bytes since the server's start. `missing` counts messages that are
+    absent without having been removed; None in records of earlier versions. `settled` says that its first message
+    disappears only by age, if at all. `newest` is the time of the last message."""
 
     created: str
     last: int
@@ -88,7 +90,7 @@ def _reach(stream: str, told: Mapping[str, Any], floor: int | None = None) -> Re
 
 
 def _missing(stream: str, state: Mapping[str, Any], floor: int | None) -> int:
-    """`floor`: the last position of RESULTS that may have been removed, where it is known."""
+    """`floor`: the last position of RESULTS that may have been removed, if it is known."""
     first, last, there = state["first_seq"], state["last_seq"], state["messages"]
     if stream in GAPLESS:
         return int(last - there)
@@ -98,11 +100,11 @@ def _missing(stream: str, state: Mapping[str, Any], floor: int | None) -> int:
 
 
 async def reaches(connection: bus.Bus) -> dict[str, Reach]:
-    """By name, of those streams of a backup that are there. Raises NATS's errors."""
+    """The state of a backup's existing streams, by name. Raises NATS's errors."""
     found = {}
     floor = await _floor(connection)
     for stream in bus.BACKED_UP:
-        # Without the details, the server tells nothing of damaged blocks.
+        # Without the details, the server does not report damaged blocks.
         told = json.loads(
             (await connection.client.request(info_of_stream(stream), b'{"deleted_details": true}', timeout=30)).data
         )
@@ -119,45 +121,45 @@ async def _floor(connection: bus.Bus) -> int | None:
 
 
 def losses(before: Mapping[str, Reach], now: Mapping[str, Reach]) -> list[tuple[str, str]]:
-    """(stream, what it has lost in words), by what the streams were before."""
+    """(stream, its loss in words), compared with the earlier state of the streams."""
     found = []
     for stream in bus.BACKED_UP:
         old, new = before.get(stream), now.get(stream)
         fault = ""
-        damaged = f"{new.lost:,} bytes in a damaged block" if new is not None and new.lost else ""
+        damaged = f"{counted(new.lost, 'byte')} in a damaged block" if new is not None and new.lost else ""
         if old is None or not old.messages:
             fault = f"has lost {damaged}" if damaged else ""
         elif new is None or (old.created != new.created and (new.emptied or new.last < old.last)):
             fault = "was lost"
         elif new.last < old.last:
-            # NATS counts the bytes of the block at which it stopped, and not what came after it.
+            # NATS counts the bytes of the block at which it stopped, not those after it.
             end = f"its end and {damaged}" if damaged else "its end"
             fault = f"has lost {end}: its last position is {new.last:,}, and was {old.last:,}"
         elif damaged:
             fault = f"has lost {damaged}"
         elif gone := _gone(old, new):
-            fault = f"has lost {gone:,} of {new.last:,} messages"
+            fault = f"has lost {gone:,} of {counted(new.last, 'message')}"
         elif old.settled and not new.messages and not _aged(stream, new):
-            fault = f"has lost all of its {old.messages:,} messages"
+            fault = f"has lost all of its {counted(old.messages, 'message')}"
         if fault:
             found.append((stream, f"The stream {stream} ({_HOLDS[stream]}) {fault}."))
     return found
 
 
 def _gone(old: Reach, new: Reach) -> int:
-    """How many messages went without being removed."""
+    """How many messages disappeared without being removed."""
     if old.missing is None or new.missing is None or new.messages - old.messages >= new.last - old.last:
         return 0
     return max(new.missing - old.missing, 0)
 
 
 def _aged(stream: str, now: Reach) -> bool:
-    """Whether the messages of an empty stream may be gone because of their age."""
+    """Whether the messages of an empty stream may have expired."""
     return stream in _AGEING and datetime.now(UTC) - datetime.fromisoformat(now.newest) > _DAY
 
 
 async def opened(url: str) -> dict[str, Reach]:
-    """The streams as the server found them, while nobody writes yet; empty when NATS does not answer."""
+    """The streams as the server found them, before anything is written; empty when NATS does not answer."""
     with suppress(nats.errors.Error, TouchstoneError, OSError):
         connection = await bus.connect(url, "launcher", timeout_s=30)
         try:
@@ -168,8 +170,8 @@ async def opened(url: str) -> dict[str, Reach]:
 
 
 async def say_losses(state: StateDir, url: str, say: Say, first: Mapping[str, Reach] | None = None) -> None:
-    """Compares the streams with the record, then says and notes what was lost. `first` is how they were `opened`. Says
-    nothing when NATS does not answer."""
+    """Compares the streams with the record, then reports and notes what was lost. `first` is the result of `opened`.
+    Does nothing when NATS does not answer."""
     before = read(state.path)
     say_unread(state.path, say)
     with suppress(nats.errors.Error, TouchstoneError, OSError):
@@ -190,7 +192,7 @@ async def say_losses(state: StateDir, url: str, say: Say, first: Mapping[str, Re
 
 
 async def say_unreadable(state: StateDir, url: str, say: Say) -> None:
-    """Reads the smaller streams through, and says which messages cannot be read; `check` reads all of them."""
+    """Reads the smaller streams through, and reports messages that cannot be read; `check` reads all streams."""
     with suppress(nats.errors.Error, TouchstoneError, OSError):
         connection = await bus.connect(url, "launcher", timeout_s=30)
         try:
@@ -216,8 +218,8 @@ def _say_all(faults: list[str], state: StateDir, say: Say) -> None:
 
 
 async def keep_record(state: StateDir, monitor_url: str) -> None:
-    """Brings the record up to date, as far as NATS answers. A stream that went back keeps its entry: what it lost is
-    said after the next start."""
+    """Brings the record up to date, as far as NATS answers. A stream that is shorter than before keeps its entry: the
+    next start reports the loss."""
     before = read(state.path)
     now = dict(before)
     for stream, reach in (await _monitored(monitor_url)).items():
@@ -225,14 +227,15 @@ async def keep_record(state: StateDir, monitor_url: str) -> None:
         if old is None or old.created != reach.created:
             now[stream] = reach
         elif old.last <= reach.last:
-            # What is missing was said.
+            # Missing messages were already reported.
             now[stream] = replace(reach, missing=max(old.missing or 0, reach.missing or 0))
     if now != before:
         write(state, now)
 
 
 async def _monitored(monitor_url: str) -> dict[str, Reach]:
-    """What NATS tells of its streams without a connection: all but what it lost. Empty when it does not answer."""
+    """What NATS reports of its streams without a connection: everything except losses. Empty when it does not
+    answer."""
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
             told = (await client.get(f"{monitor_url}/jsz", params={"streams": "true"})).json()
@@ -249,11 +252,11 @@ def write(state: StateDir, now: Mapping[str, Reach]) -> None:
 
 
 def read(state_dir: Path) -> dict[str, Reach]:
-    """The record; empty where there is none, or none that can be read."""
+    """The record; empty if it is missing or cannot be read."""
     try:
         told = json.loads((state_dir / RECORD).read_text())
         found = {stream: Reach(**each) for stream, each in told.items()}
-        # What is no number or no text cannot be compared.
+        # Values that are not numbers or texts cannot be compared.
         return {
             stream: reach
             for stream, reach in found.items()
@@ -264,7 +267,7 @@ def read(state_dir: Path) -> dict[str, Reach]:
 
 
 def say_unread(state_dir: Path, say: Say) -> None:
-    """Says when there is a record that cannot be read."""
+    """Reports a record that cannot be read."""
     if os.path.lexists(record := state_dir / RECORD) and not read(state_dir):
         again = "Move it away." if record.is_dir() else "Touchstone writes it again."
         say(
@@ -274,7 +277,7 @@ def say_unread(state_dir: Path, say: Say) -> None:
 
 
 def noted(state_dir: Path) -> list[str]:
-    """What was lost since the last restore, a sentence each."""
+    """What was lost since the last restore, one sentence each."""
     try:
         return (state_dir / NOTE).read_text().splitlines()
     except (OSError, ValueError):
@@ -282,7 +285,7 @@ def noted(state_dir: Path) -> list[str]:
 
 
 def forget(state_dir: Path) -> None:
-    """For streams that were restored."""
+    """Forgets the record, for streams that were restored."""
     for name in (NOTE, RECORD):
         (state_dir / name).unlink(missing_ok=True)
 

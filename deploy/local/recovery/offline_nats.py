@@ -1,4 +1,4 @@
-"""A NATS server of our own on a folder of streams, for as long as they are read or written."""
+"""A private NATS server on a folder of streams, while they are read or written."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def offline_nats(store: Path) -> AsyncIterator[bus.Bus]:
 
 @asynccontextmanager
 async def copied_nats(store: Path, copy: Path) -> AsyncIterator[bus.Bus]:
-    """A server on a copy of the streams, which goes with the block: a server cuts off what it cannot read."""
+    """A server on a temporary copy of the streams: a server cuts off what it cannot read."""
     shutil.rmtree(copy, ignore_errors=True)
     try:
         shutil.copytree(store, copy)

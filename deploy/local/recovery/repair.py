@@ -1,5 +1,5 @@
-"""`touchstone repair`: a damaged or lost database made again of what can be read, and streams that NATS cannot open,
-without a backup."""
+"""`touchstone repair`: without a backup, rebuilds a damaged or lost database from what can be read, and streams that
+NATS cannot open."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Say = Callable[[str], None]
 
 
 def repair(state_dir: Path, say: Say) -> None:
-    """Builds the database of its readable parts and of the files of finished jobs; the streams bring the rest at the
-    next start. Raises LaunchError when Touchstone runs or nothing is there to repair; UnavailableError and OSError when
-    the disk refuses."""
+    """Builds the database from its readable parts and the files of finished jobs; the streams add the rest at the next
+    start. Raises LaunchError when Touchstone runs or there is nothing to repair; UnavailableError and OSError when the
+    disk refuses."""
     if not (state_dir / "results").is_dir() and not has_streams(state_dir / "nats"):
         raise LaunchError(f"There is nothing to repair in {state_dir}. Set --state-dir to the state directory.")
     state = StateDir(state_dir.absolute())

@@ -1,7 +1,7 @@
 """`touchstone restore`: a backup into a stopped installation's state directory.
 
-A note in the state directory says that a restore is under way, and nothing starts while it is there. So a restore that
-was cut short at any step is simply run again. What was there before is kept aside.
+A note in the state directory says that a restore is under way, and Touchstone does not start while it is there. So
+after an interruption at any step, the restore is simply run again. Earlier files are kept aside.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from services.errors import TouchstoneError
 from services.results.backups import manifest
 from services.results.backups.rebuilding import complete, keep
 from services.results.intake.writes import Mark
+from services.words.sentences import counted
 
 Say = Callable[[str], None]
 
 _COPY = "nats.copy"
 _BUCKET = "KV_"
-"""Of the names of buckets' streams."""
+"""The prefix of the names of buckets' streams."""
 _SLACK = timedelta(milliseconds=1)
 """A message's time has fewer digits than a stream's."""
 
 
 def restore(backup: Path, state_dir: Path, say: Say) -> None:
-    """Restores the streams unless those that are there can be read, and the database unless the damage is in the
-    streams alone.
+    """Restores the streams unless the present ones can be read, and the database unless only the streams are damaged.
 
-    Raises LaunchError when Touchstone runs or the backup is damaged, InvalidRequestError for what is not a backup, and
-    UnavailableError and OSError when it is to be run again, which `require_whole` says then.
+    Raises LaunchError when Touchstone runs or the backup is damaged, InvalidRequestError for a file that is not a
+    backup, and UnavailableError and OSError when it must be run again, which `require_whole` then says.
     """
     holds = manifest.read(backup)
     if wrong := list(manifest.faults(backup, holds)):
@@ -67,7 +67,7 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
             surviving = await stack.enter_async_context(copied_nats(source, state.path / _COPY))
             found = await stream_faults(surviving)
             faults = [f"The stream {stream} {fault}." for stream, fault in found]
-            # What only lacks its description can be read again then.
+            # Streams that only lack their description can then be read again.
             with suppress(TouchstoneError, nats.errors.Error, nats.js.errors.Error):
                 await surviving.ensure(_most_bytes(holds))
             now = await losses.reaches(surviving)
@@ -88,7 +88,7 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
         else:
             await _restore_streams(backup, holds, fresh, surviving, cut, damaged, say)
     database = fresh / exchange.DATABASE.name
-    # One that was cut short may have put both in place already, the database with what came after the backup.
+    # An interrupted restore may already have put both in place, the database with changes after the backup.
     if (whole and not again) or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
         present = state.path / exchange.DATABASE
         await asyncio.to_thread(
@@ -99,7 +99,7 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     os.chmod(database, 0o600)
     exchange.sync(fresh)
     aside = exchange.aside_of(state.path, "restore")
-    # In this order: as long as the old streams are there, a restore that is run again finds their damage.
+    # In this order: while the old streams are there, a repeated restore finds their damage.
     exchange.put_database(state.path, database, aside)
     exchange.put_streams(state.path, fresh / "nats", aside)
     if not whole:
@@ -131,8 +131,8 @@ async def _restore_streams(
     damaged: Collection[str],
     say: Say,
 ) -> None:
-    """All streams of the backup, each with what the surviving ones have after it. `cut`: they may have lost their
-    ends, and have gone on since."""
+    """All streams of the backup, each with the later messages of the surviving ones. `cut`: these may have lost their
+    ends, and received messages since."""
     async with offline_nats(fresh / "nats") as target:
         for part in holds.streams:
             stream, state = part.stream["config"]["name"], part.stream["state"]
@@ -148,12 +148,12 @@ async def _restore_streams(
                 say(f"Messages of {stream} after the backup cannot be read: {error or type(error).__name__}.")
                 continue
             if later:
-                say(f"{stream} had {later:,} messages after the backup; they were kept.")
+                say(f"{stream} had {counted(later, 'message')} after the backup. The restore kept them.")
     say("The streams were restored.")
 
 
 async def _delete_again(source: bus.Bus, target: bus.Bus, stream: str) -> None:
-    """Deletes keys that were deleted after the backup. NATS keeps the note that one was for a minute only."""
+    """Deletes keys that were deleted after the backup. NATS keeps the marker of a deleted key only for a minute."""
     if not stream.startswith(_BUCKET):
         return
     bucket = stream.removeprefix(_BUCKET)

@@ -17,15 +17,16 @@ from nats.js import api
 from services import bus
 from services.bus.contract import info_of_stream
 from services.errors import TouchstoneError
+from services.words.sentences import counted
 
 _AT_ONCE = 256
 _SILENT_S = 5.0
 GAPLESS = (bus.AUDIT, bus.KEPT)
-"""Streams from which nothing is ever removed."""
+"""Streams from which no message is ever removed."""
 
 
 async def stream_faults(connection: bus.Bus, *, most_bytes: float = inf) -> list[tuple[str, str]]:
-    """(stream, what is wrong with it) of every stream that a backup holds, but those with more bytes."""
+    """(stream, what is wrong with it) of every stream that a backup holds, except larger ones."""
     found = []
     for stream in bus.BACKED_UP:
         try:
@@ -44,17 +45,17 @@ async def _fault(connection: bus.Bus, stream: str, most_bytes: float) -> str:
     if state["bytes"] > most_bytes:
         return ""
     if lost := state.get("lost"):
-        return f"has lost {lost.get('bytes', 0):,} bytes in a damaged block"
+        return f"has lost {counted(lost.get('bytes', 0), 'byte')} in a damaged block"
     last, there = state["last_seq"], state["messages"]
     if stream in GAPLESS and there < last:
-        return f"has {there:,} of {last:,} messages; the others are lost"
+        return f"has {there:,} of {counted(last, 'message')}; the others are lost"
     read = 0
     async for _ in messages(connection, stream, headers_only=True):
         read += 1
     if read < there:
-        # Some may have expired, or have been removed, while the others were read.
+        # Some messages may have expired or been removed while the others were read.
         there = min(there, (await _state(connection, stream))["messages"])
-    return "" if read >= there else f"has {there - read:,} messages that cannot be read, of {there:,}"
+    return "" if read >= there else f"has {counted(there - read, 'message')} that cannot be read, of {there:,}"
 
 
 async def _state(connection: bus.Bus, stream: str) -> dict[str, Any]:
@@ -69,7 +70,7 @@ async def _state(connection: bus.Bus, stream: str) -> dict[str, Any]:
 async def messages(
     connection: bus.Bus, stream: str, after: int = 0, *, headers_only: bool = False
 ) -> AsyncIterator[Msg]:
-    """Every message after a position, in order, that can be read."""
+    """Every readable message after a position, in order."""
     config = api.ConsumerConfig(
         deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
         opt_start_seq=after + 1,
@@ -96,8 +97,8 @@ async def messages(
 
 
 async def bring_over(source: bus.Bus, target: bus.Bus, stream: str, after: int, since: datetime | None) -> int:
-    """Publishes to `target` what `source` has after a position; how many messages. `since` is for a stream that may
-    have lost its end, or been made again, and then given earlier positions to later messages."""
+    """Publishes to `target` what `source` has after a position; returns the number of messages. `since` is for a stream
+    that may have lost its end, or was recreated, and then gave earlier positions to later messages."""
     count = 0
     async for msg in messages(source, stream, after if since is None else 0):
         if msg.metadata.sequence.stream <= after and (since is None or msg.metadata.timestamp <= since):
@@ -108,7 +109,7 @@ async def bring_over(source: bus.Bus, target: bus.Bus, stream: str, after: int, 
             if not name.startswith(("Nats-Expected", "Nats-Batch", "Nats-Msg-Id"))
         }
         if "Nats-Marker-Reason" in headers:
-            continue  # The server's own note that a key has expired.
+            continue  # The server's own marker that a key has expired.
         await target.js.publish(msg.subject, msg.data, headers=headers or None)
         count += 1
     return count
@@ -119,5 +120,5 @@ def has_streams(store: Path) -> bool:
 
 
 def has_stream(store: Path, stream: str) -> bool:
-    """Whether messages of the stream lie there, also where the server does not see them."""
+    """Whether the folder has messages of the stream, even if the server does not see them."""
     return any((store / "jetstream").glob(f"*/streams/{stream}/msgs/*.blk"))

@@ -11,16 +11,17 @@ import nats.js.errors
 
 from deploy.local.recovery.offline_nats import offline_nats
 from services import bus
+from services.words.sentences import counted
 
 Say = Callable[[str], None]
 
 _RESULTS_BYTES = 2 * 1024**3
-"""For a RESULTS stream that has to be described again."""
+"""The description of a RESULTS stream that has to be written again."""
 
 
 async def mend_streams(source: Path, fresh: Path, say: Say) -> bool:
-    """Copies the streams to `fresh`. Those that cannot be opened are described again there, around their messages;
-    whether there were any. Services make the consumers again."""
+    """Copies the streams to `fresh`. Streams that cannot be opened get a new description there, around their messages.
+    Returns whether there were any. Services recreate the consumers."""
     folders = _copy(source, fresh)
     configs = {config.name: config for config in bus.stream_configs(_RESULTS_BYTES) if config.name in folders}
     async with offline_nats(fresh) as connection:
@@ -35,7 +36,10 @@ async def mend_streams(source: Path, fresh: Path, say: Say) -> bool:
         for config in closed:
             await connection.js.add_stream(config)
             state = (await connection.js.stream_info(str(config.name))).state
-            say(f"NATS could not open the stream {config.name}. It was repaired, and has {state.messages:,} messages.")
+            say(
+                f"NATS could not open the stream {config.name}. It was repaired, and has "
+                f"{counted(state.messages, 'message')}."
+            )
     return True
 
 

@@ -16,7 +16,7 @@ BY_SUM = "continuation with the highest log-likelihood"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Places of the chosen continuations: by the sum of log-probabilities, by that per character, and per byte."""
+    """Indices of the chosen continuations: by the sum of log-probabilities, by the sum per character, and per byte."""
 
     best: int
     by_characters: int
@@ -24,7 +24,7 @@ class Choice:
 
 
 def choose(choices: Sequence[str], continuations: Sequence[Continuation]) -> Choice:
-    """The best of `choices` (each with its leading delimiter), scored in the same order. Of equals the first one.
+    """The best of `choices` (each with its leading delimiter), scored in the same order. On a tie, the first one.
 
     Raises ValueError when the counts differ or a log-likelihood is not a number.
     """

@@ -1,4 +1,4 @@
-"""How a response is scored: the end that it comes to, and what is told of how it was read. Pure."""
+"""How a response is scored: its outcome, and how it was read. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from services.evaluator.items.task import Response, Scored
 from touchstone.v1 import item_result_pb2
 
 VERSION = "6"
-"""Of suites. Since 6, a number is read with the question in view. Since 5, sentences are taken apart to find what they
-assert. Since 4, answers are read in layers; before, 2 for labels and letters and 3 for numbers."""
+"""The version for suites. Since 6, a number is read with the question in view. Since 5, sentences are parsed to find
+what they assert. Since 4, answers are read in layers; before, 2 for labels and letters and 3 for numbers."""
 
 LAYER = "layer"
-"""Statistic of an answer that no strict rule reads: the `Layer` that does."""
+"""Statistic of an answer that no strict rule reads: the `Layer` that reads it."""
 WOULD_READ = "would_read"
 """Statistic of an unread answer: the strictest `Layer` beyond those asked for that reads it."""
 
@@ -24,7 +24,7 @@ _TRUNCATED = frozenset(
 
 
 def unanswered(response: Response, statistics: Mapping[str, float]) -> Scored | None:
-    """The end that the provider's answer settles before its text is read, or None."""
+    """The outcome that the provider's answer decides before its text is read, or None."""
     if response.refused:
         return Scored(item_result_pb2.OUTCOME_REFUSED, "", statistics, "none: the provider refused")
     if response.input_truncated:
@@ -38,7 +38,7 @@ def is_cut(response: Response) -> bool:
 
 
 def scored(response: Response, extraction: Extraction, statistics: Mapping[str, float]) -> Scored:
-    """The item's end: answered where something was extracted, else cut or unparsed."""
+    """The item's outcome: answered where something was extracted, else truncated or unparsed."""
     if extraction.answer:
         outcome = item_result_pb2.OUTCOME_ANSWERED
     elif is_cut(response):

@@ -16,17 +16,17 @@ _QUOTES = "\"'“”‘’`"
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _BRACKETS = frozenset("()[]{}<>«»")
 _SHORT = 2
-"""Characters of what would otherwise be found within other words: no in know, 5 in 15."""
+"""Texts of up to this many characters would otherwise be found within other words: no in know, 5 in 15."""
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 
 
 def plain(text: str) -> str:
     """Without what does not change an answer: case, runs of white space, marks around each word, and articles, unless
-    it is nothing but an article.
+    it is only an article.
 
-    Unlike SQuAD's form, marks within a word or before a number stay: 3.5 is not 35, and -5 not 5. So they do where
-    there is nothing else but quotation marks: ? is not !, and "?" is ?. Brackets that stand alone, or are one half of a
-    pair within a word, are part of the answer: "> )" is not ">", and f(x) not f(x.
+    Unlike SQuAD's form, marks within a word or before a number stay: 3.5 is not 35, and -5 not 5. They also stay where
+    there is nothing else, except quotation marks: ? is not !, and "?" is ?. Brackets that are alone, or are one half of
+    a pair within a word, are part of the answer: "> )" is not ">", and f(x) not f(x.
     """
     folded = unicodedata.normalize("NFC", text).casefold().split()
     words = [bare for word in folded if (bare := _without_marks(word))]
@@ -38,7 +38,7 @@ def _without_marks(word: str) -> str:
         return _unquoted(word)
     bare = word.lstrip(_BEFORE).rstrip(_AFTER)
     for opening, closing in _PAIRS.items():
-        # A closing bracket whose opening one stands within the word.
+        # A closing bracket whose opening one is within the word.
         if bare.count(opening) > bare.count(closing) and word.rstrip(_AFTER.replace(closing, "")).endswith(closing):
             bare += closing
     return bare
@@ -57,7 +57,8 @@ def spaced(text: str) -> str:
 def stands_in(part: str, text: str) -> bool:
     """Whether the part is in the text; one of one or two characters as a whole word.
 
-    Wide characters, as of Chinese, Japanese and Korean, are not told apart by blanks: beside them a word may begin.
+    Words in wide characters, such as Chinese, Japanese and Korean, are not separated by blanks: a word may begin next
+    to one.
     """
     if not 0 < len(part) <= _SHORT:
         return part in text
@@ -71,7 +72,7 @@ def stands_in(part: str, text: str) -> bool:
 
 
 def _go_on(left: str, right: str) -> bool:
-    """Whether two characters beside each other are of one word."""
+    """Whether two neighbouring characters belong to one word."""
     return bool(left and right) and all(map(_of_word, (left, right)))
 
 
@@ -86,7 +87,7 @@ def squad(text: str) -> str:
 
 
 def token_f1(given: Sequence[str], expected: Sequence[str]) -> float:
-    """SQuAD's F1 of words as bags, 0 to 1. Where either has none, both must."""
+    """SQuAD's F1 of words as bags, 0 to 1. If either has no words, both must have none."""
     if not given or not expected:
         return float(list(given) == list(expected))
     shared = (Counter(given) & Counter(expected)).total()

@@ -12,13 +12,13 @@ PROBE_S = 8.0
 
 
 class HubError(Exception):
-    """The Hub does not give the split; the message is half a sentence that says why."""
+    """The Hub does not give the split; the message is a clause that says why."""
 
 
 def load(dataset: str, config: str, split: str, revision: str, probe_s: float = PROBE_S) -> tuple[pa.Table, str]:
-    """The split and the commit that it was read at: `revision`, or the present one where that is empty.
+    """The split and the commit that it was read at: `revision`, or the current one if that is empty.
 
-    Blocking; the Hub has `probe_s` seconds for its first answer. Raises HubError.
+    Blocking; the Hub must answer first within `probe_s` seconds. Raises HubError.
     """
     # Imported here: 2.5 s that an installation with a mirror, or with demo data alone, need not spend.
     import datasets
@@ -30,7 +30,7 @@ def load(dataset: str, config: str, split: str, revision: str, probe_s: float = 
         found = datasets.load_dataset(dataset, config or None, split=split, revision=wanted or None)
     except Exception as error:  # `datasets` raises what its file systems and parsers raise
         raise HubError(f"the Hugging Face Hub did not provide it ({_first_line(error)})") from error
-    # `datasets` names its cache folder by commit; offline it takes the newest one, whatever was asked for.
+    # `datasets` names its cache folder by commit; offline it takes the newest one, whatever revision was asked for.
     commit = Path(found.cache_files[0]["filename"]).parent.name
     if wanted and commit != wanted:
         raise HubError(f"the local cache holds revision {commit}, not {wanted}")
@@ -38,8 +38,8 @@ def load(dataset: str, config: str, split: str, revision: str, probe_s: float = 
 
 
 def _probe(dataset: str, revision: str, probe_s: float) -> str:
-    """The commit that the Hub has for the revision, a branch's newest; asked in a thread, because a name lookup knows
-    no time limit."""
+    """The commit that the Hub has for the revision, a branch's newest; asked in a thread, because a name lookup has no
+    time limit."""
     from huggingface_hub import HfApi
 
     outcome: list[Exception | str] = []

@@ -1,7 +1,7 @@
 """Rows of a data set: from the bundled demo generator, a local mirror, or the Hugging Face Hub.
 
-A mirror (TOUCHSTONE_DATA_DIR) is laid out `<dataset id>/<config>/<split>.{jsonl,parquet}`. Where it holds a data
-set's folder it is that data set's only source, so that a run does not depend on whether the Hub happens to answer.
+A mirror (TOUCHSTONE_DATA_DIR) is laid out `<dataset id>/<config>/<split>.{jsonl,parquet}`. If it holds a data set's
+folder, it is that data set's only source, so that a run does not depend on whether the Hub happens to answer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Shelf:
         self._lock = threading.Lock()
 
     def used(self, holder: Holder, size: int) -> None:
-        """Notes that `holder` has its table of `size` bytes loaded and uses it now; unloads what is too much."""
+        """Notes that `holder` has its table of `size` bytes loaded and uses it now; unloads tables beyond the limit."""
         with self._lock:
             self._sizes[id(holder)] = (holder, size)
             self._sizes.move_to_end(id(holder))
@@ -61,13 +61,13 @@ class DataError(TouchstoneError):
 
 
 class DataMissingError(DataError):
-    """The rows cannot be had here; the message names the data set and the remedy."""
+    """The rows are not available here; the message names the data set and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A data set's configuration. `revision` is the Hub commit to read; empty for data that is not on the Hub, and for
-    data that is read at whatever commit the Hub has now."""
+    data that is read at the Hub's current commit."""
 
     dataset: str
     config: str
@@ -113,7 +113,7 @@ class Rows:
 
 
 class Reader:
-    """Reads splits. `data_dir` is the mirror's root or None; the Hub has `probe_s` seconds for its first answer."""
+    """Reads splits. `data_dir` is the mirror's root or None; the Hub must answer first within `probe_s` seconds."""
 
     def __init__(self, data_dir: Path | None, *, probe_s: float = hub.PROBE_S) -> None:
         self._data_dir = data_dir
@@ -124,9 +124,9 @@ class Reader:
 
     def read(self, source: Source, split: str, columns: pa.Schema, most: int = 0) -> Rows:
         """These columns of one split. A missing text reads as empty, a missing number as null. Blocking; call it in a
-        thread. With `most`, no more than so many first rows, and no revision.
+        thread. With `most`, only that many first rows, and no revision.
 
-        Raises DataMissingError within seconds where there is no such split, DataError where it cannot be used.
+        Raises DataMissingError within seconds if there is no such split, DataError if it cannot be used.
         """
         key = (source, split, str(columns), most)
         rows = self._held.get(key)
@@ -157,7 +157,7 @@ def as_dicts(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def unreachable(source: Source, split: str, why: str) -> DataMissingError:
-    """The error for a split that the Hub does not give; `why` is half a sentence."""
+    """The error for a split that the Hub does not give; `why` is a clause."""
     return DataMissingError(
         f"The data set {source.name(split)} is missing: {why}. Connect the evaluator to the internet, or set "
         f"TOUCHSTONE_DATA_DIR to a mirror with {source.dataset}/{source.config}/{split}.jsonl, which `touchstone "
@@ -170,7 +170,7 @@ def unreachable(source: Source, split: str, why: str) -> DataMissingError:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a mirror's file comes from: the small JSON file beside it, `<split>.origin.json`."""
+    """Where a mirror's file comes from: the small JSON file next to it, `<split>.origin.json`."""
 
     revision: str
     sha256: str
@@ -178,7 +178,7 @@ class Origin:
 
     @staticmethod
     def beside(path: Path) -> Origin | None:
-        """What is recorded for the mirror's file, None when nothing readable is."""
+        """What is recorded for the mirror's file, None without a readable record."""
         try:
             noted = json.loads(_origin_path(path).read_bytes())
             return Origin(str(noted["revision"]), str(noted["sha256"]), int(noted["rows"]))

@@ -1,6 +1,6 @@
 """Tables of given columns from JSON Lines, Parquet and Arrow.
 
-A missing text reads as empty, a missing number as null. `integer_array` and `text_scalar` stand in for `pa.array` and
+A missing text reads as empty, a missing number as null. `integer_array` and `text_scalar` replace `pa.array` and
 `pa.scalar`, which import pandas where it is installed: 41 MB and half a second in every evaluator.
 """
 
@@ -23,30 +23,30 @@ _BATCH = 2000
 
 
 class TableError(Exception):
-    """The rows cannot be used; the message is half a sentence that says what is wrong with them."""
+    """The rows cannot be used; the message is a clause that says what is wrong with them."""
 
 
 def from_jsonl(file: io.BufferedIOBase, schema: pa.Schema, most: int = 0) -> tuple[pa.Table, str]:
-    """The table and the SHA-256 of what was read; with `most`, no more than so many first lines. Raises TableError."""
+    """The table and the SHA-256 of what was read; with `most`, only that many first lines. Raises TableError."""
     if most:
         file = io.BytesIO(b"".join(islice(file, most)))
     digest = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
     try:
-        # The system's allocator and one thread: others keep half as much again as the rows take.
+        # The system's allocator and one thread: others hold half as much memory again as the rows take.
         table = pj.read_json(
             file,
             pj.ReadOptions(use_threads=False),
             pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
             pa.system_memory_pool(),
         )
-        table.validate(full=True)  # the parser does not mind bytes that are not UTF-8
-        # Where something is missing it may be a whole column, which the parser does not mind either.
+        table.validate(full=True)  # the parser accepts bytes that are not UTF-8
+        # What is missing may be a whole column, which the parser accepts, too.
         if not any(map(_has_missing, chain.from_iterable(column.chunks for column in table.columns))):
             return table, digest
     except (pa.ArrowException, ValueError):
         pass
-    # Line by line: several times as slow, and it knows the line and the fault.
+    # Line by line: several times as slow, but it finds the line and the fault.
     file.seek(0)
     return _from_lines(file, schema), digest
 
@@ -89,7 +89,7 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
 
 
 def from_parquet(file: io.BufferedIOBase, schema: pa.Schema, most: int = 0) -> tuple[pa.Table, str]:
-    """The table and the SHA-256 of the file; with `most`, no more than so many first rows. Raises TableError."""
+    """The table and the SHA-256 of the file; with `most`, only that many first rows. Raises TableError."""
     digest = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
     try:

@@ -1,1 +1,1 @@
-"""Jobs over uploaded datasets: their rows, what they are asked with, and what they come to."""
+"""Jobs over uploaded datasets: their rows, the parameters of each, and their tasks."""

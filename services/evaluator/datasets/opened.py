@@ -26,8 +26,8 @@ class OpenDatasets:
         self._opening: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def open(self, work: DatasetWork, reading: Layer | None = None) -> DatasetTask:
-        """For a job that begins: the dataset must be there now. Raises InvalidRequestError for a scoring that cannot be
-        used, and DataError."""
+        """For a job that begins: the dataset must exist. Raises InvalidRequestError for a scoring that cannot be used,
+        and DataError."""
         if work.HasField("scoring"):
             check_scoring(work.scoring)
         manifest = await self._shelf.manifest(work.dataset_id, work.name)
@@ -60,7 +60,7 @@ class OpenDatasets:
 
 
 def _scoring(work: DatasetWork, own: Scoring) -> Scoring:
-    """As DatasetWork says: `scoring`, else `scorer` without options, else the dataset's own."""
+    """As DatasetWork says: `scoring`, else `scorer` without options, else the dataset's scoring."""
     if work.HasField("scoring"):
         return work.scoring
     return Scoring(scorer=work.scorer) if work.scorer else own

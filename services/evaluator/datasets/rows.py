@@ -1,4 +1,4 @@
-"""What an uploaded row is as an item: its right answers, what it is asked with, and its hash. Pure."""
+"""An uploaded row as an item: its right answers, its parameters, and its hash. Pure."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ METADATA_BYTES = 32 * 1024
 _OWN = "reference"
 _HASH_DIGITS = 16
 _ROLES = {"developer": "system"}
-"""OpenAI's newer name for it, which OpenAI takes for the same and others do not know."""
+"""OpenAI's newer name for it, which means the same there and which others do not know."""
 _MOST_ANSWERS = 100
 _MERGED = tuple(field.name for field in Sampling.DESCRIPTOR.fields if field.name not in further_fields.FIELDS)
 
 
 def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...]:
-    """As the scorer compares with them; empty for a row without. `field` is a dotted path in the metadata, or empty for
-    the row's own. Raises ValueError, with half a sentence that goes on after the row's name, for what the scorer cannot
-    compare with."""
+    """The row's right answers in the scorer's form; empty for a row without a reference. `field` is a dotted path in
+    the metadata, or empty for the row's reference. Raises ValueError, with a clause that continues after the row's
+    name, for a value that the scorer cannot compare with."""
     value = _reference(row, field)
     values = value if isinstance(value, list) else [value]
     answers = tuple(dict.fromkeys(_right(scorer, each) for each in values if not _is_absent(each)))
@@ -37,13 +37,13 @@ def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...
 
 
 def field_of(scoring: Scoring, own: Scoring) -> str:
-    """Where a job's references are: empty where they are those that the dataset was uploaded with."""
+    """Where a job's references are: empty for the references that the dataset was uploaded with."""
     wanted = scoring.reference_field or _OWN
     return "" if wanted == (own.reference_field or _OWN) else wanted
 
 
 def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
-    """The row's own parameters before the job's, field by field; None where it has none, so that the job's hold."""
+    """The row's own parameters before the job's, field by field; None where it has none, so that the job's apply."""
     if not row.HasField("sampling") or not row.sampling.ListFields():
         return None
     merged = Sampling()
@@ -54,14 +54,14 @@ def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
     if row.sampling.extra_json or sampling.extra_json:
         further_fields.write(merged, {**further_fields.fields(sampling), **further_fields.fields(row.sampling)})
     else:
-        # Of an earlier version both, whose answers are found by what they were asked with.
+        # Rows of an earlier version may have both; their answers are found by the parameters that were sent.
         for name, value in row.sampling.extra.fields.items():
             merged.extra.fields[name].CopyFrom(value)
     return merged
 
 
 def asked_names(row: DatasetRow) -> Iterator[str]:
-    """Parameters that the row asks for itself."""
+    """Parameters that the row itself sets."""
     for field, _ in row.sampling.ListFields():
         if field.name not in further_fields.FIELDS:
             yield field.name
@@ -87,7 +87,7 @@ def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampl
 
 
 def kept_metadata(metadata: str) -> str:
-    """A JSON object cut to what is stored beside an answer: whole fields, the shortest first, in their order."""
+    """A JSON object cut to what is stored with an answer: whole fields, preferring short ones, in their order."""
     if len(metadata.encode()) <= METADATA_BYTES:
         return metadata
     parts = {name: _json({name: value})[1:-1].encode() for name, value in json.loads(metadata).items()}
@@ -125,7 +125,7 @@ def _prompt(row: DatasetRow) -> Iterator[str]:
 
 
 def _content(row: DatasetRow) -> Iterator[str]:
-    """All of it, so that a stored answer is found again whatever it is scored by."""
+    """A hash of the whole row, so that a stored answer is found again whatever its scoring."""
     yield row.custom_id
     yield row.reference
     yield row.metadata
@@ -136,7 +136,7 @@ def _content(row: DatasetRow) -> Iterator[str]:
 
 
 def _hash(texts: Iterator[str]) -> str:
-    # With their lengths, so that no two rows read the same.
+    # Lengths are part of the hash, so that no two rows read the same.
     whole = "".join([f"{len(text)}:{text}" for text in texts])
     return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:_HASH_DIGITS]
 

@@ -1,4 +1,5 @@
-"""Which rows of a dataset a job runs, and the hash by which runs of the same rows, scored alike, are told. Pure."""
+"""Which rows of a dataset a job runs, and the hash that identifies runs of the same rows with the same scoring.
+Pure."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ def sample(name: str, size: int, limit: int, seed: int) -> Sequence[int]:
 
 
 def item_set(digest: str, size: int, chosen: Sequence[int], scoring: str) -> str:
-    """SHA-256 over Dataset.digest, the numbers of the rows chosen where that is not all, and the scoring as one text:
-    runs that are scored otherwise are other runs."""
+    """SHA-256 over Dataset.digest, the numbers of the chosen rows unless all are, and the scoring as one text: runs
+    with another scoring get another hash."""
     numbers = "" if len(chosen) == size else ",".join(map(str, chosen))
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in (digest, numbers, scoring)).encode()).hexdigest()
 
@@ -47,6 +48,6 @@ class Places:
         return self._starts[-1]
 
     def of(self, numbers: Sequence[int]) -> Iterator[tuple[Shard, int, list[int]]]:
-        """Shards with the number of their first row and those of `numbers`, which are in increasing order, in them."""
+        """Shards, each with the number of its first row and with those of `numbers`, which increase, that lie in it."""
         for place, run in groupby(numbers, lambda number: bisect_right(self._starts, number) - 1):
             yield self._shards[place], self._starts[place], list(run)

@@ -1,4 +1,4 @@
-"""Where uploaded datasets are, and which of their shards this process has at hand."""
+"""Where uploaded datasets are, and which of their shards this process keeps."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SHELF_BYTES = 64 * 1024 * 1024
-"""Shards that are kept, as they are stored; parsed they take about twice as much."""
+"""The size of kept shards as they are stored; parsed, they take about twice as much."""
 _PAUSE_S = 0.5
 _MOST_LOOKS = 4
 
 
 class DatasetStore(Protocol):
-    """Implemented by `services.bus.Datasets`. Raises UnavailableError while it cannot be read, DamagedError for what is
-    there in part."""
+    """Implemented by `services.bus.Datasets`. Raises UnavailableError while it cannot be read, DamagedError for a
+    dataset that is incomplete."""
 
     async def get_manifest(self, dataset_id: str) -> DatasetManifest | None:
-        """None for a dataset that is not there. One that is being deleted says so."""
+        """None for a dataset that does not exist. One that is being deleted says so."""
         ...
 
     async def get_shard(self, digest: str) -> ShardRows:
@@ -41,8 +41,8 @@ class DatasetGoneError(DataError):
 
 
 class Shelf:
-    """Reads datasets from the store, which is waited for while it is silent. The shards used last are kept, up to a
-    number of bytes; one that several units need at a time is read once."""
+    """Reads datasets from the store, and waits while it does not answer. The last used shards are kept, up to a number
+    of bytes; a shard that several units need at a time is read once."""
 
     def __init__(self, store: DatasetStore | None, most_bytes: int = SHELF_BYTES, pause_s: float = _PAUSE_S) -> None:
         self._store = store
@@ -55,8 +55,9 @@ class Shelf:
     async def manifest(self, dataset_id: str, name: str) -> DatasetManifest:
         """`name` is for the sentence. Raises DatasetGoneError for a dataset that is deleted.
 
-        Deleting first marks a dataset, and takes the mark back when a job uses it. Who deletes may be interrupted in
-        between for as long as NATS or the results service is away, so a mark is waited for: this job may be the one.
+        Deleting first marks a dataset, and withdraws the mark when a job uses it. It may be interrupted in between for
+        as long as NATS or the results service is away. So this waits for a marked dataset: this job may be the one that
+        uses it.
         """
         while (found := await self._patiently(lambda store: store.get_manifest(dataset_id))) is not None:
             if not found.deleting:
@@ -103,7 +104,7 @@ class Shelf:
             try:
                 return await ask(self._store)
             except (UnavailableError, DeadlineError) as error:
-                # A replica may lack pieces for a moment; what was lost does not come back.
+                # A replica may lack pieces for a moment; lost pieces do not come back.
                 looks += isinstance(error, DamagedError)
                 if looks >= _MOST_LOOKS:
                     raise DataError(error.message) from error

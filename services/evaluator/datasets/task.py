@@ -25,15 +25,15 @@ from touchstone.v1.scoring_pb2 import Scoring
 TASK = "rows"
 NOT_SCORED = "not scored: the row has no reference"
 PROMPT_HASH = text_hash("the messages of the row")
-"""The prompts are the items, so that all datasets are asked in one way."""
+"""The items are the prompts, so that all datasets are run in the same way."""
 
 _MOST_SHOWN = 2000
-"""Characters of an answer that stand beside its response, which has all of it."""
+"""Characters of an answer that are stored with its response, which has all of it."""
 
 
 class DatasetTask:
-    """The rows that jobs of one dataset, limit, seed and scoring run. It has what `Task` has for items that are at
-    hand; reading them is asynchronous. Raises InvalidRequestError for a scoring that cannot be used."""
+    """The rows that jobs of one dataset, limit, seed and scoring run. It offers what `Task` offers for items in memory;
+    reading them is asynchronous. Raises InvalidRequestError for a scoring that cannot be used."""
 
     version = "1"
     mode = suite_pb2.MODE_GENERATE
@@ -70,7 +70,7 @@ class DatasetTask:
         self._usual: asyncio.Task[str] | None = None
 
     def only(self, rows: Sequence[int]) -> DatasetTask:
-        """The same task over these rows alone; their numbers are in increasing order."""
+        """The same task over only these rows; their numbers are in increasing order."""
         task = copy(self)
         task.chosen = rows
         task.item_set = task._item_set()
@@ -89,7 +89,7 @@ class DatasetTask:
         return found
 
     async def batches(self) -> AsyncIterator[list[tuple[int, DatasetRow]]]:
-        """All chosen rows with their numbers, as they lie together. Raises DataError."""
+        """All chosen rows with their numbers, in groups as they are stored. Raises DataError."""
         async for numbered in self._read(self.chosen):
             yield numbered
 
@@ -110,7 +110,7 @@ class DatasetTask:
         return await asyncio.shield(self._usual)
 
     def score(self, item: Item, response: Response) -> Scored:
-        """Pure. A row without a reference has no statistics, so that it counts in no metric."""
+        """Pure. A row without a reference has no statistics and does not count in any metric."""
         scorer = self._scorer
         wrong = dict.fromkeys(scorer.statistics, 0.0) if item.answers else {}
         if (end := ends.unanswered(response, wrong)) is not None:
@@ -119,7 +119,7 @@ class DatasetTask:
         found = (scorer.read if item.answers else whole)(reply)
         statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else dict(wrong)
         if item.answers and scorer.first is not None and "correct" in statistics:
-            # How much hangs on counting the last answer and not the first is shown beside the score.
+            # How much the score depends on counting the last answer, not the first, is reported with it.
             first = scorer.first(reply)
             correct = scorer.judge(first.answer, item.answers)["correct"] if first and first.answer else 0.0
             if first is not None and correct != statistics["correct"]:
@@ -149,4 +149,4 @@ class DatasetTask:
 
 
 AnyTask = Task | DatasetTask
-"""What calls and scores are about."""
+"""The content of calls and scores."""

@@ -1,7 +1,7 @@
-"""Bundled data: English text of our own in GLUE's schema, generated when it is read, the same everywhere.
+"""Bundled data: our own English text in GLUE's schema, generated when it is read, the same everywhere.
 
-Each kind mixes sentences that their words give away with sentences where word order, negation or structure decides,
-so that a bag of words does clearly better than chance and clearly worse than a reader.
+Each kind mixes sentences whose words give the label away with sentences where word order, negation or structure
+decides, so that a bag of words does clearly better than chance and clearly worse than a reader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = dict[str, str | int]
 
 _SEED = 2026
 _ONES = 0.55
-"""Share of rows with label 1: uneven, so that the majority class and a coin are two different floors."""
+"""Share of rows with label 1: uneven, so that the majority class and a coin toss are two different floors."""
 _EXAMPLES: dict[str, Callable[[Draw, int], dict[str, str]]] = {
     "sentiment": sentiment.example,
     "acceptability": acceptability.example,
@@ -29,7 +29,7 @@ _EXAMPLES: dict[str, Callable[[Draw, int], dict[str, str]]] = {
 
 
 def rows(config: str, train_rows: int = TRAIN_ROWS) -> dict[str, list[Row]]:
-    """The splits "validation" and "train" of one kind, without a text in common.
+    """The splits "validation" and "train" of one kind, with no text in common.
 
     More `train_rows` lengthen the train split and leave its beginning and the validation split as they are.
     Raises KeyError for an unknown kind.

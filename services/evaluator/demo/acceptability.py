@@ -11,7 +11,7 @@ from services.evaluator.demo.draw import Draw, sentence
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb's forms. `objects` is empty for verbs that take none; `strict` verbs never go without."""
+    """A verb's forms. `objects` is empty for verbs that take none; `strict` verbs always take one."""
 
     base: str
     third: str

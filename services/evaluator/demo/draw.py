@@ -38,7 +38,7 @@ class Draw:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter at the start, and a full stop unless it ends otherwise."""
+    """With a capital letter at the start, and a full stop unless it ends with another mark."""
     return text[0].upper() + text[1:] + ("" if text[-1] in ".?!" else ".")
 
 

@@ -9,7 +9,7 @@ from services.evaluator.demo.scenes import CHORES, DAYS, DEEDS, EXCHANGES, PEOPL
 
 Pair = tuple[str, str]
 
-# Whether the thing was done: "managed to" says yes, "hoped to" leaves it open or says no.
+# Whether the thing was done: "managed to" means yes, "hoped to" leaves it open or means no.
 _DONE = ("managed to", "remembered to", "did not forget to", "was able at last to", "took the time to")
 _NOT_DONE = ("hoped to", "forgot to", "promised to", "refused to", "did not manage to", "did not remember to")
 _GROUPS = (

@@ -10,7 +10,7 @@ from services.evaluator.demo.scenes import CHORES, DAYS, DEEDS, EXCHANGES, PEOPL
 Pair = tuple[str, str]
 
 _BODIES = ("the council", "the committee", "the school board", "the ministry", "the union", "the port authority")
-# (a way to say it, another way, something near that is different)
+# (a way to say it, another way, something similar but different)
 _DECISIONS = (
     ("approved", "gave the green light to", "discussed"),
     ("rejected", "turned down", "delayed"),

@@ -1,4 +1,4 @@
-"""Short reviews. Label 1: the writer is content on the whole. Negation and contrast turn single words round."""
+"""Short reviews. Label 1: the writer is content on the whole. Negation and contrast reverse single words."""
 
 from __future__ import annotations
 

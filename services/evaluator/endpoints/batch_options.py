@@ -9,7 +9,7 @@ from typing import Any
 from services.errors import InvalidRequestError
 
 KINDS = ("openai", "gemini")
-"""Kinds of endpoints whose batch API is spoken."""
+"""Kinds of endpoints whose batch API is supported."""
 # OpenAI takes 50,000 requests in 200 MB, Gemini 20 MB of requests in one call.
 _MOST_ROWS = 50_000
 _MOST_MEGABYTES = {"openai": 190, "gemini": 18}

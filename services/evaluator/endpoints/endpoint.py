@@ -1,4 +1,4 @@
-"""Configured ways to reach models: the endpoints file, or what is sensible without one.
+"""Configured ways to reach models: the endpoints file, or sensible defaults without one.
 
 The file is TOML, one `[[endpoint]]` table per endpoint:
 
@@ -16,13 +16,13 @@ The file is TOML, one `[[endpoint]]` table per endpoint:
     first_byte_s = 0.0                   # longest silence within a call; 0 means `timeout_s`
     keep_alive = "5m"                    # ollama: how long the model stays loaded; absent leaves it to the server
     api = "responses"                    # grok: "responses" for /responses, "chat" for /chat/completions
-    prices = {input = 0.15, output = 0.6}  # US dollars per million tokens; batch_share = 0.5 is what of them is paid in
-                                         # the provider's batch API
+    prices = {input = 0.15, output = 0.6}  # US dollars per million tokens; batch_share = 0.5 is the share
+                                         # of them paid in the provider's batch API
     list_prices = true                   # public list prices where no others are known: providers/list_prices.toml
     batch = {rows = 5000, megabytes = 50, at_once = 4}  # openai, gemini: most of one batch, and batches under way
 
-    [endpoint.model."qwen3-*"]           # what is known of models: an exact name wins, else the first pattern that fits
-    greedy = false                       # these six as in endpoint.proto's Capabilities; absent is not known
+    [endpoint.model."qwen3-*"]           # facts about models: an exact name wins, else the first pattern that fits
+    greedy = false                       # these six as in endpoint.proto's Capabilities; absent means unknown
     reasoning = true
     stop = true
     seed = true
@@ -30,7 +30,7 @@ The file is TOML, one `[[endpoint]]` table per endpoint:
     loglikelihood = true
     context_length = 32768               # tokens
     parameters_b = 8.2                   # billions
-    digest = "sha256:0f3a"               # of the weights, where no one else tells it
+    digest = "sha256:0f3a"               # of the weights, where the server does not give it
     prices = {input = 0.1, output = 0.4}
 
     [endpoint.http]                      # kind http only: services/evaluator/endpoints/http_options.py
@@ -67,7 +67,7 @@ def _no_prices() -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """What the file says of the models whose name fits `pattern`; zero and empty mean nothing is said."""
+    """What the file says about the models whose names fit `pattern`; zero and empty mean not given."""
 
     pattern: str
     capabilities: endpoint_pb2.Capabilities = field(default_factory=endpoint_pb2.Capabilities)
@@ -81,7 +81,7 @@ class ModelEntry:
 class Endpoint:
     """One configured endpoint. Fields as in the file; `base_url` has no slash at its end.
 
-    `api_key_env` is the variable that holds the key; of several usual ones the first that is set.
+    `api_key_env` is the variable that holds the key: the first of the usual ones that is set.
     """
 
     name: str
@@ -112,16 +112,16 @@ class Endpoint:
 
     @property
     def no_key(self) -> str:
-        """The sentence for a job while the key is not set (spec: "API Provider Errors")."""
+        """The error of a job while the key is not set (spec: "API Provider Errors")."""
         return no_key(self.name, self.kind)
 
     @property
     def address(self) -> str:
-        """Host and port as a user knows them."""
+        """Host and port as users know them."""
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     def entry(self, model: str) -> ModelEntry | None:
-        """What the file says of a model: the entry of its exact name, else the first whose pattern fits."""
+        """What the file says about a model: the entry with its exact name, else the first whose pattern fits."""
         exact = (entry for entry in self.model_entries if entry.pattern == model)
         fitting = (entry for entry in self.model_entries if fnmatchcase(model, entry.pattern))
         return next(exact, None) or next(fitting, None)

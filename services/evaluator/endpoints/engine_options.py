@@ -6,13 +6,13 @@
 
     [endpoint.engine]
     command = ["vllm", "serve", "{path}", "--served-model-name", "{model}", "--host", "{host}", "--port", "{port}"]
-    api = "vllm"                         # how it is spoken to: "openai" or "vllm"
+    api = "vllm"                         # its protocol: "openai" or "vllm"
     served_as = "{model}"                # the model's name in requests; "{path}" for transformers serve
-    health = "/health"                   # answers 200 once the model can be called
+    health = "/health"                   # answers 200 once the model is ready
     device = "gpu"                       # whose free memory counts: "gpu" or "cpu"
     start_timeout_s = 600                # until healthy, loading included
     stop_grace_s = 10                    # from SIGTERM to SIGKILL
-    idle_stop_s = 0                      # stops an engine that nobody called for so long; 0 keeps it
+    idle_stop_s = 0                      # stops an engine after this time without calls; 0 keeps it
     directory = "/srv/models"            # where the command runs; absent means the state directory
     env = {VLLM_LOGGING_LEVEL = "WARNING"}
     pass_env = ["HF_TOKEN"]              # further variables of the evaluator that the engine may see
@@ -84,7 +84,7 @@ class EngineOptions:
 
     @classmethod
     def read(cls, table: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> EngineOptions:
-        """Raises InvalidRequestError with a sentence that begins with the key at fault."""
+        """Raises InvalidRequestError with a sentence that begins with the wrong key."""
         for key, value in table.items():
             if key not in _TYPES:
                 raise _wrong(key, f"is not known. Known keys: {', '.join(_TYPES)}.")
@@ -129,7 +129,7 @@ class EngineOptions:
 
 
 _RANGES = (("start_timeout_s", 0.001, 604_800), ("stop_grace_s", 0, 3600), ("idle_stop_s", 0, 604_800))
-"""Keys with their least and most seconds."""
+"""Keys with their minimum and maximum seconds."""
 _MOST_MEMORY_GB = 1_000_000
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "command": (list, "a list of strings"),
@@ -190,7 +190,7 @@ def _models(given: object) -> tuple[EngineModel, ...]:
 
 
 def _name_of(path: str) -> str:
-    """A Hub id is its own name; a path's is its last part without what tells the format."""
+    """A Hub id is its own name; a path's name is its last part without the format's suffix."""
     if re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", path):
         return path
     return Path(path).name.removesuffix(".gguf")
@@ -218,10 +218,10 @@ def _model(name: str, entry: object) -> EngineModel:
 
 
 def _environment(table: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """What the engine may see: a few plain variables, those that the file names, and the file's own.
+    """The engine's environment: a few plain variables, those that the file names, and those that the file sets.
 
-    Never what looks like a secret unless it is named: the evaluator holds every provider's key, and an engine runs
-    code that comes with models.
+    Never a variable that looks like a secret unless the file names it: the evaluator holds every provider's key, and an
+    engine runs code that comes with models.
     """
     wanted = table.get("pass_env", [])
     own: dict[str, str] = table.get("env", {})

@@ -1,4 +1,4 @@
-"""How an application is asked and where its answer stands: the sub-table `[endpoint.http]` of the endpoints file.
+"""How an application is called and where its answer is: the sub-table `[endpoint.http]` of the endpoints file.
 
     [endpoint.http]
     method = "POST"                        # or "GET": the request's fields become the query
@@ -12,10 +12,10 @@
     finish_reason = "$.finish"
     model = "$.model"
 
-A text of the request that is nothing but a placeholder becomes the value itself: "{messages}" a list, "{temperature}" a
-number. Within a longer text the value is written into it. A field whose value the job does not give is left out.
-Values are put into the parsed template, never into JSON text, and are not searched for placeholders themselves.
-`{{prompt}}` stands for the text {prompt}.
+A text of the request that is only a placeholder becomes the value itself: "{messages}" a list, "{temperature}" a
+number. Within a longer text the value is written into it. A field whose value the job does not give is left out. Values
+are put into the parsed template, never into JSON text, and are not searched for placeholders themselves. Write
+`{{prompt}}` for the text {prompt}.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from services.evaluator.endpoints.jsonpath import JsonPath
 from services.words.sampling import PARAMETERS
 
 PLACEHOLDERS = ("prompt", "messages", "system", "model", "stop", *PARAMETERS)
-"""`prompt` is every message's text with blank lines between; without the system's where {system} has a place."""
+"""`prompt` is every message's text with blank lines between; without the system's where the request has {system}."""
 _WHOLE_ONLY = {"messages", "stop"}
 _PATHS = ("answer", "error", "input_tokens", "output_tokens", "finish_reason", "model")
 _KEYS = ("method", "path", "headers", "request", *_PATHS)
@@ -43,7 +43,7 @@ _OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection"}
 
 
 class _Absent:
-    """The job gives no value for this placeholder."""
+    """The job has no value for this placeholder."""
 
 
 _ABSENT = _Absent()
@@ -99,7 +99,7 @@ class HttpOptions:
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """What the request has room for."""
+        """The placeholders that the request uses."""
         return frozenset(_names(self.request))
 
     def filled(self, values: Mapping[str, Any]) -> Any:
@@ -158,7 +158,7 @@ def _request(value: Any) -> Any:
 
 
 def _names(template: Any) -> Iterator[str]:
-    """The placeholders of a template. Raises InvalidRequestError where the template could not be sent."""
+    """The placeholders of a template. Raises InvalidRequestError if the template could not be sent."""
     match template:
         case str():
             for found in _PLACEHOLDER.finditer(template):

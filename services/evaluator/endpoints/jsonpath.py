@@ -1,12 +1,12 @@
-"""Paths into a JSON answer: the part of JSONPath (RFC 9535) that finding an answer takes.
+"""Paths into a JSON answer: the part of JSONPath (RFC 9535) that is needed to find an answer.
 
     $.choices[0].message.content         names and places; [-1] is the last
     $['odd name'][0]                     names in quotes
     $.output[?@.type=='message']         of a list, the objects whose field has this value
     $.output[0].content[*].text          every element
 
-Written here rather than taken from a library so that a path that leads nowhere is told step by step: which step
-failed, and what stands there instead.
+Written here rather than taken from a library so that errors are exact: they say which step of a path failed, and what
+is there instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_SHOWN = 8
 
 
 class NotFoundThereError(Exception):
-    """A path leads nowhere in this answer. The message is a clause: "there is no 'text' at $.output[0]; it has id"."""
+    """Nothing is at a path of this answer. The message is a clause: "there is no 'text' at $.output[0]; it has id"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A parsed path. Equal when written the same."""
+    """A parsed path. Two are equal when they are written the same."""
 
     text: str
     steps: tuple[_Step, ...] = field(compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> JsonPath:
-        """Raises InvalidRequestError saying where the path stops making sense."""
+        """Raises InvalidRequestError saying where the path is wrong."""
         if not text.startswith("$"):
             raise InvalidRequestError(f"{text!r} is not a valid path. A path starts with $, as in $.output[0].text.")
         steps = []
@@ -112,7 +112,7 @@ def _placed(place: int) -> Callable[[Any], list[Any] | None]:
 
 def _having(field: str, wanted: Any) -> Callable[[Any], list[Any] | None]:
     def equal(element: Any) -> bool:
-        # Of one kind, too: in Python True equals 1.
+        # Compare types, too: in Python True equals 1.
         return (
             isinstance(element, dict)
             and field in element

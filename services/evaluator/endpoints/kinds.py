@@ -1,4 +1,4 @@
-"""The kinds of endpoints and what holds for each unless the endpoints file says otherwise."""
+"""The kinds of endpoints and the defaults of each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _OLLAMA_PORT = 11434
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One wire protocol. `label` is the provider's own name; `key_envs` the usual variables of its key, the first that
-    is set counts. The usual key is sent to the usual host only. `addressed` kinds need a base_url.
+    """One wire protocol. `label` is the provider's own name; `key_envs` the usual variables of its key, of which the
+    first that is set counts. The usual key is sent to the usual host only. `addressed` kinds need a base_url.
     """
 
     label: str
@@ -56,7 +56,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 def ollama_url(environ: Mapping[str, str]) -> str:
-    """OLLAMA_HOST as Ollama itself reads it: host, host:port or URL; 0.0.0.0 listens everywhere and is called here."""
+    """OLLAMA_HOST as Ollama itself reads it: host, host:port or URL; 0.0.0.0 listens everywhere and is called on this
+    machine."""
     host = environ.get("OLLAMA_HOST", "").strip()
     if not host:
         return OLLAMA_URL

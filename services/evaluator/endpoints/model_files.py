@@ -1,11 +1,11 @@
-"""What a model's files tell without loading it: size, parameters, context, and a digest for receipts.
+"""What a model's files show without loading it: size, parameters, context, and a digest for receipts.
 
-The digest is a SHA-256 that covers, for every file in the order of their names: name and size; all of it up to
-1 MiB (configuration, tokenizer, chat template, index); of larger safetensors their header, which names every tensor
-with type and shape, and 4 KiB at the beginning, the middle and the end of each tensor; of other large files their first
-MiB and 4 KiB at 1,024 places spread evenly. It reads some megabytes of any model, so that it is there in a second.
-Training changes nearly every number of the tensors that it touches, so another training gives another digest; a file
-changed on purpose in other places would not. Hence its name, "sampled-sha256".
+The digest is a SHA-256 that covers, for every file in the order of their names: name and size; the whole of a file up
+to 1 MiB (configuration, tokenizer, chat template, index); for larger safetensors, the header, which names every tensor
+with type and shape, and 4 KiB at the beginning, the middle and the end of each tensor; for other large files, the first
+MiB and 4 KiB at 1,024 evenly spread places. It reads some megabytes of any model, which takes a second. Training
+changes nearly every number of the tensors that it touches, so another training gives another digest; a deliberate
+change in other places would not. Hence its name, "sampled-sha256".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_HEADER_BYTES = 100 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """Zero and empty where the files do not tell. `weights` is the number format, such as "BF16"."""
+    """Zero and empty where the files do not say. `weights` is the number format, such as "BF16"."""
 
     digest: str = ""
     disk_bytes: int = 0
@@ -38,7 +38,7 @@ class ModelFiles:
 
 
 def find(options: EngineOptions, model: EngineModel) -> Path | None:
-    """The model's folder or file: as the engine would find the path, else in the Hub's cache on this machine."""
+    """The model's folder or file: where the engine would find the path, else in the Hub's cache on this machine."""
     local = (options.directory or options.state_dir) / model.path
     if local.exists():
         return local
@@ -74,7 +74,7 @@ def look(place: Path) -> ModelFiles:
     return ModelFiles(
         digest=f"sampled-sha256:{whole.hexdigest()}",
         disk_bytes=sum(path.stat().st_size for _, path in files),
-        # Packed formats hold several parameters in a number; their count is not told by shapes.
+        # Packed formats hold several parameters in a number; shapes do not give their count.
         parameters_b=0.0 if counts.keys() & {"I32", "U8", "I8"} else round(sum(counts.values()) / 1e9, 6),
         context_length=_context_length(place),
         weights=max(counts, key=lambda dtype: counts[dtype], default=""),
@@ -82,7 +82,7 @@ def look(place: Path) -> ModelFiles:
 
 
 def stamp(place: Path) -> tuple[tuple[str, int, int], ...]:
-    """Names, sizes and times of the files: while it is the same, so are they."""
+    """Names, sizes and times of the files: if it is unchanged, so are they."""
     return tuple((name, path.stat().st_size, path.stat().st_mtime_ns) for name, path in _files(place))
 
 
@@ -97,7 +97,7 @@ def _files(place: Path) -> list[tuple[str, Path]]:
 
 
 def _header(file: BinaryIO, size: int) -> tuple[int, dict[str, Any]] | None:
-    """Where a safetensors file's tensors begin, and what its header says; None when it is none.
+    """Where a safetensors file's tensors begin, and what its header says; None for any other file.
 
     Format: https://github.com/huggingface/safetensors#format
     """
@@ -133,7 +133,7 @@ def _places(size: int, header: tuple[int, dict[str, Any]] | None) -> Iterator[tu
 
 
 def _context_length(place: Path) -> int:
-    """`max_position_embeddings` of a Transformers configuration, which may lie in its text part."""
+    """`max_position_embeddings` of a Transformers configuration, which may be in its text part."""
     try:
         config = json.loads((place / "config.json").read_text())
     except (OSError, ValueError):

@@ -23,7 +23,7 @@ _MOST_BILLIONS = 1_000_000
 _MOST_PRICE = 1_000_000
 _MOST_OF_AN_ADDRESS = 2_000
 _MOST_SHOWN = 200
-"""Characters of a wrong value in a message."""
+"""Most characters of a wrong value in a message."""
 _PRICES = (
     "a table with input and output in US dollars per million tokens, each between 0 and 1,000,000, and optionally "
     "batch_share between 0 and 1"
@@ -57,12 +57,12 @@ _MODEL_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "digest": (str, "a text"),
     "prices": (dict, _PRICES),
 }
-# Keys that only one kind knows. A key that is read by no one would be a setting that does nothing.
+# Keys that only one kind knows. A key that nothing reads would be a setting without effect.
 _OWN_KEYS = {"keep_alive": "ollama", "api": "grok", "http": "http", "engine": "engine"}
 
 
 class _Table:
-    """A table with the place that errors name."""
+    """A table with its name for errors."""
 
     def __init__(
         self, values: Mapping[str, Any], where: str, types: Mapping[str, tuple[type | tuple[type, ...], str]]
@@ -94,7 +94,8 @@ class _Table:
 
 
 RESERVED = frozenset({"plan", "stored", "inspect", "lm_eval", "imported"})
-"""Endpoints of the bus that are no server's. Written out, as endpoints are also read where no bus is installed."""
+"""Endpoints of the bus that do not belong to a server. Written out, as endpoints are also read where no bus is
+installed."""
 
 
 def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def _name(table: _Table) -> str:
 
 
 def _kind(table: _Table) -> str:
-    """Raises InvalidRequestError also for a key that only another kind takes."""
+    """Raises InvalidRequestError, also for a key that only another kind takes."""
     kind = table.values.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise table.wrong("kind", "one of " + ", ".join(KINDS))

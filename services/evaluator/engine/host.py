@@ -22,9 +22,9 @@ from services.evaluator.providers.protocol.transport import Transport
 from services.words.sentences import OVER_LIMIT
 
 MOST_IN_A_ROW = 3
-"""So many ends without an answer in between, and the job fails."""
+"""The job fails after this many ends in a row without an answer."""
 MOST_PER_ITEM = 3
-"""An item whose calls were cut off so often is not asked again: it may be what ends the engine."""
+"""An item whose calls were cut off this often is given up: it may be what crashes the engine."""
 _FIRST_WAIT_S = 0.2
 _ITEMS_REMEMBERED = 4096
 
@@ -32,18 +32,18 @@ log = logging.getLogger(__name__)
 
 _HEALTH_TIMEOUT_S = 5.0
 _SAID = 200
-"""Characters of the log's last line that stand in the sentence; the detail has more of it."""
+"""Characters of the log's last line in the error's sentence; the detail has more of it."""
 
 
 class Crashes:
-    """Counts over one endpoint. A crash is an end that nobody asked for, before or after the engine was healthy."""
+    """Counts over one endpoint. A crash is an end that nobody requested, before or after the engine was healthy."""
 
     def __init__(self) -> None:
         self._in_a_row: dict[str, int] = {}
         self._items: OrderedDict[Hashable, int] = OrderedDict()
 
     def crashed(self, model: str) -> bool:
-        """Counts a crash; True when the model is given up, which the next job for it may try again."""
+        """Counts a crash; True when the model is given up; the next job may try it again."""
         count = self._in_a_row.get(model, 0) + 1
         if count >= MOST_IN_A_ROW:
             self._in_a_row.pop(model, None)
@@ -88,9 +88,9 @@ class Engine:
 
 
 class EngineHost:
-    """Starts, switches and stops the engine of one endpoint. `make` gives the provider of the started server.
+    """Starts, switches and stops the engine of one endpoint. `make` creates the provider for the started server.
 
-    `server` and `context_lengths`, by model, are what started engines have told.
+    `server` and `context_lengths`, by model, are what started engines have reported.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class EngineHost:
             await transport.close()
 
     def _inner(self, model: EngineModel, port: int) -> Endpoint:
-        """The endpoint that the started server is. What the file says of the model holds for its name there."""
+        """The started server as an endpoint. What the file says about the model applies to the model's name there."""
         served_as = self._options.request_name(model)
         entry = self._endpoint.entry(model.name)
         return replace(
@@ -162,7 +162,7 @@ class EngineHost:
         )
 
     async def _introduce(self, engine: Engine) -> None:
-        """Learns what the server tells of itself. Not all list models; none of it is needed to call one."""
+        """Reads what the server reports about itself. Not every server lists models, and calls need none of it."""
         with suppress(ProviderError):
             listing = await engine.provider.list_models()
             self.server = listing.server or self.server
@@ -177,7 +177,7 @@ class EngineHost:
             engine.gave_up = self.crashes.crashed(process.model)
 
     def crash(self, engine: Engine) -> ProviderError:
-        """What a call gets that a crash cut off."""
+        """The error of a call that a crash cut off."""
         process = engine.process
         message = f"The engine for {process.model} {process.ended.result()}."
         return self._failure(message, given_up=engine.gave_up, detail=process.tail())

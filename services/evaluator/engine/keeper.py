@@ -1,13 +1,13 @@
 """Stands between an evaluator and its engine, so that no engine outlives its evaluator: `python -m ….keeper`.
 
 The evaluator writes one line of JSON (`Start`) to the keeper's input and holds it open. "stop" on a further line ends
-the engine in order, the end of the input ends it at once: the kernel closes a pipe however a process dies. The keeper
-is the reaper of all that the engine starts, so that workers that have left the engine's group and session are still
-its descendants and end with it. Should the keeper itself be killed, the kernel ends the engine, and the evaluator, or
-its next run, ends by the record what is left.
+the engine in order; the end of the input ends it at once: the kernel closes a pipe however a process dies. The keeper
+is the reaper of everything that the engine starts, so workers that have left the engine's group and session are still
+its descendants and end with it. If the keeper itself is killed, the kernel ends the engine, and the evaluator, or its
+next run, uses the record to end the rest.
 
-It tells on its output, a JSON object a line: {"pid": …} once the engine runs, {"error": …} when it cannot be started,
-{"ended": wait status} when the engine and everything it started is gone.
+It writes one JSON object per line to its output: {"pid": …} once the engine runs, {"error": …} when it cannot be
+started, {"ended": wait status} when the engine and everything it started is gone.
 
 Standard library only, one thread: code between fork and exec is safe here, and not in an evaluator.
 """
@@ -36,7 +36,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 1.0
 _KILL_S = 0.01
 _READS = 64
-"""Of 64 KiB each, before the keeper looks at other things."""
+"""Reads of 64 KiB each before the keeper does anything else."""
 LOG_LIMIT_BYTES = 8 * 1024 * 1024
 
 
@@ -122,7 +122,7 @@ class _Keeper:
                 if self._nothing_left():
                     break
                 now = time.monotonic()
-                # An engine starts its workers soon after itself.
+                # An engine starts its workers soon after its own start.
                 look_at = min(now + min(_LOOK_S, 0.05 + (now - began) / 2), self._kill_at or math.inf)
         self._copy()
         Path(self._start.record).unlink(missing_ok=True)
@@ -130,7 +130,7 @@ class _Keeper:
 
     @property
     def _killing(self) -> bool:
-        """Without its main process an engine serves no one, but its workers would hold the memory."""
+        """Without its main process an engine serves nobody, but its workers would still hold the memory."""
         return self._status is not None or (self._kill_at is not None and time.monotonic() >= self._kill_at)
 
     def _launch(self, into: int) -> None:
@@ -142,7 +142,7 @@ class _Keeper:
                 os._exit(1)
 
         start = self._start
-        # Before the engine is there: its first child is then known by the mark, however soon the keeper dies.
+        # Before the engine is there: its first child can then be found by the mark, however soon the keeper dies.
         process_table.write_record(Path(start.record), start.mark, [])
         try:
             engine = subprocess.Popen(
@@ -160,7 +160,7 @@ class _Keeper:
             _tell({"error": str(error)})
             sys.exit(0)
         self._engine = engine.pid
-        # Children are waited for here, all in one place.
+        # All children are waited for here.
         engine.returncode = 0
         _tell({"pid": engine.pid})
 
@@ -210,7 +210,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _tell(event: dict[str, object]) -> None:
-    # Whoever listened may be gone; what is left to do is done all the same.
+    # The evaluator may be gone; the rest is done all the same.
     with suppress(OSError):
         os.write(1, json.dumps(event).encode() + b"\n")
 

@@ -1,4 +1,4 @@
-"""Whether a model fits into the memory that is free now, asked before its engine starts."""
+"""Whether a model fits into the free memory, checked before its engine starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.evaluator.engine.process import EngineError
 
 _ASK_S = 10.0
 SETTLE_S = 5.0
-"""The memory of an engine that has just ended comes back a moment later."""
+"""The memory of an engine that has just ended becomes free a moment later."""
 _AGAIN_S = 0.25
 
 
@@ -23,7 +23,7 @@ class NoRoomError(EngineError):
 
 
 FreeGb = Callable[[EngineOptions], Awaitable[float]]
-"""Free memory of the options' device, in units of 10^9 bytes. Raises EngineError when it cannot be told."""
+"""Free memory of the options' device, in units of 10^9 bytes. Raises EngineError when it cannot be read."""
 
 
 async def free_gb(options: EngineOptions) -> float:
@@ -31,7 +31,7 @@ async def free_gb(options: EngineOptions) -> float:
 
 
 async def require(options: EngineOptions, model: EngineModel, free: FreeGb = free_gb, settle_s: float = 0.0) -> None:
-    """Raises NoRoomError when less is free than the model needs, and is no more within `settle_s`.
+    """Raises NoRoomError when less is free than the model needs, and still is after `settle_s`.
 
     Does nothing where its need is not known.
     """
@@ -88,7 +88,7 @@ def free_of_listing(said: str) -> float:
 
 
 def _free_host() -> float:
-    """What Linux expects to be there for new programs without swapping."""
+    """The memory that Linux expects to have for new programs without swapping."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     if found is None:
         raise EngineError("/proc/meminfo does not report the available memory. Set memory_gb = 0.", final=True)

@@ -1,9 +1,9 @@
 """One model at a time: calls for the resident model run together, calls for another wait until it is their turn.
 
 A switch begins when no call is in flight and calls for another model wait. To keep a stream of calls for the resident
-model from starving the others, none is let in any more once another has waited for `patience_s` (longer where loading
-took longer, or models would be loaded more than they are called): those in flight end, then the model that has waited
-longest comes in. Between stop and start nothing is resident, so that two never are.
+model from starving the others, none is let in once another call has waited for `patience_s` (longer if loading took
+longer, as models would otherwise be loaded more than they are called): those in flight end, then the model that has
+waited longest is loaded. Between stop and start no model is resident, so there are never two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 LINGER_S = 0.05
-"""A slot that has ended a call takes the next at once: a switch waits so long for it."""
+"""A slot that has ended a call takes the next at once: a switch waits this long for it."""
 PATIENCE_S = 60.0
 
 
@@ -27,7 +27,7 @@ class Resident(Protocol):
     def ended(self) -> asyncio.Future[str]: ...
 
     async def stop(self) -> None:
-        """Returns when nothing of it is left."""
+        """Returns when all of it has ended."""
         ...
 
 
@@ -42,7 +42,8 @@ class _Waiter(Generic[R]):
 
 
 class Residency(Generic[R]):
-    """`start` brings a model into memory and returns when it can be called; what it raises goes to who waits for it."""
+    """`start` brings a model into memory and returns when it can be called; what it raises goes to the calls that wait
+    for it."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class Residency(Generic[R]):
                 self._waiting.remove(waiter)
                 self._news.set()
             elif not waiter.turn.cancelled() and waiter.turn.exception() is None:
-                # Let in and cancelled in the same moment.
+                # Let in and cancelled at the same moment.
                 self._in_flight -= 1
                 self._move()
             raise
@@ -171,7 +172,7 @@ class Residency(Generic[R]):
         return True
 
     async def _bring_in(self, model: str) -> None:
-        """Starts a model's engine; gives up when nobody waits for it any more, as after a cancelled job."""
+        """Starts a model's engine; gives up when nobody waits for it any more, for instance after a cancelled job."""
         began = time.monotonic()
         starting = asyncio.ensure_future(self._start(model))
         while not starting.done():

@@ -25,9 +25,9 @@ class Ownership:
         self._locks = ExitStack()
 
     def claim(self, endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
-        """The endpoints without the engines that another evaluator of this state directory has.
+        """The endpoints except the engines that another evaluator of this state directory owns.
 
-        What an earlier owner left running is ended first. Raises UnsupportedError where the system is not Linux,
+        Ends first what an earlier owner left running. Raises UnsupportedError where the system is not Linux,
         UnavailableError when what was left does not end or the state directory cannot be written.
         """
         return tuple(

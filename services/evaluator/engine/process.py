@@ -31,11 +31,11 @@ TAIL_LINES = 30
 TAIL_BYTES = 4000
 
 Healthy = Callable[[int], Awaitable[bool]]
-"""Whether the engine on this port can be called."""
+"""Whether the engine on this port is ready."""
 
 
 class EngineError(Exception):
-    """An engine that did not start. `message` is a sentence; `final`: another try would end alike."""
+    """An engine that did not start. `message` is a sentence; `final`: another try would fail in the same way."""
 
     def __init__(self, message: str, *, final: bool = False) -> None:
         super().__init__(message)
@@ -44,7 +44,8 @@ class EngineError(Exception):
 
 
 class EngineProcess:
-    """A started engine. `ended` is done once it and all that it started are gone; its result says how, in words."""
+    """A started engine. `ended` is done once it and all that it started are gone; its result says in words how it
+    ended."""
 
     def __init__(
         self, model: str, port: int, keeper: asyncio.subprocess.Process, records: Path, log_file: Path
@@ -60,7 +61,8 @@ class EngineProcess:
 
     @classmethod
     async def start(cls, endpoint: str, options: EngineOptions, model: EngineModel) -> EngineProcess:
-        """Starts the model's command; it is not healthy yet. Raises EngineError when the keeper cannot be started."""
+        """Starts the model's command; it need not be healthy yet. Raises EngineError when the keeper cannot be
+        started."""
         records, log_file = folder(options, endpoint), log_path(options, endpoint)
         directory = options.directory or options.state_dir
         port, mark = _free_port(), secrets.token_hex(16)
@@ -152,7 +154,7 @@ def folder(options: EngineOptions, endpoint: str) -> Path:
 
 
 def log_path(options: EngineOptions, endpoint: str) -> Path:
-    """What the endpoint's engine writes; one start's, the one before is `….1`."""
+    """The output of the endpoint's engine since its last start; the previous one is `….1`."""
     return options.state_dir / "logs" / f"engine-{endpoint}.log"
 
 

@@ -1,11 +1,12 @@
-"""Processes as /proc shows them, and ending them exactly: by pid and start time, never by name. Standard library only.
+"""Processes as /proc shows them, and ending exactly those: by pid and start time, never by name. Standard library only.
 
 A process is named by its pid together with its start time, as pids are given out again. A signal goes through a pidfd
-that is opened first and checked after, so that it cannot reach a stranger.
+that is opened first and checked after, so that it cannot reach another process.
 
-The record of a start says what a later run needs to end what was left. The keeper writes it and keeps it up to date. A
-process is known by its pid and start time, or by the start's mark in its environment: the first misses what was started
-since the last look, the second what has overwritten its own environment, as programs that set their title do.
+The record of a start says what a later run needs to end the processes that were left. The keeper writes it and keeps it
+up to date. A process is identified by its pid and start time, or by the start's mark in its environment. The first
+misses processes started since the last look; the second misses those that have overwritten their environment, as
+programs that set their title do.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def process(pid: int) -> Process | None:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The command's name stands in parentheses and may hold anything, so count from the last one.
+    # The command's name is in parentheses and may hold anything, so count from the last one.
     fields = text.rpartition(")")[2].split()
     return Process(pid, started=int(fields[19]), parent=int(fields[1]), zombie=fields[0] in "ZX")
 
@@ -52,7 +53,7 @@ def processes() -> list[Process]:
 
 
 def descendants(roots: Iterable[int]) -> list[Process]:
-    """All that these pids started, and what that started; not the roots themselves."""
+    """All descendants of these pids, without the pids themselves."""
     children: dict[int, list[Process]] = {}
     for one in processes():
         children.setdefault(one.parent, []).append(one)
@@ -79,7 +80,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def send(target: Process, number: signal.Signals) -> None:
-    """Sends a signal to exactly this process, or to none when it is gone."""
+    """Sends a signal to exactly this process; to none if it is gone."""
     with suppress(ProcessLookupError, PermissionError):
         handle = os.pidfd_open(target.pid)
         try:
@@ -91,9 +92,9 @@ def send(target: Process, number: signal.Signals) -> None:
 
 
 def end_all(find: Callable[[], list[Process]], timeout_s: float) -> bool:
-    """SIGKILL to all that `find` finds, again and again until it finds none alive; False when time runs out.
+    """Sends SIGKILL to all that `find` finds, again and again until none is alive; False when time runs out.
 
-    Again, as a process may have started another between the look and the signal.
+    Repeats, as a process may have started another one between the look and the signal.
     """
     deadline = time.monotonic() + timeout_s
     while alive := [one for one in find() if not one.zombie]:
@@ -106,7 +107,7 @@ def end_all(find: Callable[[], list[Process]], timeout_s: float) -> bool:
 
 
 def boot_id() -> str:
-    """Changes when the machine starts anew, and with it every pid."""
+    """Changes when the machine restarts, which also changes every pid."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -114,7 +115,7 @@ def boot_id() -> str:
 
 
 def write_record(path: Path, mark: str, known: list[Process]) -> None:
-    """A record that cannot be written must not stop an engine: the parent-death signal stands before it."""
+    """A record that cannot be written must not stop an engine: the parent-death signal is the first protection."""
     fresh = path.with_suffix(".new")
     content = {"boot": boot_id(), "mark": mark, "processes": [[one.pid, one.started] for one in known]}
     with suppress(OSError):
@@ -123,13 +124,13 @@ def write_record(path: Path, mark: str, known: list[Process]) -> None:
 
 
 def end_left(folder: Path) -> bool:
-    """Ends what earlier starts left, by all records in a folder; False when some of it does not end."""
+    """Ends the processes that earlier starts left, by all records in a folder; False when some do not end."""
     ended = [_end_recorded(path) for path in sorted(folder.glob("*.json"))]
     return all(ended)
 
 
 def _end_recorded(path: Path) -> bool:
-    """Ends all that a record knows and what that has started; False when some of it does not end."""
+    """Ends all processes of a record and their descendants; False when some do not end."""
     try:
         saved = json.loads(path.read_text())
         mark, known = str(saved["mark"]), {(int(pid), int(started)) for pid, started in saved["processes"]}

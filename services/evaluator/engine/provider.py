@@ -1,8 +1,8 @@
-"""An endpoint whose evaluator starts the server itself, for one model after the other.
+"""An endpoint whose evaluator starts the server itself, for one model at a time.
 
-The started server is spoken to by the provider of its API, "openai" or "vllm". What is added here: the model is
-resident while it is called, a crash is told as one, and the models' files say what a server would have to be running
-to tell.
+The provider of its API, "openai" or "vllm", calls the started server. This module adds three things: the model is
+resident while it is called, a crash is reported as one, and the models' files say what otherwise only a running server
+could.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from services.evaluator.providers.protocol.provider import Listing, Provider, Pr
 from touchstone.v1 import endpoint_pb2
 
 _TELLS_S = 1.0
-"""A crash closes connections a moment before its end is known."""
+"""A crash closes connections a moment before the keeper reports it."""
 
 Ask = Callable[[Provider, Request], Coroutine[Any, Any, Response]]
 
 
 class EngineProvider:
-    """One endpoint's engine. `make` gives the provider of the started server. Nothing runs before the first call."""
+    """One endpoint's engine. `make` creates the provider for the started server. Nothing runs before the first call."""
 
     def __init__(self, endpoint: Endpoint, make: Callable[[Endpoint], Provider]) -> None:
         if endpoint.engine is None:

@@ -48,10 +48,10 @@ class SplitReader:
         self._load = load
 
     async def open(self, request: CreateHubDatasetRequest) -> Split:
-        """The split's rows as JSON lines, with the revision that they are of.
+        """The split's rows as JSON lines, with their revision.
 
-        Raises InvalidRequestError for names that are none, NotFoundError for what is not there, UnavailableError where
-        the Hub does not answer.
+        Raises InvalidRequestError for invalid names, NotFoundError for a missing split, UnavailableError where the Hub
+        does not answer.
         """
         source = _checked(request)
         revision, lines = await asyncio.to_thread(self._opened, source, request.limit)
@@ -64,7 +64,7 @@ class SplitReader:
             return _from_demo(source, limit)
         if self._data_dir is not None and (self._data_dir / source.dataset).is_dir():
             return _from_mirror(self._data_dir, source, limit)
-        # `datasets` would take a folder of that name where this process runs for the data set.
+        # `datasets` would use a folder of that name in the working directory as the data set.
         if Path(source.dataset).exists():
             raise NotFoundError(f"{source.dataset} is a local folder. Name a data set on the Hub, such as cais/mmlu.")
         try:
@@ -131,7 +131,7 @@ def _require(source: DataSource, *known: str) -> None:
 
 
 def _not_given(source: DataSource, error: hub.HubError) -> NotFoundError | UnavailableError:
-    # Imported here, like `datasets`: by now it has been.
+    # Imported here, like `datasets`, which has already imported it.
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     cause = error.__cause__
@@ -156,7 +156,7 @@ async def _pieces(lines: Iterator[bytes], source: DataSource) -> AsyncIterator[b
 
 
 def of_lines(path: Path, limit: int) -> Iterator[bytes]:
-    """A JSON Lines file as it is; with a limit its first so many rows."""
+    """A JSON Lines file as it is; with a limit, only that many first rows."""
     with path.open("rb") as file:
         if not limit:
             while piece := file.read(_BYTES):
@@ -168,7 +168,7 @@ def of_lines(path: Path, limit: int) -> Iterator[bytes]:
 
 
 def of_parquet(path: Path, limit: int) -> Iterator[bytes]:
-    """A Parquet file without the columns that no JSON can hold. Raises pyarrow.ArrowException, OSError."""
+    """A Parquet file without the columns that JSON cannot hold. Raises pyarrow.ArrowException, OSError."""
     with pq.ParquetFile(path) as file:
         columns = [field.name for field in file.schema_arrow if _is_text(field.type)]
         left = limit or file.metadata.num_rows
@@ -183,7 +183,7 @@ _KINDS = (("jsonl", of_lines), ("parquet", of_parquet))
 
 
 def of_table(table: pa.Table, limit: int) -> Iterator[bytes]:
-    """A table without the columns that no JSON can hold."""
+    """A table without the columns that JSON cannot hold."""
     chosen = table.select([field.name for field in table.schema if _is_text(field.type)]).slice(0, limit or None)
     for start in range(0, len(chosen), _ROWS):
         yield _lines(chosen.slice(start, _ROWS))
@@ -196,7 +196,7 @@ def _lines(table: pa.Table) -> bytes:
 
 
 def _whole(value: Any) -> Any:
-    """With null for numbers that JSON does not know."""
+    """With null for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -205,7 +205,7 @@ def _whole(value: Any) -> Any:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    """Whether it is no image, sound or other bytes, however deep."""
+    """Whether it contains no image, sound or other bytes at any depth."""
     if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_):
         return False
     if pa.types.is_struct(type_):

@@ -1,1 +1,1 @@
-"""Jobs over answers that another tool collected: what they come to, and which answer belongs to which item."""
+"""Jobs over answers that another tool collected: their tasks, and which answer belongs to which item."""

@@ -1,4 +1,4 @@
-"""Which item each answer of a file belongs to. The lines say so themselves: by an id, or by the item's text."""
+"""Which item each answer of a file belongs to. The lines themselves say so: by an id, or by the item's text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.evaluator.items.task import Item, Task
 from touchstone.v1 import job_pb2
 
 _NUMBER = re.compile(r"(?:^|[^0-9A-Za-z.])(\d{1,9})$")
-"""A row number: alone, or at the end after a sign that belongs to no number or word, as in "gsm8k-main-test-#17"."""
+"""A row number: alone, or at the end after a sign that is not part of a number or word, as in "gsm8k-main-test-#17"."""
 _EXAMPLE_CHARACTERS = 200
 _NONE, _AMBIGUOUS = -1, -2
 _HASH_DIGITS = 16
@@ -26,9 +26,9 @@ _HASH_DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`answers`: row number of each item that has an answer, in increasing order → the answer's own number.
+    """`answers`: row number of each item that has an answer, in increasing order → the answer's number.
 
-    `prompt_hash` is that of the prompts that the lines have; empty where they are those that we send.
+    `prompt_hash` is the hash of the lines' prompts; empty if they are the prompts that we send.
     """
 
     answers: Mapping[int, int]
@@ -37,9 +37,9 @@ class Found:
 
 
 async def find(store: ImportStore, import_id: str, name: str, task: AnyTask) -> Found:
-    """Looks at all items of the task, and raises as reading them does; NotFoundError without the import.
+    """Looks at all items of the task. Raises as reading them does, and NotFoundError without the import.
 
-    Of the lines it keeps what tells their items, and of the items those that a line tells.
+    It keeps what identifies the lines' items, and the items that a line identifies.
     """
     lines: list[_Line] = []
     async for page in store.pages(import_id, name):
@@ -55,8 +55,8 @@ async def find(store: ImportStore, import_id: str, name: str, task: AnyTask) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What a line says of its item: its own id, the row number in it or -1, and digests of its texts. `prompts` is the
-    number of its prompt, `named` what a sentence says of it."""
+    """What a line says about its item: its own id, the row number in it or -1, and digests of its texts. `prompts` is
+    the number of its prompt, `named` the line's name in sentences."""
 
     answer: int
     id: str
@@ -68,7 +68,7 @@ class _Line:
 
 
 class _Keys:
-    """Items by what tells them: their own ids in a dataset, row numbers in a suite, and their texts."""
+    """Items by what identifies them: their own ids in a dataset, row numbers in a suite, and their texts."""
 
     def __init__(self, lines: Sequence[_Line]) -> None:
         self._ids = {line.id for line in lines}
@@ -148,7 +148,7 @@ def _found(lines: Sequence[_Line], keys: _Keys) -> Found:
 
 
 def _hash_of(prompts: Mapping[int, int]) -> str:
-    """Of answers without prompts one hash, whichever items they are to: nothing speaks against comparing them."""
+    """One hash for answers without prompts, whichever items they answer: nothing rules out a comparison."""
     told = sorted(prompts.items()) if any(number != prompts_number("", ()) for number in prompts.values()) else []
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:_HASH_DIGITS]
 

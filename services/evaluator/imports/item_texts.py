@@ -13,14 +13,14 @@ from touchstone.v1 import item_result_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer
 
 TEXTS = ("question", "prompt")
-"""Names in ImportedAnswer.row of what tells an item beside its id."""
+"""Names in ImportedAnswer.row of what identifies an item apart from its id."""
 
 
 def contradiction(task: AnyTask, item: Item, answer: ImportedAnswer) -> str:
-    """Why an answer whose id names the item belongs to another one, as a sentence; "" where nothing speaks against it.
+    """Why an answer whose id names the item belongs to another one, as a sentence; "" if it fits.
 
-    A text that the line has must be one of the item's or part of one, or hold the longest. Without one, the line's
-    reference must be the item's, as far as it can be read: ids alone also fit lines that are numbered otherwise.
+    A text of the line must be one of the item's or part of one, or contain the longest. Without a text, the line's
+    reference must be the item's, as far as it can be read: ids alone also fit lines with another numbering.
     """
     line = of_line(answer.row)
     ours = list(map(plain, texts(item)))
@@ -47,14 +47,14 @@ def asked_as_we_do(item: Item, answer: ImportedAnswer) -> bool:
 
 
 def shown_prompt(item: Item) -> str:
-    """What stands beside an answer whose line has no prompt: the dataset's row, or the texts of the suite's row."""
+    """What is stored with an answer whose line has no prompt: the dataset's row, or the texts of the suite's row."""
     if item.custom_id:
         return prompt_text(item)
     return "\n\n".join(f"{name}:\n{text}" for name, text in item.fields.items())
 
 
 def texts(item: Item) -> Iterator[str]:
-    """Texts of the item's row, each and all of them; of a dataset's its last message."""
+    """Texts of the item's row, one by one and together; for a dataset, the row's last message."""
     yield from item.fields.values()
     yield "\n".join(item.fields.values()) or _question(item)
 

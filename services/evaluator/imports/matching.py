@@ -1,4 +1,4 @@
-"""Whether an imported answer is one to our item, and what it says. Pure."""
+"""Whether an imported answer belongs to our item, and what it says. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from services import numbers
 from services.evaluator.item_result import prompt_text
 from services.evaluator.items.task import Continuation, Item, Response
+from services.words.sentences import counted
 from touchstone.v1.results_service_pb2 import ImportedAnswer
 
 _BETWEEN = "\x1e"
@@ -18,7 +19,7 @@ _SHOWN_CHARACTERS = 60
 _FILTERED = "content_filter"
 _LETTER = re.compile("[A-Z]")
 _DEEPEST = 20
-"""Levels of a row that are looked through."""
+"""Levels of a row that are searched."""
 
 
 def prompts_number(prompt: str, continuations: Sequence[str]) -> int:
@@ -39,14 +40,14 @@ def asked_as_we_do(item: Item, answer: ImportedAnswer) -> bool:
 
 
 def prompt_hash(answer: ImportedAnswer) -> str:
-    """Of a prompt that is not ours."""
+    """The hash of a prompt that is not ours."""
     return f"{prompts_number(answer.prompt, [c.text for c in answer.continuations]):016x}"
 
 
 def disagreement(item: Item, answer: ImportedAnswer) -> str:
     """Why the answer does not belong to the item, as a sentence; "" when it does.
 
-    Every text of our row must be in the tool's: under the same name, where it has that, else somewhere in its row, its
+    Every text of our row must be in the tool's: under the same name if it has that, else somewhere in its row, its
     prompt or its continuations. White space does not count.
     """
     if asked_as_we_do(item, answer):
@@ -81,12 +82,14 @@ def response(item: Item, answer: ImportedAnswer) -> Response:
 
 
 def _ordered(choices: Sequence[str], answer: ImportedAnswer) -> tuple[Continuation, ...]:
-    """By their texts where these tell them apart, else one after the other."""
+    """By their texts where these differ, else in order."""
     given = [Continuation(c.text, c.loglikelihood, c.tokens, c.greedy) for c in answer.continuations]
     if not all(one.loglikelihood <= numbers.MOST_LOG_PROBABILITY for one in given):
         raise ValueError("The log has an impossible log-likelihood.")
     if len(given) != len(choices):
-        raise ValueError(f"The log has {len(given)} continuations, but the item has {len(choices)} choices.")
+        raise ValueError(
+            f"The log has {counted(len(given), 'continuation')}, but the item has {counted(len(choices), 'choice')}."
+        )
     by_text = {plain(continuation.text): continuation for continuation in given}
     wanted = [plain(choice) for choice in choices]
     if len(set(wanted)) == len(by_text) == len(given) and set(wanted) == set(by_text):
@@ -95,12 +98,12 @@ def _ordered(choices: Sequence[str], answer: ImportedAnswer) -> tuple[Continuati
 
 
 def _in_order(item: Item, prompt: str) -> bool:
-    """Options that a prompt lists stand there in our order: else the answer's letter would mean another one."""
+    """A prompt must list options in our order, or the answer's letter would mean another one."""
     options = [plain(text) for name, text in item.fields.items() if _LETTER.fullmatch(name)]
     if item.choices or not all(option in prompt for option in options):
         return True
     others = [plain(text) for name, text in item.fields.items() if not _LETTER.fullmatch(name)]
-    # After the last of the question's texts: examples before it have options, too.
+    # Searched after the last of the question's texts: examples before it have options, too.
     place = max((prompt.rfind(text) + len(text) for text in others if text in prompt), default=0)
     for option in options:
         found = prompt.find(option, place)

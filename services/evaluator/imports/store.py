@@ -36,8 +36,8 @@ _UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class ImportedRows:
-    """Row numbers that an import has answers for, in increasing order, and the number of each one's prompt, as
-    GetImportResponse.prompts tells. `rows` are the tool's copies of the rows, where they were asked for."""
+    """Row numbers that an import has answers for, in increasing order, and the number of each one's prompt, as in
+    GetImportResponse.prompts. `rows` are the tool's copies of the rows, if they were asked for."""
 
     items: Sequence[int]
     prompts: Sequence[int]
@@ -45,7 +45,7 @@ class ImportedRows:
 
 
 class ImportStore(Protocol):
-    """Raises NotFoundError for an import that is not there any more."""
+    """Raises NotFoundError for an import that no longer exists."""
 
     async def run(self, import_id: str) -> GetImportResponse:
         """The run and its tasks, without rows."""
@@ -58,12 +58,12 @@ class ImportStore(Protocol):
         ...
 
     async def answers(self, import_id: str, task: str, items: Sequence[int], repeat: int) -> list[ImportedAnswer]:
-        """Answers number `repeat` to these items; what is not stored is left out."""
+        """The answers with number `repeat` to these items; items without one are left out."""
         ...
 
 
 class NoImports:
-    """Of an evaluator that does not know where the results service is."""
+    """For an evaluator that does not know the results service's address."""
 
     async def run(self, import_id: str) -> GetImportResponse:
         raise NotFoundError(_UNKNOWN)
@@ -79,7 +79,7 @@ class NoImports:
 
 
 class ImportsOfResults:
-    """Those of the results service over gRPC, which is waited for while it is silent."""
+    """The imports of the results service over gRPC. Waits while it does not answer."""
 
     def __init__(self, channel: grpc.aio.Channel, service_token: str) -> None:
         self._stub = results_service_pb2_grpc.ResultsServiceStub(channel)

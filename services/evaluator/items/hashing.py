@@ -38,8 +38,8 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def texts(column: pa.Array) -> pa.Array:
-    """A text for each value of the column, equal for equal values: without surrounding white space, the parts of
-    lists and structures joined. Texts and lists are there in every row, as `Reader` gives them."""
+    """A text for each value of the column, equal for equal values: without surrounding white space, with the parts of
+    lists and structures joined. No text or list is missing, as `Reader` gives them."""
     if pa.types.is_string(column.type):
         return pc.utf8_trim_whitespace(column)
     if pa.types.is_list(column.type):

@@ -9,10 +9,10 @@ MACRO_F1 = MetricSpec(metric="macro_f1")
 MATTHEWS = MetricSpec(metric="matthews_correlation")
 PEARSON = MetricSpec(metric="pearson")
 SPEARMAN = MetricSpec(metric="spearman")
-# Of tasks whose scorer compares texts or numbers.
+# For tasks whose scorer compares texts or numbers.
 EXACT_MATCH = MetricSpec(metric="exact_match", rule=MetricSpec.RULE_MEAN, statistic="correct")
 
-# Of tasks whose choices are texts of different lengths, in log-likelihood mode: the choice with the highest
+# For tasks whose choices are texts of different lengths, in log-likelihood mode: the choice with the highest
 # log-probability per character, or per byte.
 ACC_NORM = MetricSpec(metric="acc_norm", rule=MetricSpec.RULE_MEAN, statistic="correct_norm")
 ACC_BYTES = MetricSpec(metric="acc_bytes", rule=MetricSpec.RULE_MEAN, statistic="correct_bytes")
@@ -24,7 +24,7 @@ def f1(positive_label: str) -> MetricSpec:
 
 
 def beside(metric: MetricSpec) -> MetricSpec:
-    """The metric shown beside the task's score."""
+    """The metric, reported and not scored."""
     shown = MetricSpec()
     shown.CopyFrom(metric)
     shown.beside = True
@@ -32,7 +32,8 @@ def beside(metric: MetricSpec) -> MetricSpec:
 
 
 def repeated(answers: int) -> tuple[MetricSpec, ...]:
-    """What several answers per item add, beside the score: pass@k (any of them right) and maj@k (their vote)."""
+    """Metrics that several answers per item add, reported and not scored: pass@k (any of them right) and maj@k (their
+    vote)."""
     return (
         MetricSpec(metric=f"pass@{answers}", rule=MetricSpec.RULE_ANY, statistic="correct", beside=True),
         MetricSpec(metric=f"maj@{answers}", rule=MetricSpec.RULE_MAJORITY, statistic="correct", beside=True),

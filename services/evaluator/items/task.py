@@ -1,5 +1,5 @@
-"""What a task is. A task is a pure function of (task, version, seed, item): any cut of its items into units
-gives the same items and the same scores.
+"""What a task is. A task is a pure function of (task, version, seed, item): however its items are cut into units, they
+and their scores are the same.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Message:
 class Item:
     """One example, ready to be sent and scored.
 
-    `index` is the row in the published split and the item's key. `reference` has the form that extraction yields:
-    a label's text for classes, a decimal number for regression. `fields` are the row's texts by column, for
-    baselines that look at words and not at a prompt. `group` gathers items that share a passage. In log-likelihood mode
-    the `choices` are scored as continuations of `context`, and `messages` is empty. `stop` ends a generated answer.
-    `labels` are the answers that this item offers where they differ from the task's. `answers` are all right ones where
-    there are several; `reference` is the first. `statistics` are numbers of the row that every result carries, such as
-    the question that answers belong to.
+    `index` is the row in the published split and the item's key. `reference` has the form of an extracted answer: a
+    label's text for classes, a decimal number for regression. `fields` are the row's texts by column, for baselines
+    that look at words instead of a prompt. `group` gathers items that share a passage. In log-likelihood mode the
+    `choices` are scored as continuations of `context`, and `messages` is empty. `stop` ends a generated answer.
+    `labels` are the answers that this item offers if they differ from the task's. `answers` are all right ones if there
+    are several; `reference` is the first. `statistics` are numbers of the row that every result carries, such as the
+    question that answers belong to.
 
-    Of uploaded rows: `custom_id` is the row's own id, `metadata` its JSON object as it is stored beside the answer.
-    `sampling` is what this item is asked with where that is not the job's, absent fields of the job's filled in.
+    For uploaded rows: `custom_id` is the row's own id, `metadata` its JSON object as stored with the answer. `sampling`
+    is this item's sampling if it differs from the job's, with absent fields filled in from the job's.
     """
 
     index: int
@@ -74,14 +74,13 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back for an item. Token counts are the provider's, None when it does not tell; times in
-    ms.
+    """The answer to an item. Token counts are the provider's, None when it gives none; times are in ms.
 
     `refused` and `input_truncated` are facts of the provider's answer, not of its text. `continuations` has one entry
-    per choice, in their order, in log-likelihood mode. `parameters` is what the request carried beside the prompt, as
-    JSON. `cost_usd` is None where no price is known. `ttft_ms` is 0 for an answer that was not streamed.
-    `reasoning_tokens` are part of `output_tokens`. `note` is what the provider says beside it, as why it refused.
-    `doubtful` names numbers of it that cannot be, with their values; they count as not known.
+    per choice, in their order, in log-likelihood mode. `parameters` is what the request carried apart from the prompt,
+    as JSON. `cost_usd` is None where no price is known. `ttft_ms` is 0 for an answer that was not streamed.
+    `reasoning_tokens` are part of `output_tokens`. `note` is what the provider adds, such as why it refused. `doubtful`
+    names impossible numbers in the answer, with their values; they count as unknown.
     """
 
     text: str
@@ -104,7 +103,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """How an answer was read. `statistics` as in item_result.proto; `extraction` says in words how."""
+    """How an answer was read. `statistics` are those of item_result.proto; `extraction` says in words how."""
 
     outcome: item_result_pb2.Outcome
     prediction: str
@@ -115,10 +114,10 @@ class Scored:
 class Task(Hashable, Protocol):
     """One task of a suite, in one mode, with its data loaded lazily and once per process.
 
-    `labels` are a classification task's classes in the order of the data's integers, empty for other tasks;
-    `scale` is the lowest and highest value of a regression task, None for other tasks. `metrics` are those of this
-    mode, the primary one first. `reading` is the most lenient layer by which answers are read, None where the scorer
-    reads no text, or by rules of its own.
+    `labels` are a classification task's classes in the order of the data's integers, empty for other tasks; `scale` is
+    the lowest and highest value of a regression task, None for other tasks. `metrics` are those of this mode, the
+    primary one first. `reading` is the most lenient layer by which answers are read, None if the scorer does not read
+    text, or has its own rules.
     """
 
     info: suite_pb2.TaskInfo
@@ -132,7 +131,7 @@ class Task(Hashable, Protocol):
     mode: suite_pb2.Mode
 
     def size(self) -> int:
-        """Items in the split that was found; loads the data."""
+        """The number of items in the split; loads the data."""
         ...
 
     def revision(self) -> str:
@@ -144,7 +143,7 @@ class Task(Hashable, Protocol):
         ...
 
     def hashes(self, indexes: Sequence[int]) -> Iterator[str]:
-        """`Item.hash` of the items with these row numbers, without rendering prompts: some microseconds an item."""
+        """`Item.hash` of the items with these row numbers, without rendering prompts: some microseconds per item."""
         ...
 
     def items(self, indexes: Sequence[int]) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""What an answer is the answer to: the hash by which a stored one is found again."""
+"""The identity of a request: the hash by which a stored answer is found again."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def asked_with(
     repeat: int = 0,
     sampling: job_pb2.Sampling | None = None,
 ) -> Resolved:
-    """What the job's requests carry beside the prompt, for one of the answers to an item; `sampling` is the item's own
-    where it has one.
+    """What the job's requests carry apart from the prompt, for one of the answers to an item; `sampling` is the item's
+    own if it has one.
 
-    A baseline is asked with a seed at most, an application with what the job sets. In log-likelihood mode nothing is
-    generated, so that only further provider fields count. Raises a fatal ProviderError for a parameter that the model
-    refuses.
+    A baseline receives at most a seed, an application what the job sets. In log-likelihood mode nothing is generated,
+    so only further provider fields count. Raises a fatal ProviderError for a parameter that the model refuses.
     """
     sampling = spec.sampling if sampling is None else sampling
     asked = resolve(sampling, capabilities, repeat, max(1, spec.suite.repeats), spec.model)
@@ -45,8 +44,8 @@ def asked_with(
 
 
 def setup(endpoint: Endpoint, model: str) -> str:
-    """What the endpoints file says of how a model is served or asked, where no digest of weights tells: an engine's
-    command, with its number format and template, or an application's request and where its answer stands.
+    """What the endpoints file says about how a model is served or asked, if there is no digest of its weights: an
+    engine's command, with its number format and template, or an application's request and the path of its answer.
     """
     if endpoint.engine is not None:
         served = endpoint.engine.model(model)
@@ -73,7 +72,7 @@ class Identity:
     SHA-256 over endpoint, its kind and `setup`, model, its digest, mode, parameters, prompt (log-likelihood: context
     and continuations), stop sequences and repeat. Whether the answer was streamed does not count. Texts go in with
     their lengths, so that no two different requests read the same. The order of names in further fields counts, and
-    where there is one, no answer of a version that did not keep it is taken. About 2 µs for a prompt of a thousand
+    with one, answers of versions that did not keep the order are not reused. About 2 µs for a prompt of a thousand
     characters. Raises a fatal ProviderError for a parameter that the model refuses.
     """
 

@@ -1,4 +1,4 @@
-"""What an endpoint offers now: its models and whether it can be used, refreshed in the background."""
+"""What an endpoint offers now: its models and whether it is usable, refreshed in the background."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class EndpointListing:
             self._down(error.message if isinstance(error, ProviderError) else late)
             return
         except Exception:
-            # An answer that no one foresaw must not end the refreshing.
+            # An unexpected answer must not end the refreshing.
             log.exception("listing the models of %s failed", self.endpoint.name)
             self._down(f"{self.endpoint.name} sent a model list that cannot be read. See the evaluator's log.")
             return
@@ -85,7 +85,7 @@ class EndpointListing:
         self._detail = detail
 
     def announcement(self, slots_busy: int) -> endpoint_pb2.Endpoint:
-        """The endpoint as the EVALUATORS bucket shows it. Down before the first listing has come."""
+        """The endpoint as the EVALUATORS bucket shows it. It counts as down before the first listing."""
         state = self._state or endpoint_pb2.Endpoint.STATE_DOWN
         detail = self._detail if self._state else "Its models are being listed."
         limit = self._paces.detail(time.monotonic())

@@ -1,4 +1,4 @@
-"""What a task's YAML says, as far as Touchstone can run it: everything else is refused with a sentence."""
+"""What a task's YAML says, as far as Touchstone can run it: everything else is refused with a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MODES = {
     "generate_until": suite_pb2.MODE_GENERATE,
 }
 _NAMES = {"acc": "accuracy"}
-"""Metrics that have a name of their own here."""
+"""Metrics that have another name here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Configuration:
 
     @staticmethod
     def read(name: str, file: Path, declared: Mapping[str, Any]) -> Configuration:
-        """`declared` is the file's content, its functions unread: reading them imports their modules, which what is
-        refused must not get.
+        """`declared` is the file's content, its functions unread: reading them imports their modules, which must not
+        happen for a refused task.
 
-        Raises InvalidRequestError for a task that cannot be run.
+        Raises InvalidRequestError for a task that Touchstone cannot run.
         """
         output = declared.get("output_type", "generate_until")
         if why := _obstacle(declared, output):
@@ -59,11 +59,11 @@ class Configuration:
 
     @property
     def usual_shots(self) -> int:
-        """Few-shot examples that the task itself asks for."""
+        """The number of few-shot examples that the task itself sets."""
         return int(self.raw.get("num_fewshot") or 0)
 
     def check(self, mode: suite_pb2.Mode, shots: int) -> None:
-        """Raises InvalidRequestError where the task does not run so."""
+        """Raises InvalidRequestError if the task does not run in this way."""
         if mode != self.mode:
             raise _refused(self.name, f"it runs in {phrases.MODES[self.mode]} mode only", "mode")
         if not 0 <= shots <= MAX_SHOTS:
@@ -86,7 +86,7 @@ class Configuration:
 
     @property
     def example_split(self) -> str:
-        """Where few-shot examples come from; empty where the task brings its own or takes what it evaluates."""
+        """The split that few-shot examples come from; empty if the task brings its own or uses the evaluated split."""
         examples = self.raw.get("fewshot_config") or {}
         named = (examples.get("split"), self.raw.get("fewshot_split"))
         split = next(
@@ -134,7 +134,7 @@ def _stated_metrics(raw: Mapping[str, Any], output: str) -> Iterator[tuple[str, 
 def _metrics(
     raw: Mapping[str, Any], output: str, filters: Sequence[str]
 ) -> tuple[dict[str, tuple[str, str]], tuple[MetricSpec, ...]]:
-    """What can be measured here; the first metric is the task's score, the others stand beside."""
+    """The metrics that can be measured here; the first is the task's score, the others are reported, not scored."""
     means: dict[str, tuple[str, str]] = {}
     specs: list[MetricSpec] = []
     for used in filters:

@@ -18,7 +18,7 @@ from services.evaluator.data.reader import DataError, DataMissingError, Source, 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a data set is. `hub_config` is what the Hub is asked for, None for a data set's only configuration; a
+    """Where a data set is. `hub_config` is the configuration to ask the Hub for, None for a data set's only one; a
     mirror's folder is named by `source`."""
 
     source: Source
@@ -26,10 +26,10 @@ class Place:
     data_dir: Path | None
 
     def load(self, needed: Sequence[str], further: Iterable[str]) -> tuple[dict[str, Any], str]:
-        """The splits that are there, as `datasets` has them, and the revision of the first one needed.
+        """The existing splits, as `datasets` gives them, and the revision of the first needed one.
 
-        A mirror that holds the data set's folder is its only source. Raises DataMissingError where a needed split is
-        missing, DataError where one cannot be read.
+        A mirror that holds the data set's folder is its only source. Raises DataMissingError if a needed split is
+        missing, DataError if one cannot be read.
         """
         mirror = self.data_dir / self.source.dataset if self.data_dir is not None else None
         found: dict[str, Any] = {}
@@ -57,7 +57,7 @@ class Place:
             content = file.read_bytes()
             try:
                 return Dataset.from_list(parse(content)), hashlib.sha256(content).hexdigest()
-            except (ValueError, TypeError) as error:  # of JSON, Arrow, or rows of different shapes
+            except (ValueError, TypeError) as error:  # errors of JSON, Arrow, or rows of different shapes
                 raise DataError(f"{file} cannot be used: {error}. Replace it with an intact copy.") from error
         raise DataMissingError(
             f"The data set {self.source.name(split)} is not in TOUCHSTONE_DATA_DIR: {folder} has no {split}.jsonl or "

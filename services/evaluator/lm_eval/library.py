@@ -1,4 +1,4 @@
-"""The few doors into the installed lm_eval. It ships no types."""
+"""The few functions used of the installed lm_eval. It ships no types."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def index() -> Mapping[str, Any]:
 
 
 def kinds() -> Any:
-    """The enumeration of what an entry is."""
+    """The enumeration of kinds of entries."""
     from lm_eval.tasks._index import Kind
 
     return Kind
 
 
 def configuration(file: Path) -> dict[str, Any]:
-    """A task's YAML with what it includes, and the functions that it names."""
+    """A task's YAML with its includes, and the functions that it names."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
     read: dict[str, Any] = load_yaml(file, resolve_func=True)
@@ -38,13 +38,13 @@ def build(configuration: Mapping[str, Any]) -> Any:
     from lm_eval.api.task import ConfigurableTask
 
     datasets.disable_progress_bars()
-    # Of no meaning for a single task, and not among the fields that it takes.
+    # Without meaning for a single task, and not one of its fields.
     own = {key: value for key, value in configuration.items() if key not in ("tag", "group", "task_list")}
     return ConfigurableTask(config=own)
 
 
 def default_metrics(output_type: str) -> list[str]:
-    """Metrics of a task that names none."""
+    """The metrics of a task that does not name any."""
     from lm_eval.api.registry import DEFAULT_METRIC_REGISTRY
 
     return list(DEFAULT_METRIC_REGISTRY.get(output_type, ()))

@@ -1,7 +1,7 @@
 """Any task of an installed lm_eval (0.4.13) by its name, as "lm_eval:hellaswag": an optional open suite.
 
-For operators who install the extra and switch it on. Names only, of tasks and groups that lm_eval ships: a path would
-let a job run code of its own. lm_eval is imported when a task is first asked for, which takes some seconds.
+For operators who install the extra and switch it on. It takes only names of tasks and groups that lm_eval ships: a path
+would let a job run its own code. lm_eval is imported when a task is first asked for, which takes some seconds.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ class LmEvalSuite:
 
 
 def group_weighting(group: Mapping[str, Any]) -> suite_pb2.Weighting:
-    """A group's own `weight_by_size`, which lm_eval applies to all tasks inside, whatever groups lie in between.
+    """A group's own `weight_by_size`, which lm_eval applies to all tasks inside, whatever groups are in between.
 
-    Shipped groups have one for all of their metrics. Of a group that lm_eval gives no score the tasks count alike.
+    Shipped groups have one rule for all of their metrics. In a group without a score in lm_eval, all tasks count
+    equally.
     """
     found = group.get("aggregate_metric_list") or []
     rules = [found] if isinstance(found, Mapping) else found
@@ -102,7 +103,7 @@ def group_weighting(group: Mapping[str, Any]) -> suite_pb2.Weighting:
 def _member_name(group: str, member: str | Mapping[str, Any]) -> str:
     if isinstance(member, str):
         return member
-    # An alias is for lm_eval's own tables. Anything else makes another task of it than its name says.
+    # An alias is for lm_eval's own tables. Any other override makes it a different task from what its name says.
     if set(member) <= {"task", "task_alias"} and isinstance(member.get("task"), str):
         return str(member["task"])
     raise InvalidRequestError(

@@ -1,4 +1,4 @@
-"""A task of lm_eval in Touchstone's terms: its documents, prompts, filters and verdicts are lm_eval's own."""
+"""A task of lm_eval as a Touchstone task: its documents, prompts, filters and verdicts are lm_eval's own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INVALID = "[invalid]"
 
 
 class LmEvalTask:
-    """Implements `Task`. `shots` of 0 means as many examples as the task asks for itself.
+    """Implements `Task`. `shots` of 0 means as many examples as the task itself sets.
 
     lm_eval draws examples from one stream, item by item; here every item's draw begins with the same seed, so that an
     item does not depend on those before it.
@@ -93,7 +93,7 @@ class LmEvalTask:
         examples = self._configuration.example_split if self.shots else ""
         needed = [split for split in (self._configuration.split, examples) if split]
         found, revision = place.load(needed, self._configuration.splits)
-        # A split that is not there, and not the one evaluated, can only serve examples.
+        # A missing split other than the evaluated one could only provide examples.
         for use in ("training", "validation", "test", "fewshot"):
             if stated.get(f"{use}_split") not in found:
                 stated[f"{use}_split"] = None
@@ -141,7 +141,7 @@ class LmEvalTask:
         )
 
     def _asked(self, task: Any, document: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-        """What lm_eval would ask: contexts and continuations, or messages and how to generate."""
+        """lm_eval's requests: contexts and continuations, or messages and generation parameters."""
         chats = self.mode == suite_pb2.MODE_GENERATE
         with self._lock:
             task.set_fewshot_seed(_SEED)
@@ -221,12 +221,12 @@ class LmEvalTask:
 
 
 def _named(value: Any) -> Any:
-    """A function of the configuration by its name: what it does is settled by lm_eval's version."""
+    """A function of the configuration by its name: lm_eval's version determines what it does."""
     if isinstance(value, partial):
         return [_named(value.func), value.args, value.keywords]
     return getattr(value, "__qualname__", None) or str(value)
 
 
 def _as_messages(messages: Sequence[Mapping[str, str]], **_: Any) -> Sequence[Mapping[str, str]]:
-    """Stands in for a chat template: the endpoint has one."""
+    """Replaces a chat template: the endpoint has one."""
     return messages

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Turns(Generic[T]):
-    """First come, first served within a job; one call each, in turn, between users and between a user's jobs."""
+    """First come, first served within a job; users, and the jobs of each user, take turns of one call."""
 
     def __init__(self) -> None:
         self._owners: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
@@ -29,7 +29,7 @@ class Turns(Generic[T]):
         self._tidy(flow)
 
     def put_back(self, flow: Flow, call: T, *, last: bool = False) -> None:
-        """The call is the first of its job again, or the last."""
+        """Puts the call first among its job's calls again, or last."""
         queue = self._queue(flow)
         if last:
             queue.append(call)
@@ -64,7 +64,7 @@ class Turns(Generic[T]):
         }
 
     def drop(self, flow: Flow, unwanted: Callable[[T], bool]) -> None:
-        """Takes calls out that will not be made."""
+        """Removes calls that will not be made."""
         queue = self._queue(flow)
         kept = [call for call in queue if not unwanted(call)]
         self._count -= len(queue) - len(kept)

@@ -1,7 +1,7 @@
 """Keeps one endpoint's calls within its limit over all evaluators: takes permits from the record in the LIMITS bucket.
 
 A permit names the moment of one call. They are taken in bundles of a fraction of a second by compare-and-set, so a
-crash loses no more than that, and while NATS is away no call goes out beyond the permits in hand.
+crash loses no more than that, and while NATS is away only the permits in hand are used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from services.evaluator.storing import TRANSIENT
 log = logging.getLogger(__name__)
 
 _STALE_S = 1.0
-"""A permit that found no call for so long is dropped, or a burst would follow."""
+"""A permit without a call for this long is dropped, or a burst would follow."""
 _LEAST_S = 0.02
 _RETRY_S = 0.25
 _CLOCK_S = 60.0
@@ -29,7 +29,7 @@ _RESERVE_S = 0.1
 
 
 class Limiter:
-    """Permits of one endpoint. `due` is called when one has come due; `next` then uses it."""
+    """Permits of one endpoint. `due` is called when one is due; `next` then uses it."""
 
     def __init__(self, bus: Bus, endpoint: str, requests_per_minute: int, due: Callable[[], None]) -> None:
         self._bus = bus
@@ -53,7 +53,7 @@ class Limiter:
             self._asked.set()
 
     def next(self, waiting: Mapping[Flow, int]) -> Flow | None:
-        """Uses up a permit that is due and tells whose call goes out; None when there is none."""
+        """Uses up a due permit and returns the flow whose call goes out; None without a due permit."""
         now = time.monotonic()
         while self._permits and self._permits[0].at < now - _STALE_S:
             self._permits.popleft()
@@ -70,7 +70,7 @@ class Limiter:
         while True:
             await self._asked.wait()
             now = time.monotonic()
-            # Where calls end fast, a slot that frees should find a permit: as many as are used in a moment.
+            # Where calls end fast, a freed slot should find a permit: keep as many as are used in a moment.
             reserve = int((self._used - used) / max(now - before, _LEAST_S) * _RESERVE_S)
             before, used = now, self._used
             most = self._free + reserve - len(self._permits)
@@ -86,7 +86,7 @@ class Limiter:
             await asyncio.sleep(pause * random.uniform(0.6, 1.0))
 
     async def _take(self, most: int) -> float:
-        """Takes what is wanted and may be had; returns the seconds after which to look again."""
+        """Takes as many wanted permits as are available; returns the seconds after which to look again."""
         for _ in range(_CONFLICTS):
             offset = await self._offset()
             stored = await self._bus.kv_get(LIMITS, self._endpoint)
@@ -96,7 +96,7 @@ class Limiter:
             expected = int(stored.seq or 0) if stored is not None else 0
             if await self._bus.kv_update(LIMITS, self._endpoint, shares.encode(), expected) is not None:
                 self._permits.extend(Permit(at - offset, flow) for at, flow in permits)
-                # Not before the next free moment comes near, as others may take it first.
+                # Not until the next free moment is near, as others may take it first.
                 return max(_LEAST_S, min(shares.next - now, AHEAD_S / 2))
             await asyncio.sleep(random.uniform(0, 2 * _LEAST_S))
         return _LEAST_S
@@ -114,7 +114,7 @@ class Limiter:
         return self._clock[0]
 
     def _rouse(self) -> None:
-        """Calls `due` now if a permit has come due, and again when the next does."""
+        """Calls `due` now if a permit is due, and again when the next one is."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""Which of many like events are worth a line in a job's log. Pure: callers bring the clock."""
+"""Which of many similar events are worth a line in a job's log. Pure: callers bring the clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Seldom:
     untold: int = 0
 
     def due(self, now: float) -> int:
-        """How many there were since the last that was let through, this one included; 0 when it is too soon again."""
+        """The number of events since the last one let through, including this one; 0 when it is too soon."""
         self.untold += 1
         if now - self.told < self.every_s:
             return 0
@@ -28,7 +28,8 @@ class Seldom:
 
 
 class Firsts:
-    """Tells what comes for the first time for a job: a task's first unit, of hundreds; a number that cannot be."""
+    """Finds what happens for the first time for a job: the first of a task's hundreds of units, or an impossible
+    number."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[str, int], set[str]] = OrderedDict()

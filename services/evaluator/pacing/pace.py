@@ -1,7 +1,7 @@
-"""How hard one endpoint and each of its models may be called from this process, as their own answers tell.
+"""How many calls one endpoint and each of its models get from this process, adjusted by their own answers.
 
-Pure: callers bring the clock. Most limits of providers are of one model. So a refusal slows the calls of its model
-only, and those of other models go on. A limit of the whole account is met by each model in turn.
+Pure: callers bring the clock. Most limits of providers apply to one model. So a refusal slows only the calls of its
+model. A limit of the whole account slows each model in turn.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ _WINDOW_S = 0.5
 
 
 class Pace:
-    """A pause that the endpoint asked for, and how many calls it is sent at once.
+    """A pause that the endpoint asked for, and how many calls may run at a time.
 
-    A refusal (status 429) halves the calls at once; each window of as many successes allows one more, up to
+    A refusal (status 429) halves the calls at a time; each window of as many successes allows one more, up to
     `concurrency` (additive increase, multiplicative decrease: Chiu and Jain, 1989). Times are monotonic seconds.
     """
 
     def __init__(self, concurrency: int) -> None:
         self.slots = concurrency
-        """Calls at once, 1 to `concurrency`."""
+        """Calls at a time, 1 to `concurrency`."""
         self._concurrency = concurrency
         self._successes = 0
         self._halved_at = float("-inf")
         self._limited_until = float("-inf")
         self.refused_at = float("-inf")
-        """When a call was refused last."""
+        """The time of the last refusal."""
 
     def refused(self, sent: float, now: float) -> None:
-        """A call sent at `sent` was refused. Those that were under way at the last halving do not count."""
+        """A call sent at `sent` was refused. Calls that were under way at the last halving do not count."""
         self._successes = 0
         self.refused_at = now
         if sent >= self._halved_at:
@@ -55,7 +55,7 @@ class Pace:
         return max(0.0, self._limited_until - now)
 
     def detail(self, now: float) -> str:
-        """What the endpoint's announcement says; empty when nothing is held back."""
+        """The text for the endpoint's announcement; empty when nothing is held back."""
         parts = []
         if self.limited_s(now) > 0:
             parts.append(f"next call in {math.ceil(self.limited_s(now))} s")
@@ -74,7 +74,7 @@ class Paces:
 
     @property
     def slowed(self) -> bool:
-        """Whether any model is."""
+        """Whether any model is slowed down."""
         return bool(self._models)
 
     def of(self, model: str) -> Pace | None:
@@ -82,7 +82,7 @@ class Paces:
         return self._models.get(model)
 
     def refused(self, model: str, sent: float, now: float, *, whole: bool) -> None:
-        """A call sent at `sent` was refused; `whole`: for a reason that has nothing to do with its model."""
+        """A call sent at `sent` was refused; `whole`: for a reason unrelated to its model."""
         pace = self.whole if whole else self._models.setdefault(model, Pace(self._concurrency))
         pace.refused(sent, now)
 
@@ -100,15 +100,15 @@ class Paces:
         pace.pause(delay_s, now)
 
     def room(self, model: str, busy: int, now: float) -> int:
-        """Calls of the model that may go out beside `busy` others, under way or before another try."""
+        """Calls of the model that may go out in addition to `busy` others, under way or before another try."""
         pace = self._models.get(model)
         if pace is not None and pace.limited_s(now) > 0:
             return 0
         return max(0, (self._concurrency if pace is None else pace.slots) - busy)
 
     def detail(self, now: float) -> str:
-        """What the endpoint's announcement says; empty when nothing is held back. Models that were not refused lately
-        are forgotten: nobody may call them any more."""
+        """The text for the endpoint's announcement; empty when nothing is held back. Models without a recent refusal
+        are forgotten: perhaps nobody calls them any more."""
         for model, pace in list(self._models.items()):
             if not pace.limited_s(now) and now - pace.refused_at > _REMEMBERED_S:
                 del self._models[model]
@@ -118,7 +118,7 @@ class Paces:
 
 
 class Rate:
-    """Events per second, of the last window of half a second that is over."""
+    """Events per second in the last complete window of half a second."""
 
     def __init__(self) -> None:
         self.per_second = 0.0
@@ -130,6 +130,6 @@ class Rate:
         self._count += 1
         span = now - self._since
         if span >= _WINDOW_S:
-            # After a pause nothing is known of the rate.
+            # After a pause the rate is unknown.
             self.per_second = self._count / span if span < 4 * _WINDOW_S else 0.0
             self._count, self._since = 0, now

@@ -6,7 +6,7 @@ Three kinds of failure, three answers:
   at once when the job has used up its retries, so that an endpoint that fails often is not called many times over;
 - the endpoint's (nothing works, or it is unreachable): no item is given up; the job fails once the outage has lasted
   `first_outage_s` before the endpoint's first success for this job in this process, `outage_s` after it;
-- a rate limit: waits as asked, costs no try, and is an outage only when nothing else comes for `outage_s`.
+- a rate limit: waits as asked, costs no try, and is an outage only if there is nothing else for `outage_s`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ FIRST_DELAY_S = 0.5
 MOST_DELAY_S = 60.0
 MOST_RETRY_AFTER_S = 120.0
 UNREACHABLE_DELAY_S = 5.0
-"""Longest wait between tries of an endpoint that is away, so that its return is noticed."""
+"""Longest wait between tries while an endpoint is away, so that its return is noticed."""
 MOST_TRIES = 6
 PATIENCE_S = 60.0
 """An item is given up sooner than this only when other calls of its job have worked meanwhile."""
 MOST_ITEM_S = 600.0
 FREE_RETRIES = 100
 RETRIES_PER_ANSWER = 0.2
-"""What a job may spend on retries in one process: so many, and so many more for each answered item."""
+"""The retries of a job in one process: a fixed number, and more for each answered item."""
 MOST_REFUSALS = 8
-"""Calls refused for good (status 400) before a first success: every item would fare alike."""
+"""Permanently refused calls (status 400) before a first success: every item would be refused."""
 
 Uniform = Callable[[float, float], float]
 """Draws a number between two."""
@@ -71,7 +71,7 @@ class Outage:
         self.down_since = None
 
     def failure(self, error: ProviderError, sent: float, now: float) -> bool:
-        """Notes a call that was sent at `sent` and failed; True when the job must give up."""
+        """Notes a failed call that was sent at `sent`; True when the job must give up."""
         if not error.retryable:
             self.refusals += 1
             return self.last_success is None and self.refusals >= MOST_REFUSALS
@@ -82,7 +82,7 @@ class Outage:
         return now - self.down_since >= self._patience_s(error)
 
     def left_s(self, error: ProviderError, now: float) -> float:
-        """Seconds of patience left; what a wait must not exceed, so that giving up is not late."""
+        """Seconds of patience left. Waits must not exceed them, so that giving up is not late."""
         if self.down_since is None:
             return float("inf")
         return max(0.1, self.down_since + self._patience_s(error) - now)
@@ -93,7 +93,7 @@ class Outage:
 
 @dataclass(slots=True)
 class Budget:
-    """Retries of one job in this process. Waits for a rate limit and for an endpoint that is away cost nothing."""
+    """Retries of one job in this process. Waits for a rate limit and during an outage are free."""
 
     answered: int = 0
     spent: int = 0
@@ -112,7 +112,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Tries:
-    """One item's calls so far. `failures` counts all failed ones, `spent` those that count against the item.
+    """One item's calls so far. `failures` counts all failures, `spent` those that count against the item.
 
     `note` is a further sentence on why the item was given up; empty when the error says it all.
     """
@@ -142,7 +142,7 @@ class Tries:
             return True
         if failing_s >= MOST_ITEM_S:
             return True
-        # While nothing works the outage rule decides on the whole job, so waiting for the end costs no retries.
+        # While nothing works the outage rule decides for the whole job, so waiting costs no retries.
         if own and outage.down_since is None and not budget.spend():
             self.note = (
                 f"The call was not retried: the job has used up its {budget.allowed:,} retries in this evaluator."
@@ -153,7 +153,7 @@ class Tries:
 
 @dataclass(slots=True)
 class Trouble:
-    """Of one job, at one attempt."""
+    """The state of one job at one attempt."""
 
     outage: Outage
     budget: Budget = field(default_factory=Budget)
@@ -162,14 +162,14 @@ class Trouble:
 
 
 class Troubles:
-    """Of the latest jobs. `first_outage_s` and `outage_s` as in Outage."""
+    """The states of the latest jobs. `first_outage_s` and `outage_s` as in Outage."""
 
     def __init__(self, first_outage_s: float, outage_s: float) -> None:
         self._patience_s = first_outage_s, outage_s
         self._jobs: OrderedDict[tuple[str, int], Trouble] = OrderedDict()
 
     def of(self, job: tuple[str, int]) -> Trouble:
-        """Of a job id and attempt."""
+        """By job id and attempt."""
         if job not in self._jobs:
             self._jobs[job] = Trouble(Outage(*self._patience_s))
             while len(self._jobs) > _JOBS_REMEMBERED:

@@ -1,13 +1,13 @@
 """The calls of a limited endpoint, cluster-wide: when the next may go out, and whose turn it is. Pure.
 
-Calls are spaced evenly (generic cell rate algorithm, ITU-T I.371): each has a moment of its own, so that no window of
-the provider's, whatever its length, sees more than the limit. Whose call takes a moment is decided by start-time fair
-queueing (Goyal, Vin and Cheng, 1997) on two levels: every user counts the calls that were given to it, the one with the
-fewest goes first, and among a user's jobs likewise. A flow is a user's job.
+Calls are spaced evenly (generic cell rate algorithm, ITU-T I.371): each has its own moment, so that no window of the
+provider, whatever its length, has more than the limit. Whose call takes a moment is decided by start-time fair queueing
+(Goyal, Vin and Cheng, 1997) on two levels: the user with the fewest calls so far goes first, and so does the job with
+the fewest among a user's jobs. A flow is a user's job.
 
-Nobody sees all the waiting calls: each evaluator takes moments for the flows that it has calls of. So a moment that is
-still to come may be taken by a flow only while it is not ahead of the others; one that has come is taken by whoever is
-there, as it would be lost otherwise.
+Nobody sees all the waiting calls: each evaluator takes moments for the flows of its own calls. So a flow may take a
+future moment only while it is not ahead of the others. Any waiting flow may take a moment that has come, as it would be
+lost otherwise.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import NamedTuple
 EVEN = 0.99
 """Share of the limit that is used: the network brings two calls closer together than they were sent."""
 AHEAD_S = 0.5
-"""Moments are taken at most so long before they come. What a crash loses."""
+"""Moments are taken at most this long in advance. A crash loses them."""
 LATE_S = 0.1
-"""What nobody took is lost after so long, or at once where the moments lie further apart."""
+"""A moment that nobody took is lost after this long, or at once if moments are further apart."""
 ACTIVE_S = 1.5
 """A flow that nobody asked for within this time does not hold others back."""
 FORGET_S = 10.0
-"""A flow that nobody asked for within this time starts anew."""
+"""A flow that nobody asked for within this time starts again."""
 CREDIT_S = 2.0
-"""A flow that was away for less makes up for at most so many seconds of the limit."""
+"""A flow that was away for less makes up for at most this many seconds of the limit."""
 
 
 class Flow(NamedTuple):
-    """Calls that share: those of one job, which belongs to one user."""
+    """The calls of one job, which belongs to one user."""
 
     owner: str
     job_id: str
@@ -47,7 +47,7 @@ class Permit(NamedTuple):
 
 @dataclass(slots=True)
 class _Count:
-    """Calls given so far, on a scale that only differences matter of, and when somebody last asked for one."""
+    """Calls given so far, on a scale where only differences matter, and the time of the last request for one."""
 
     given: float
     asked: float
@@ -59,7 +59,7 @@ class _User(_Count):
 
 
 class Shares:
-    """What the bucket keeps of one endpoint. All times in seconds of one clock, which callers bring."""
+    """The bucket's record of one endpoint. All times are in seconds of one clock, which callers bring."""
 
     def __init__(self) -> None:
         self.next = 0.0
@@ -68,7 +68,7 @@ class Shares:
 
     @classmethod
     def decode(cls, data: bytes) -> Shares:
-        """Raises ValueError or KeyError for what `encode` did not write."""
+        """Raises ValueError or KeyError for data that `encode` did not write."""
         shares = cls()
         record = json.loads(data)
         shares.next = float(record["next"])
@@ -89,8 +89,8 @@ class Shares:
         return json.dumps({"next": round(self.next, 6), "users": users}, separators=(",", ":")).encode()
 
     def take(self, wanted: Mapping[Flow, int], most: int, requests_per_minute: int, now: float) -> list[Permit]:
-        """Moments for up to `wanted` calls of each flow and `most` in all, in order of time; fewer when the limit or
-        others' turns leave no more.
+        """Moments for up to `wanted` calls of each flow and `most` in all, in order of time; fewer if the limit or
+        others' turns do not leave more.
         """
         per_second = EVEN * requests_per_minute / 60
         self._note(wanted, per_second, now)
@@ -115,7 +115,7 @@ class Shares:
         return permits
 
     def _turn(self, left: Mapping[Flow, int], now: float, lead: float | None) -> Flow | None:
-        """The flow with the fewest calls given. With `lead`, None when all have more than that above the last."""
+        """The flow with the fewest calls given. With `lead`, None when all are further than that ahead of the last."""
         ranked = sorted(left, key=lambda flow: (self._users[flow.owner].given, self._given(flow), flow))
         if lead is None:
             return ranked[0]
@@ -131,7 +131,7 @@ class Shares:
         return self._users[flow.owner].jobs[flow.job_id].given
 
     def _note(self, wanted: Mapping[Flow, int], per_second: float, now: float) -> None:
-        """Drops flows that are gone, and lets new ones begin where the last of the others stands."""
+        """Drops flows that are gone, and lets new ones begin level with the last of the others."""
         self._users = {owner: user for owner, user in self._users.items() if now - user.asked <= FORGET_S}
         for user in self._users.values():
             user.jobs = {job: count for job, count in user.jobs.items() if now - count.asked <= FORGET_S}
@@ -147,6 +147,6 @@ class Shares:
 
 
 def _start(counts: Collection[_Count], now: float) -> float:
-    """Where a newcomer begins: beside the last of those that are active, else of all."""
+    """Where a newcomer begins: level with the last active flow, else with the last of all."""
     active = [count.given for count in counts if now - count.asked <= ACTIVE_S]
     return min(active or [count.given for count in counts], default=0.0)

@@ -1,1 +1,1 @@
-"""What a job comes to: its tasks, items and units, and the most that it may cost."""
+"""Plans of jobs: tasks, items and units, and the most that a job may cost."""

@@ -1,8 +1,8 @@
-"""What a job with a budget adds to its plan: the most that one answer may cost, and units that reserve little.
+"""Additions to the plan of a job with a budget: the most that one answer may cost, and units that reserve little.
 
 A token has at least one byte of UTF-8, so that a prompt's bytes bound its tokens, with room for what a chat template
-adds. The answer is bounded by max_tokens, which counts the reasoning of models that think. What would break either
-bound is refused: a hard budget that holds sometimes is none.
+adds. The answer is bounded by max_tokens, which counts the reasoning of models that think. Anything that would break
+either bound is refused, as a hard budget must always hold.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
 _UNIT_ITEMS = 4
 _UNIT_SHARE = 0.02
-"""Of the budget that a unit may reserve: the last units then come near to it."""
+"""The share of the budget that a unit may reserve: the last units then come close to the budget."""
 _NEARLY_FREE_USD = 1e-9
-"""Of an answer at a price of 0: a plan's 0 means that it is not known."""
+"""The cost of an answer at a price of 0: in a plan, 0 means unknown."""
 
 _FIELD = "budget_usd"
 _TEMPLATE_TOKENS = 256
@@ -39,13 +39,13 @@ _HARMLESS = frozenset(
         *("responseSchema", "safetySettings", "temperature", "top_p", "topP", "topK", "safety_identifier"),
     )
 )
-"""Further provider fields that neither lengthen an answer past its limit nor ask for several, for a dearer service or
-for tools that cost of their own."""
+"""Further provider fields that do not lengthen an answer past its limit or ask for several answers, a more expensive
+service or tools with their own price."""
 
 
 def reserve(spec: job_pb2.JobSpec, planned: job_pb2.TaskPlan, most_usd: float) -> None:
     """Notes the most that an answer of the task may cost, and makes its units small. Raises InvalidRequestError for a
-    budget that not one call fits into."""
+    budget that is too small for one call."""
     if most_usd > spec.budget_usd:
         raise InvalidRequestError(
             f"One answer may cost up to {_dollars(most_usd)}, more than the whole budget of "
@@ -63,7 +63,7 @@ def reserve(spec: job_pb2.JobSpec, planned: job_pb2.TaskPlan, most_usd: float) -
 def reserve_suite(
     spec: job_pb2.JobSpec, plans: list[job_pb2.TaskPlan], catalogue: Catalogue, most_cost: MostCost
 ) -> None:
-    """`reserve` for every task of a suite, by its dearest item. Reads and renders all of them; blocking. Raises
+    """`reserve` for every task of a suite, by its most expensive item. Reads and renders all of them; blocking. Raises
     InvalidRequestError."""
     work = spec.suite
     for planned in plans:
@@ -82,12 +82,12 @@ def _dollars(amount: float) -> str:
 
 
 class MostCost:
-    """Of answers of one model at its known prices, in US dollars."""
+    """The cost of answers of one model at its known prices, in US dollars."""
 
     def __init__(
         self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, known: endpoint_pb2.Prices | None
     ) -> None:
-        """Raises InvalidRequestError where no price is known, or a prompt has no bound."""
+        """Raises InvalidRequestError if no price is known, or a prompt has no bound."""
         self._free = endpoint.kind == "baseline"
         self._usual = DEFAULT_MAX_TOKENS if endpoint.kind == "anthropic" else 0
         if endpoint.kind == "http":
@@ -102,7 +102,7 @@ class MostCost:
         self._share = prices.batch_share(known) if spec.provider_batch else 1.0
 
     def written(self, messages: Iterable[Message], sampling: job_pb2.Sampling) -> float:
-        """Of an answer to these messages. Raises InvalidRequestError where nothing bounds it."""
+        """The cost of an answer to these messages. Raises InvalidRequestError if nothing bounds it."""
         if self._free:
             return 0.0
         further = extra(sampling, ())
@@ -125,13 +125,14 @@ class MostCost:
         return self._usd(read, limit)
 
     def scored(self, context: str, continuations: Iterable[str]) -> float:
-        """Of log-likelihoods: the context alone and before each continuation, one token generated at most for each."""
+        """The cost of log-likelihoods: the context alone and before each continuation, with at most one generated token
+        for each."""
         prompts = [context, *(context + continuation for continuation in continuations)]
         read = sum(_MESSAGE_TOKENS + _bytes(prompt) for prompt in prompts)
         return 0.0 if self._free else self._usd(read, len(prompts))
 
     def _usd(self, read: int, written: int) -> float:
-        """The dearer of the prices that prompts of up to `read` tokens have."""
+        """The highest price of prompts of up to `read` tokens."""
         rates = zip(prices.per_million(self._prices, 0), prices.per_million(self._prices, read), strict=True)
         per_input, per_output = (max(pair) for pair in rates)
         return (read * per_input + written * per_output) * self._share / 1e6

@@ -1,5 +1,5 @@
-"""What a job over a dataset comes to. Every row that it would run is looked at first: a row that cannot be asked or
-scored is told before the first call, not after thousands."""
+"""Plans of jobs over datasets. Every row that a job would run is checked first: a row that cannot be asked or scored is
+reported before the first call, not after thousands."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 _MOST_SAMPLINGS = 10_000
-"""Different ones that are remembered as looked at."""
+"""How many different ones are remembered as checked."""
 _MOST_NAMES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who will be asked, of a job that calls somebody. `resolve` tells what goes out for a sampling, and raises
-    ProviderError for parameters that the model refuses; `most_cost` is there for jobs with a budget. `baseline` is the
-    name of one, `batch` how batches are cut, of a job that goes through the provider's batch API."""
+    """What a job calls, if it calls a model. `resolve` gives the parameters that are sent for a sampling, and raises
+    ProviderError for those that the model refuses; `most_cost` is set for jobs with a budget. `baseline` is the name of
+    one; `batch` says how batches are cut for a job that uses the provider's batch API."""
 
     resolve: Callable[[job_pb2.Sampling], Resolved]
     most_cost: MostCost | None
@@ -59,7 +59,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
         published_items=task.info.published_items,
         data=task.info.data,
         item_set=task.item_set,
-        # Without any reference there is nothing to measure; the answers are there to be read and compared.
+        # Without any reference there is nothing to measure; the answers are for reading and comparing.
         metrics=task.metrics if looked.with_reference else (),
         unit_size=unit_size,
         prompt_hash=PROMPT_HASH,
@@ -79,7 +79,7 @@ def check_mode(spec: job_pb2.JobSpec) -> None:
 
 
 class _Looked:
-    """What the rows tell as they go by."""
+    """What the rows show as they are read."""
 
     def __init__(self, spec: job_pb2.JobSpec, task: DatasetTask, caller: Caller | None) -> None:
         self._spec, self._task, self._caller = spec, task, caller
@@ -87,9 +87,9 @@ class _Looked:
         self.with_reference = 0
         self.most_usd = 0.0
         self.names: set[str] = set()
-        """Of parameters that rows ask for themselves."""
+        """Parameters that rows themselves set."""
         self.sizes: list[int] = []
-        """Bytes of the rows as lines of a batch, where they go through one."""
+        """Bytes of the rows as lines of a batch, for a job that uses one."""
 
     def at(self, numbered: list[tuple[int, DatasetRow]]) -> None:
         for number, row in numbered:
@@ -114,7 +114,7 @@ class _Looked:
             raise InvalidRequestError(f"{where}: {error.message}", "dataset") from error
 
     def _require_taken(self, caller: Caller, sampling: job_pb2.Sampling, row: DatasetRow) -> None:
-        # Its hash, as each row may bring a schema of its own of 64 KB.
+        # Its hash, as each row may bring its own schema of 64 KB.
         key = hashlib.sha256(sampling.SerializeToString(deterministic=True)).digest()
         takes_stop = self._takes_stop.get(key)
         if takes_stop is None:

@@ -1,4 +1,4 @@
-"""What a job over imported answers comes to: the rows of the log, and whose prompts they were asked with."""
+"""Plans of jobs over imported answers: the rows of the log, and whose prompts were sent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HASH_DIGITS = 16
 async def plan(
     spec: job_pb2.JobSpec, store: ImportStore, catalogue: Catalogue, unit_size: int
 ) -> tuple[list[job_pb2.TaskPlan], job_pb2.Receipt]:
-    """The tasks that the import has rows of, each with those rows alone, and who answered.
+    """The tasks that the import has rows for, each with only those rows, and the model that answered.
 
     Raises InvalidRequestError and DataError as `Catalogue.plan`, and what the store raises.
     """
@@ -75,7 +75,7 @@ async def _plan_found(
     catalogue: Catalogue,
     unit_size: int,
 ) -> tuple[list[job_pb2.TaskPlan], job_pb2.Receipt]:
-    """Of answers that say by an id or a text which item they belong to."""
+    """For answers that identify their item by an id or a text."""
     found: dict[str, Found] = {}
     for name in work.tasks:
         task = catalogue.task_of(spec, name)
@@ -126,7 +126,7 @@ def _tell_prompts(
     plans: list[job_pb2.TaskPlan],
     catalogue: Catalogue,
 ) -> None:
-    """Keeps our prompt's hash where every item was asked as we ask it: only then does the run compare with ours."""
+    """Keeps our prompt's hash if every item was asked as we ask it: only then is the run comparable with ours."""
     for planned in plans:
         there = rows[planned.task]
         task = catalogue.task_of(spec, planned.task)

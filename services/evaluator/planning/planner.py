@@ -1,4 +1,4 @@
-"""Answers planning units: what a job comes to, and what its scores will rest on. With a slot of its own."""
+"""Answers planning units: a job's plan, and what its scores will rest on. It has its own slot."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from services.words import sentences
 from services.words.endpoints import named, no_model
 from services.words.enums import proto_name
 from services.words.jobs import is_rescore, mode_of
+from services.words.sentences import counted
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
@@ -48,9 +49,9 @@ _UNIT_S = 0.4
 def unit_size(usual: int, endpoint: endpoint_pb2.Endpoint) -> int:
     """Items per unit.
 
-    Twice the usual where as many calls go out at once: a crash repeats them in any case, and every unit costs. Where
-    calls are limited it is a fraction of a second of the limit: with larger ones, one user's units in hand would keep
-    those of the others waiting for long.
+    Twice the usual size if that many calls run at a time: a crash repeats them in any case, and every unit has a cost.
+    Where calls are limited it is a fraction of a second of the limit: with larger ones, one user's units in hand would
+    keep the others waiting for long.
     """
     size = max(usual, min(2 * usual, endpoint.concurrency))
     limit = endpoint.requests_per_minute
@@ -58,7 +59,7 @@ def unit_size(usual: int, endpoint: endpoint_pb2.Endpoint) -> int:
 
 
 class Planner:
-    """Plans one job at a time, in a thread, so that a full endpoint or a long download delays no one else's units."""
+    """Plans one job at a time, in a thread, so that a full endpoint or a long download does not delay other units."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Planner:
         await self._puller.open()
 
     async def run(self) -> None:
-        """Until cancelled; a plan that is being made goes on."""
+        """Runs until cancelled; a plan that has begun is finished."""
         await self._puller.run(self._receive)
 
     def _receive(self, msg: Msg) -> None:
@@ -118,7 +119,7 @@ class Planner:
             caller: Caller | None = None
             if work == "dataset":
                 datasets.check_mode(spec)
-            # A re-score calls nobody: whoever answered stands in its source's receipt.
+            # A re-score does not call a model: the receipt of its source names the one that answered.
             if not rescore:
                 endpoint = await self._endpoint(spec.endpoint)
                 model = self._model(spec, endpoint)
@@ -189,14 +190,14 @@ class Planner:
         )
 
     def _prices(self, spec: job_pb2.JobSpec, model: endpoint_pb2.Model) -> endpoint_pb2.Prices | None:
-        """The model's prices as the endpoints file has them, also while the endpoint cannot be listed; or as an
-        evaluator that serves it has announced them."""
+        """The model's prices from the endpoints file, even while the endpoint cannot be listed; or from the
+        announcement of an evaluator that serves it."""
         listing = self._listings.get(spec.endpoint)
         return prices.of_listed(model) if listing is None else prices.of(listing.endpoint, spec.model, model)
 
     async def _endpoint(self, name: str) -> endpoint_pb2.Endpoint:
         """The endpoint as this evaluator knows it, or as one that serves it has announced it: the receipt must not
-        depend on who plans. Without models when nobody has listed them yet."""
+        depend on the planning evaluator. Without models if no evaluator has listed them yet."""
         listing = self._listings.get(name)
         if listing is not None:
             return listing.announcement(slots_busy=0)
@@ -208,9 +209,9 @@ class Planner:
         return [evaluator_pb2.Evaluator.FromString(msg.data) async for _, msg in self._bus.kv_all(EVALUATORS)]
 
     def _model(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> endpoint_pb2.Model:
-        """The model as the endpoint's last listing has it. Raises InvalidRequestError or ProviderError.
+        """The model from the endpoint's last listing. Raises InvalidRequestError or ProviderError.
 
-        An endpoint whose models are not known yet is not judged here.
+        An endpoint whose models are not known yet is not checked here.
         """
         listing = self._listings.get(spec.endpoint)
         if listing is not None and not listing.endpoint.configured:
@@ -226,7 +227,7 @@ class Planner:
 
 
 def _asked(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoint_pb2.Model) -> job_pb2.Receipt:
-    """Who is asked and how, as far as the tasks do not matter. Raises InvalidRequestError or ProviderError."""
+    """Which model is asked and how, apart from the tasks. Raises InvalidRequestError or ProviderError."""
     loglikelihood = spec.mode == suite_pb2.MODE_LOGLIKELIHOOD
     capabilities = model.capabilities
     if loglikelihood and capabilities.HasField("loglikelihood") and not capabilities.loglikelihood:
@@ -250,12 +251,12 @@ def _log(job_id: str, plan: unit_pb2.Plan, took_s: float) -> None:
         log.warning("job %s: cannot run: %s", job_id, plan.error, extra=of_job(job_id))
         return
     items = sum(task.items for task in plan.tasks)
-    planned = f"{len(plan.tasks)} task{'' if len(plan.tasks) == 1 else 's'} of {items:,} items"
+    planned = f"{counted(len(plan.tasks), 'task')} of {counted(items, 'item')}"
     log.info("job %s: planned %s, data read in %.1f s", job_id, planned, took_s, extra=of_job(job_id))
 
 
 def configuration(spec: job_pb2.JobSpec, receipt: job_pb2.Receipt, tasks: Sequence[job_pb2.TaskPlan]) -> str:
-    """What a leaderboard ranks: SHA-256 over everything about the model and how it is asked, nothing about the items.
+    """What a leaderboard ranks: SHA-256 over everything about the model and how it is asked, without the items.
 
     Prompts count with the tasks that run, so that a changed prompt of one task makes another configuration.
     """

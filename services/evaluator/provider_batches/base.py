@@ -1,4 +1,4 @@
-"""What a provider's batch API is, whatever its wire, and what all units of one endpoint's batch API share."""
+"""The interface of providers' batch APIs, and what all units of one endpoint's batch API share."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ UPLOAD_S = 600.0
 DOWNLOAD_S = 1800.0
 ASK_S = 30.0
 MOST_ROWS = 10_000_000
-"""What a provider may count in one batch."""
+"""The most that a provider may count in one batch."""
 MOST_PAGES = 50
-"""Of a provider's list of batches, the newest first."""
+"""Batches per page of a provider's list, the newest first."""
 
 
 class GoneError(ProviderError):
-    """The provider does not know the batch any more."""
+    """The provider no longer knows the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One request of a batch. The id on the wire is the position, so that what a row calls itself never matters."""
+    """One request of a batch. The id on the wire is the position, so that a row's own id never matters."""
 
     position: int
     body: dict[str, Any]
@@ -44,8 +44,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as the provider tells. Of an ended one `missing` is why a row without an answer has none; `refused` says
-    why nothing was begun at all, and `full` that it may be once others have ended. `output` is the provider's own."""
+    """A batch as the provider reports it. For an ended one, `missing` says why a row has no answer; `refused` says why
+    the batch did not begin at all, and `full` that it may begin once others have ended. `output` is the provider's
+    own."""
 
     batch_id: str
     ended: bool = False
@@ -59,7 +60,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """To one line: a reply as the single call would have had it, or why there is none."""
+    """The answer to one line: a reply as from a single call, or why there is none."""
 
     position: int
     reply: Reply | None
@@ -75,16 +76,16 @@ class BatchApi(Protocol):
     label: str
 
     async def written(self, request: Request) -> tuple[dict[str, Any], str]:
-        """A line's body, and what of it is recorded beside the answer."""
+        """A line's body, and the part of it that is recorded with the answer."""
         ...
 
     async def upload(self, mark: str, lines: Sequence[Line]) -> Any:
-        """Readies the lines of a batch; what comes back goes to `create`. Charged for nothing."""
+        """Prepares the lines of a batch; the result goes to `create`. Free of charge."""
         ...
 
     async def create(self, model: str, mark: str, prepared: Any) -> str:
-        """Begins the batch, which from then on is paid; its id. An error that is neither `free` nor final leaves open
-        whether it has begun."""
+        """Begins the batch, which from then on is paid, and returns its id. After an error that is neither `free` nor
+        final, the batch may have begun."""
         ...
 
     async def find(self, mark: str) -> list[str]:
@@ -96,11 +97,11 @@ class BatchApi(Protocol):
         ...
 
     async def cancel(self, batch_id: str) -> None:
-        """Ends a batch; one that is over already stays so."""
+        """Ends a batch; one that has already ended stays so."""
         ...
 
     async def answers(self, batch: Batch, take: Take) -> None:
-        """Everything that the ended batch has answered, each line at least once, answers before errors."""
+        """Everything that the ended batch answered, each line at least once, answers before errors."""
         ...
 
     def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None) -> Response:
@@ -111,13 +112,13 @@ class BatchApi(Protocol):
 
 
 def request(unit: unit_pb2.Unit, loaded: Loaded, item: Item, repeat: int) -> Request:
-    """What a single call would be asked with; a batch is never streamed."""
+    """The parameters of a single call; a batch is never streamed."""
     sampling = unit.spec.sampling if item.sampling is None else item.sampling
     return Request(unit.spec.model, sampling, loaded.task, item, repeat=repeat)
 
 
 def label(endpoint: Endpoint) -> str:
-    """The provider's own name where the endpoint is named after its kind."""
+    """The provider's own name if the endpoint is named after its kind."""
     return KINDS[endpoint.kind].label if endpoint.name == endpoint.kind else endpoint.name
 
 
@@ -128,7 +129,7 @@ def no_batch_api(endpoint: Endpoint) -> ProviderError:
 
 
 def is_unclear(error: ProviderError) -> bool:
-    """Whether what was asked for may have happened all the same."""
+    """Whether the request may have taken effect all the same."""
     return error.retryable and not error.free
 
 
@@ -148,13 +149,13 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 
 def position(value: object) -> int:
-    """Of an id on the wire; -1 for one that is not ours."""
+    """The position in an id on the wire; -1 for one that is not ours."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else -1
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The API, and where units, rows and answers come from and go to."""
+    """The API, and the source and target of units, rows and answers."""
 
     api: BatchApi
     bus: Bus

@@ -1,9 +1,9 @@
 """Gemini's batch API: the requests go up within the call, the answers come down within the operation.
 
 Wire: POST /models/{model}:batchGenerateContent with `batch.inputConfig.requests`, GET /batches/{id}, POST
-/batches/{id}:cancel and GET /batches, as Google's reference and guide have them (ai.google.dev/api/batch-api, v1beta).
-A call takes 20 MB of requests, for which units are cut, so that no file is uploaded. The mark is the batch's display
-name. What has expired or was cancelled has no answers.
+/batches/{id}:cancel and GET /batches, as in Google's reference and guide (ai.google.dev/api/batch-api, v1beta). A call
+takes 20 MB of requests. Units are cut to fit, so that no file is uploaded. The mark is the batch's display name. An
+expired or cancelled batch has no answers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STATUS = {3: 400, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
 
 
 class GeminiBatches:
-    """The batch API beside the calls of one endpoint of kind gemini."""
+    """The batch API of one endpoint of kind gemini."""
 
     def __init__(self, endpoint: Endpoint, provider: GeminiProvider) -> None:
         self.label = base.label(endpoint)
@@ -146,7 +146,7 @@ class GeminiBatches:
 
 
 def _inlined(output: dict[str, Any]) -> list[dict[str, Any]]:
-    """The list stands in an object of the same name, or alone."""
+    """The list is in an object of the same name, or alone."""
     found = inner(output, "inlinedResponses")
     return entries(found or output, "inlinedResponses")
 

@@ -1,5 +1,5 @@
-"""Cancels providers' batches whose jobs are over: cancelled, failed, out of time, or at another attempt. Whoever sent
-them may be gone, so that every evaluator looks after those of its endpoints."""
+"""Cancels providers' batches whose jobs are over: cancelled, failed, out of time, or at another attempt. Their sender
+may be gone, so every evaluator checks the batches of its endpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 15.0
 _SOON_S = 0.5
-"""After a unit has ended: the job's state may be stored a moment later."""
+"""The wait after a unit has ended: the job's state may be stored a moment later."""
 _STALE_READ_S = 0.5
 _DONE = (BatchStage.STORED, BatchStage.CLOSED)
 
@@ -81,7 +81,7 @@ class Leftovers:
             begun = await api.find(record.mark)
             since = self._sought.setdefault(record.key, time.monotonic())
             if not begun and time.monotonic() - since < self._settle_s:
-                # The call that begins it may still be on its way.
+                # The call that begins the batch may still be on its way.
                 return
         for batch_id in begun:
             await api.cancel(batch_id)

@@ -1,8 +1,8 @@
 """OpenAI's batch API: a file of requests goes up, files of answers and of errors come down.
 
 Wire: POST /files (purpose "batch"), POST /batches, GET /batches/{id}, GET /batches, POST /batches/{id}/cancel and GET
-/files/{id}/content, as OpenAI's API reference and its SDK 3.52 have them. 50,000 requests and 200 MB a batch. The mark
-stands in the batch's metadata.
+/files/{id}/content, as in OpenAI's API reference and its SDK 3.52. A batch takes 50,000 requests and 200 MB. The mark
+is in the batch's metadata.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from touchstone.v1 import endpoint_pb2
 
 _MARK = "touchstone"
 _PATH = "/v1/chat/completions"
-"""As the protocol names it, whatever stands before it in base_url."""
+"""As the protocol names it, without the rest of base_url."""
 _ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 _FULL = frozenset({"token_limit_exceeded", "request_limit_exceeded"})
-"""More is under way than the account may have at a time."""
+"""More is under way than the account allows at a time."""
 _PAGE = 100
 
 
 class OpenAIBatches:
-    """The batch API beside the calls of one endpoint of kind openai."""
+    """The batch API of one endpoint of kind openai."""
 
     def __init__(self, endpoint: Endpoint, provider: OpenAIProvider) -> None:
         self.label = base.label(endpoint)
@@ -112,7 +112,7 @@ class OpenAIBatches:
 
     async def cancel(self, batch_id: str) -> None:
         reply = await self._http.post(f"/batches/{batch_id}/cancel", {}, timeout_s=base.ASK_S)
-        # What is over cannot be cancelled.
+        # An ended batch cannot be cancelled.
         if reply.status not in (200, 400, 404, 409):
             raise self._failure(reply, "/batches")
 
@@ -140,7 +140,7 @@ class OpenAIBatches:
             return
         answer = inner(line, "response")
         if answer:
-            # A body that is no object is one that cannot be read, as with a single call.
+            # A body that is not an object counts as unreadable, as with a single call.
             body = answer.get("body")
             await take(Answer(place, Reply(count(answer, "status_code"), {}, body, "", 0.0)))
             return
@@ -165,12 +165,12 @@ class OpenAIBatches:
 
 
 def _is_id(text: str) -> bool:
-    """It becomes a part of a path."""
+    """The id becomes a part of a path."""
     plain = text.replace("-", "").replace("_", "")
     return plain.isascii() and plain.isalnum()
 
 
 def _words(errors: Sequence[dict[str, Any]]) -> str:
-    """Why a batch was not begun, by the first errors that are told."""
+    """Why a batch did not begin, by the first reported errors."""
     said = [f"{text(error.get('message'))} ({string(error, 'code')})" for error in errors[:3] if error.get("message")]
     return " ".join(" ".join(said).split())[:600] or "no reason was given"

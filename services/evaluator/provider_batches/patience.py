@@ -1,4 +1,4 @@
-"""How long an evaluator bears with a batch API that fails."""
+"""How long an evaluator waits for a batch API that fails."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LIMITED = 12
-"""Times the usual patience for an API that asks for fewer calls: its limits are often of an hour."""
+"""The factor on the usual patience for an API that asks for fewer calls: its limits are often hourly."""
 
 
 class Patience:
-    """Of one unit. Before anything is begun, an API that is away for `outage_s`, or asks for fewer calls for twelve
-    times as long, fails the job; what may have to be paid is waited for as long as the job lasts, whatever the API says
-    meanwhile."""
+    """The patience of one unit. Before the batch begins, an API that is away for `outage_s`, or asks for fewer calls
+    for twelve times as long, fails the job. Afterwards the batch may have to be paid, so the unit waits as long as the
+    job lasts, whatever the API says meanwhile."""
 
     def __init__(self, held: Held, outage_s: float, most_pause_s: float) -> None:
         self._held = held
@@ -49,11 +49,11 @@ class Patience:
                 return found
 
     def over(self) -> None:
-        """The API has answered."""
+        """Notes that the API has answered."""
         self._failures = 0
 
     async def after(self, error: ProviderError, *, paid: bool) -> None:
-        """Waits after a failure. Raises FaultError when that has no use."""
+        """Waits after a failure. Raises FaultError when waiting is useless."""
         now = time.monotonic()
         self._since = self._since if self._failures else now
         self._failures += 1

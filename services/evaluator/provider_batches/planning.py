@@ -12,26 +12,26 @@ from services.words import sentences
 from touchstone.v1 import job_pb2
 
 _ROW_BYTES = 1024
-"""Around the messages of a line: its id, address, model, parameters and stop strings."""
+"""Bytes around the messages of a line: its id, address, model, parameters and stop strings."""
 _MESSAGE_BYTES = 64
 _BUDGET_SHARE = 0.1
-"""Of a budget that a batch may reserve: its rows are reserved at their most, which answers seldom cost."""
+"""The share of a budget that a batch may reserve: it reserves the most for each row, which answers seldom cost."""
 
 
 def check(spec: job_pb2.JobSpec, kind: str) -> None:
-    """Raises InvalidRequestError for a job that cannot go through its endpoint's batch API."""
+    """Raises InvalidRequestError for a job that cannot use its endpoint's batch API."""
     if kind not in KINDS:
         raise InvalidRequestError(sentences.no_batch_api(spec.endpoint, kind, KINDS), "provider_batch")
 
 
 def line_bytes(messages: Sequence[Message], sampling: job_pb2.Sampling) -> int:
-    """At least what a row takes as a line of a batch."""
+    """The least bytes that a row takes as a line of a batch."""
     texts = sum(len(json.dumps(message.content)) + _MESSAGE_BYTES for message in messages)
     return texts + sampling.ByteSize() + len(json.dumps(sampling.extra_json)) + _ROW_BYTES
 
 
 def unit_rows(sizes: Sequence[int], options: BatchOptions) -> int:
-    """The most rows a unit may have so that no unit of that many rows, one after the other, is too large."""
+    """The most rows per unit such that no unit of that many consecutive rows is too large."""
     rows = max(1, min(options.rows, len(sizes)))
     while rows > 1:
         largest = max(sum(sizes[start : start + rows]) for start in range(0, len(sizes), rows))
@@ -42,5 +42,5 @@ def unit_rows(sizes: Sequence[int], options: BatchOptions) -> int:
 
 
 def affordable_rows(rows: int, budget_usd: float, most_usd: float) -> int:
-    """As many rows as a part of the budget pays at their most."""
+    """The number of rows that a part of the budget pays at their highest cost."""
     return max(1, min(rows, int(_BUDGET_SHARE * budget_usd / most_usd))) if most_usd else rows

@@ -23,7 +23,7 @@ _LOST = "Its stored answer was not found again, and the batch did not include it
 
 
 class _Reader:
-    """Takes a batch's answers as they come, in any order and however often."""
+    """Takes a batch's answers as they come, in any order, with repeats."""
 
     def __init__(self, tools: Tools, held: Held, loaded: Loaded, identify: Identify, packer: Packer) -> None:
         self._tools = tools
@@ -33,7 +33,7 @@ class _Reader:
         self._packer = packer
         self.left: dict[int, tuple[int, Item]] = {place: (repeat, item) for place, repeat, item in loaded.items}
         self.errors: dict[int, tuple[str, int]] = {}
-        """Why there is no answer, and how many calls were made: none of a line that never ran."""
+        """Why there is no answer, and how many calls were made: 0 for a line that never ran."""
 
     async def take(self, answer: Answer) -> None:
         if answer.position not in self.left:
@@ -66,8 +66,8 @@ async def publish(
     passes: int,
     patience: Patience,
 ) -> None:
-    """Returns once a result of every row is stored. `batch` is None where nothing had to be sent. `passes` stands as
-    the delivery in the messages, so that those of an earlier reading that broke off are not counted beside these."""
+    """Returns once a result of every row is stored. `batch` is None if nothing had to be sent. `passes` is the delivery
+    number in the messages, so that messages of an earlier, interrupted reading are not counted in addition."""
     packer = Packer.of(held, len(loaded.items), tools.bus, tools.settings.name, delivery=passes)
     reader = _Reader(tools, held, loaded, identify, packer)
     storing = asyncio.create_task(packer.run())

@@ -1,4 +1,4 @@
-"""A unit's way through a batch API, stage by stage. Each begins with what the record says, whoever wrote it."""
+"""A unit's way through a batch API, stage by stage. Each begins from the record, whichever evaluator wrote it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 _MOST_TRIES = 6
 _TAKEN_OVER_S = 900.0
-"""Longer than an upload and the call after it may take: whoever has the unit by now is dead."""
+"""Longer than an upload and the call after it may take: an evaluator that still holds the unit is dead."""
 _LOOK_AGAIN_S = 2.0
 _SLOWER = 1.4
 _MOST_FULL_S = 3600.0
@@ -71,7 +71,7 @@ class UnitBatch:
             return await self._leave_to_others()
         lines = await self._lines()
         if not lines:
-            # Every answer was given before.
+            # Every answer was already stored.
             await keeper.write(BatchStage.READING, rows=0)
             return None
         mark = keeper.record.mark
@@ -84,7 +84,7 @@ class UnitBatch:
             if is_unclear(error):
                 log.warning("%s: checking whether its batch has started: %s", self._held.label, error.message)
                 return None
-            # Refused: nothing has begun, and nobody has crashed.
+            # Refused: no batch has begun, and no evaluator has crashed.
             await keeper.write(BatchStage.WRITING, tries=0, words=error.message)
             return await self._patience.after(error, paid=False)
         await self._begun(batch_id, len(lines))
@@ -103,7 +103,7 @@ class UnitBatch:
         )
 
     async def _leave_to_others(self) -> None:
-        """Another evaluator has the unit as well, and was faster. It goes on; should it end, this one does."""
+        """Another evaluator has the unit as well, and was faster. It continues; if it ends, this one takes over."""
         log.warning("another evaluator also has %s", self._held.label)
         seen, since = self._keeper.position, time.monotonic()
         while self._keeper.record.stage is BatchStage.WRITING and time.monotonic() - since < _TAKEN_OVER_S:
@@ -113,7 +113,7 @@ class UnitBatch:
                 seen, since = self._keeper.position, time.monotonic()
 
     async def _lines(self) -> list[Line]:
-        """Of the rows whose answers are not known."""
+        """Lines of the rows whose answers are not known."""
         loaded = await self._tools.loader.load(self._held.unit)
         known = await self._tools.answers.of(self._held, loaded, self._identify)
         lines: list[Line] = []
@@ -201,7 +201,7 @@ class UnitBatch:
         if not await keeper.write(BatchStage.READING, passes=passes):
             return
         batch = await self._state() if keeper.record.batch else None
-        # What is left now takes seconds: an orderly stop waits for it.
+        # The rest takes seconds: an orderly stop waits for it.
         self._held.started = True
         loaded = await self._tools.loader.load(self._held.unit)
         await publish(self._tools, self._held, loaded, self._identify, batch, passes, self._patience)

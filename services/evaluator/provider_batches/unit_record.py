@@ -1,4 +1,4 @@
-"""A unit's record in the bucket, as one evaluator reads and moves it."""
+"""A unit's record in the bucket, as one evaluator reads and updates it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.evaluator.units.units_in_hand import Held
 
 
 class UnitRecord:
-    """`record` is the newest that is known here. Writes that come after somebody else's are refused."""
+    """`record` is the newest that is known here. Writes that follow another evaluator's are refused."""
 
     def __init__(self, batches: ProviderBatches, record: BatchRecord, position: int, evaluator: str) -> None:
         self.record = record
@@ -30,7 +30,7 @@ class UnitRecord:
         return keeper
 
     async def read(self) -> None:
-        """Reads what others have written."""
+        """Reads what other evaluators have written."""
         mine = self.record
         found, self.position = await until_stored(
             lambda: self._batches.get(mine.job_id, mine.attempt, mine.unit), f"the record of batch {mine.key}"
@@ -38,19 +38,19 @@ class UnitRecord:
         self.record = found or mine
 
     async def write(self, stage: BatchStage, **changes: Any) -> bool:
-        """False when somebody else has written meanwhile; then `record` is theirs."""
+        """False when another evaluator has written meanwhile; then `record` is that one's."""
         wanted = replace(self.record, stage=stage, evaluator=self._evaluator, written_at=time.time(), **changes)
         position = await until_stored(
             lambda: self._batches.write(wanted, self.position), f"the record of batch {wanted.key}"
         )
         if position is None:
             await self.read()
-            # Unless it is ours, whose acknowledgement was lost.
+            # Unless it is our own write, whose acknowledgement was lost.
             return self.record == wanted
         self.record, self.position = wanted, position
         return True
 
 
 def mark_of(job_id: str, attempt: int, unit: int, rounds: int) -> str:
-    """By which the provider's batch is found: no other unit, attempt or installation has the same."""
+    """The mark by which the provider's batch is found, unique to the unit, attempt and installation."""
     return f"touchstone-{job_id}-{attempt}-{unit}-{rounds}"

@@ -1,5 +1,5 @@
-"""Units of one endpoint that go through its batch API. They are pulled beside the endpoint's other units, and wait for
-hours without a slot."""
+"""Units of one endpoint that use its batch API. They are pulled separately from the endpoint's other units, and wait
+for hours without a slot."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BatchWorker:
         await self._puller.open()
 
     async def run(self) -> None:
-        """Pulls units until cancelled; those in hand go on."""
+        """Pulls units until cancelled; those in hand continue."""
         await self._puller.run(self._receive)
 
     async def close(self) -> None:
@@ -80,7 +80,7 @@ class BatchWorker:
 
 
 def batch_api(endpoint: Endpoint, provider: Provider) -> BatchApi | None:
-    """None for kinds without one. Connects to nothing yet."""
+    """None for kinds without one. Does not connect yet."""
     if endpoint.kind == "openai" and isinstance(provider, OpenAIProvider):
         return OpenAIBatches(endpoint, provider)
     if endpoint.kind == "gemini" and isinstance(provider, GeminiProvider):

@@ -79,7 +79,7 @@ class AnthropicProvider:
         await self._http.close()
 
     async def _beside(self, request: Request) -> dict[str, Any]:
-        """The body beside model and prompt. Raises ProviderError for a parameter that the API has no field for."""
+        """The body apart from model and prompt. Raises ProviderError for a parameter that the API has no field for."""
         takes = capabilities.capabilities(self._endpoint, request.model)
         resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
         beside: dict[str, Any] = {}
@@ -118,14 +118,14 @@ class AnthropicProvider:
         )
 
     def _refusal(self, reply: Reply, model: str, beside: Beside) -> Response:
-        """An answer that says no to this item alone; every other failure raises ProviderError."""
+        """An answer that refuses only this item; every other failure raises ProviderError."""
         if reply.status == 413 or (reply.status == 400 and _TOO_LONG.search(reply.error_text)):
             return failures.does_not_fit(reply, beside.json)
         raise self._failure(reply, model)
 
     def _failure(self, reply: Reply, model: str) -> ProviderError:
         endpoint, said = self._endpoint, reply.error_text
-        # An error within a stream has a type and no status of its own.
+        # An error within a stream has a type but not a separate status.
         status = anthropic_wire.STATUSES.get(reply.error_code, reply.status) if reply.status == 200 else reply.status
         if status in (401, 403):
             return failures.key_refused(endpoint)

@@ -21,21 +21,22 @@ _MOST_BLOCKS = 10_000
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 OPTIONS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_tokens": "max_tokens"}
 DEFAULT_MAX_TOKENS = 8192
-"""The API wants a limit. Room for a long chain of thought, and what a call without streaming finishes in minutes."""
+"""The API requires a limit. This one leaves room for a long chain of thought, and a call without streaming still
+finishes in minutes."""
 STATUSES = {
     "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
     "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504,
     "overloaded_error": 529,
 }  # fmt: skip
-"""The status that an error's type has; within a stream only the type is told."""
+"""The status for an error's type; within a stream only the type is given."""
 WRITTEN = ("model", "messages", "system", "stream")
-"""What `extra` may not set, beside the parameters that the job sets."""
+"""What `extra` may not set, in addition to the parameters that the job sets."""
 
 
 def prompt(messages: Sequence[Message]) -> dict[str, Any]:
     """`messages` and, when there is one, `system`."""
     system = "\n\n".join(message.content for message in messages if message.role == "system")
-    # The API knows two roles in a conversation; what a tool said comes from the user's side.
+    # The API has two roles in a conversation; a tool's message is sent as the user's.
     turns = [
         {"role": "assistant" if message.role == "assistant" else "user", "content": message.content}
         for message in messages
@@ -45,12 +46,12 @@ def prompt(messages: Sequence[Message]) -> dict[str, Any]:
 
 
 def stop_sequences(stop: Iterable[str]) -> list[str]:
-    """Those that the API takes: it refuses blank ones. What they would have cut, reading the answer cuts."""
+    """The stop sequences that the API accepts: it refuses blank ones. Reading the answer cuts where they would have."""
     return [text for text in stop if text.strip()]
 
 
 def response(body: dict[str, Any]) -> Response | None:
-    """What was answered, or None when the body is no message. Raises MalformedError."""
+    """The answer, or None when the body is not a message. Raises MalformedError."""
     blocks = body.get("content")
     if not isinstance(blocks, list):
         return None
@@ -134,7 +135,7 @@ def model(entry: Any) -> endpoint_pb2.Model | None:
 
 
 def _merged(first: Any, later: Any) -> dict[str, Any]:
-    """Counts of a stream are running totals; a later one that is null says nothing."""
+    """Counts of a stream are running totals; ignore a later null."""
     whole = dict(first) if isinstance(first, dict) else {}
     if isinstance(later, dict):
         whole |= {key: value for key, value in later.items() if value is not None}

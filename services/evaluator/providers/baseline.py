@@ -1,4 +1,4 @@
-"""The floor that a model must beat: bundled baselines, which are no language models and cost nothing.
+"""The floor that a model must beat: bundled baselines, which are not language models and cost nothing.
 
 They answer in the words that a perfect model would use, so that the same extraction and scoring judge them.
 """
@@ -20,6 +20,7 @@ from services.evaluator.datasets.task import DatasetTask
 from services.evaluator.items.task import Item, Response, Task
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.words import sentences
+from services.words.sentences import counted
 from services.words.suites import ECHO
 from touchstone.v1 import endpoint_pb2
 
@@ -27,7 +28,7 @@ MAJORITY = "majority"
 RANDOM = "random"
 BAG_OF_WORDS = "bag-of-words"
 MOST_ROWS = 20_000
-"""Train rows that the bag of words is fitted on; a longer split is thinned evenly, to stay within seconds."""
+"""Train rows that the bag of words is fitted on; a longer split is sampled evenly, so that fitting takes seconds."""
 
 _DESCRIPTIONS = {
     MAJORITY: (
@@ -45,7 +46,7 @@ _DESCRIPTIONS = {
     ),
 }
 NO_ANSWER = "not known"
-"""Where a task has neither labels to guess among nor a train split: no right answer, and a floor of 0."""
+"""The answer for a task with neither labels nor a train split: never right, so the floor is 0."""
 NO_REFERENCE = (
     "The majority baseline gives the most frequent reference, but no row of the dataset has one. Name the field "
     "that holds references, or choose echo."
@@ -62,7 +63,7 @@ class Fitted:
 
 
 class BaselineProvider:
-    """Implements `Provider`. A task is fitted once per process, in a thread, while other tasks go on."""
+    """Implements `Provider`. A task is fitted once per process, in a thread, while other tasks continue."""
 
     def __init__(self) -> None:
         self._fits: dict[tuple[str, ...], asyncio.Task[Fitted]] = {}
@@ -76,7 +77,7 @@ class BaselineProvider:
         )
 
     async def generate(self, request: Request) -> Response:
-        """Raises a fatal ProviderError for an unknown baseline, and where the train split it needs is missing."""
+        """Raises a fatal ProviderError for an unknown baseline, and if the train split it needs is missing."""
         model, task, item = request.model, request.task, request.item
         if isinstance(task, DatasetTask):
             return await _of_rows(model, task, item)
@@ -88,7 +89,7 @@ class BaselineProvider:
             started = time.perf_counter()
             label, served = fitted.predict(item.fields), f"{model}, fitted on {fitted.rows:,} train rows"
             if item.labels and label not in item.labels:
-                label = item.labels[0]  # the usual answer is none of those that this item offers
+                label = item.labels[0]  # this item does not offer the most frequent answer
         text = task.answer(label)
         return Response(
             text,
@@ -111,7 +112,7 @@ class BaselineProvider:
         if key not in self._fits:
             self._fits[key] = asyncio.create_task(asyncio.to_thread(_FITS[model], task))
         try:
-            # Shielded: a call that is cancelled must not take the fit from the others that wait for it.
+            # Shielded: a cancelled call must not end the fit that others wait for.
             return await asyncio.shield(self._fits[key])
         except DataError as error:
             self._fits.pop(key, None)  # the next job may find the data
@@ -121,8 +122,8 @@ class BaselineProvider:
 
 
 def check(model: str, *, of_rows: bool) -> None:
-    """Raises a fatal ProviderError for an unknown baseline, and for one that has nothing to go by: an uploaded row has
-    no labels and no train split, a suite's prompt is no answer."""
+    """Raises a fatal ProviderError for an unknown baseline, and for one without a basis: an uploaded row has neither
+    labels nor a train split, and a suite's prompt is not an answer."""
     if model not in _DESCRIPTIONS:
         raise ProviderError(sentences.not_valid(model, "baseline", _DESCRIPTIONS), fatal=True)
     if of_rows and model not in (ECHO, MAJORITY):
@@ -140,7 +141,7 @@ def check(model: str, *, of_rows: bool) -> None:
 
 
 async def _of_rows(model: str, task: DatasetTask, item: Item) -> Response:
-    """Raises a fatal ProviderError, as `check` does, and where no row has a reference."""
+    """Raises a fatal ProviderError, as `check` does, and if no row has a reference."""
     check(model, of_rows=True)
     started = time.perf_counter()
     text, served = item.messages[-1].content, ""
@@ -151,7 +152,7 @@ async def _of_rows(model: str, task: DatasetTask, item: Item) -> Response:
             raise ProviderError(error.message, fatal=True) from error
         if not text:
             raise ProviderError(NO_REFERENCE, fatal=True)
-        served = f"{model}, of {len(task.chosen):,} rows"
+        served = f"{model}, of {counted(len(task.chosen), 'row')}"
     return Response(text, finish_reason="stop", latency_ms=(time.perf_counter() - started) * 1000, served_model=served)
 
 
@@ -191,7 +192,7 @@ def _fit_majority(task: Task) -> Fitted:
         mean = math.fsum(float(value) * count for value, count in counts.items()) / len(items)
         usual = f"{mean:.4f}"
     elif task.labels:
-        # Without a train split all are equally frequent, and the first one is chosen.
+        # Without a train split all are equally frequent: the first one is chosen.
         usual = max(task.labels, key=lambda label: counts[label])
     else:
         usual = max(counts, key=lambda answer: counts[answer], default=NO_ANSWER)
@@ -227,7 +228,7 @@ def _fit_words(task: Task) -> Fitted:
 
 
 def _has_classes(task: Task, items: Sequence[Item]) -> bool:
-    """Whether the labels mean the same in every item. Letters of options do not: they stand beside their texts."""
+    """Whether the labels mean the same in every item. Letters of options do not: each item gives them other texts."""
     return len(items) > 0 and len(task.labels) > 0 and task.labels[0] not in items[0].fields
 
 

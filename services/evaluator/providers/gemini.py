@@ -24,7 +24,7 @@ _PAGE = 1000
 _MOST_PAGES = 20
 _TOO_LONG = re.compile(r"exceeds the maximum number of tokens|token count.*exceeds|input is too long", re.IGNORECASE)
 _MOST_STOPS = 5
-"""More are refused with 400; the first ones are kept, which reading the answer makes up for."""
+"""More are refused with 400; the first ones are kept, and reading the answer applies the rest."""
 
 
 class GeminiProvider:
@@ -70,7 +70,7 @@ class GeminiProvider:
         return self.read(reply, request.model, parameters, request.prices)
 
     async def written(self, request: Request) -> tuple[dict[str, Any], str]:
-        """The body of a request, and what of it is recorded. Raises ProviderError."""
+        """The body of a request, and the part of it that is recorded. Raises ProviderError."""
         endpoint, model = self._endpoint, request.model
         failures.require_key(self._endpoint)
         model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
@@ -78,7 +78,7 @@ class GeminiProvider:
         return {**gemini_wire.prompt(request.item.messages), **beside.fields}, beside.json
 
     def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None = None) -> Response:
-        """What was answered, at the job's prices. Raises ProviderError."""
+        """The answer, at the job's prices. Raises ProviderError."""
         if reply.status != 200:
             return self._refusal(reply, model, parameters)
         return self._response(reply, model, parameters, of_job)
@@ -90,7 +90,7 @@ class GeminiProvider:
         await self._http.close()
 
     async def _beside(self, request: Request) -> dict[str, Any]:
-        """The body beside the prompt. Raises ProviderError for a parameter that Gemini has no field for."""
+        """The body apart from the prompt. Raises ProviderError for a parameter that Gemini has no field for."""
         endpoint = self._endpoint
         takes = capabilities.capabilities(endpoint, request.model)
         resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
@@ -126,16 +126,16 @@ class GeminiProvider:
         )
 
     def _refusal(self, reply: Reply, model: str, parameters: str) -> Response:
-        """An answer that says no to this item alone; every other failure raises ProviderError."""
+        """An answer that refuses only this item; every other failure raises ProviderError."""
         if reply.status == 400 and _TOO_LONG.search(reply.error_text):
             return failures.does_not_fit(reply, parameters)
         raise self.failure(reply, model)
 
     def failure(self, reply: Reply, model: str) -> ProviderError:
-        """What a failed call means for the job and what a user does about it."""
+        """What a failed call means for the job, and what a user can do about it."""
         endpoint, said = self._endpoint, reply.error_text
         details = gemini_wire.error_details(reply.body)
-        # Of an error within a stream, whose own status was 200.
+        # For an error within a stream, whose own status was 200.
         status = gemini_wire.error_status(reply.body) or reply.status
         reasons = {str(detail.get("reason")) for detail in details}
         wait = gemini_wire.retry_after_s(details)
@@ -164,7 +164,7 @@ class GeminiProvider:
 
 
 def model_path(model: str) -> str:
-    """Where a model is called, before the name of the method."""
+    """The path of a model's calls, before the name of the method."""
     return f"/models/{quote(model.removeprefix('models/'), safe='')}:"
 
 

@@ -1,8 +1,8 @@
 """The JSON of Gemini's own API (v1 and v1beta): what is sent, what comes back, and what its errors mean.
 
-A body: `contents`, `systemInstruction`, `generationConfig` and what `extra` adds. Fields of `extra` that are no fields
-of a body are fields of `generationConfig`, where almost everything stands: `{"thinkingBudget": 0}`,
-`{"responseMimeType": "text/plain"}`. Models of the 2.5 line take `thinkingBudget`, those from 3 on `thinkingLevel`.
+A body: `contents`, `systemInstruction`, `generationConfig` and what `extra` adds. Fields of `extra` that a body does
+not have go into `generationConfig`, which holds almost everything: `{"thinkingBudget": 0}`, `{"responseMimeType":
+"text/plain"}`. Models of the 2.5 line take `thinkingBudget`, those from 3 on `thinkingLevel`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ OPTIONS = {
     "seed": "seed",
 }
 WRITTEN = ("contents", "systemInstruction")
-"""What `extra` may not set, beside the parameters that the job sets."""
+"""What `extra` may not set, in addition to the parameters that the job sets."""
 _BODY = {"cachedContent", "labels", "safetySettings", "serviceTier", "store", "toolConfig", "tools"}
 _BESIDE_TEXTS = ("promptFeedback", "usageMetadata", "modelVersion")
 _THINKING = ("thinkingBudget", "thinkingLevel", "includeThoughts")
-# Of the model's own accord or by a filter: the question was read and not answered.
+# By the model itself or by a filter: the question was read and not answered.
 _REFUSALS = {
     "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
     "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "MODEL_ARMOR", "JAILBREAK",
@@ -51,7 +51,7 @@ def prompt(messages: Sequence[Message]) -> dict[str, Any]:
 
 
 def parameters(config: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
-    """The body beside the prompt. `config` are the job's own parameters, which win over those in `further`.
+    """The body apart from the prompt. `config` are the job's own parameters, which win over those in `further`.
 
     Raises ProviderError when thinking is set in both ways, which the API refuses.
     """
@@ -79,7 +79,7 @@ def parameters(config: dict[str, Any], further: dict[str, Any]) -> dict[str, Any
 
 
 def response(body: dict[str, Any]) -> Response | None:
-    """What was answered, or None when the body holds neither an answer nor a refusal. Raises MalformedError."""
+    """The answer, or None when the body holds neither an answer nor a refusal. Raises MalformedError."""
     candidates = body.get("candidates")
     candidate = candidates[0] if isinstance(candidates, list) and candidates else None
     feedback = body.get("promptFeedback")
@@ -94,7 +94,7 @@ def response(body: dict[str, Any]) -> Response | None:
         return None
     usage = body.get("usageMetadata") if isinstance(body.get("usageMetadata"), dict) else {}
     told = Told()
-    # Thoughts are counted apart and paid as output. A count of 0 is left out.
+    # Thoughts are counted separately and paid as output. A count of 0 is left out.
     written = [told.tokens(usage, key, absent=0) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
     response = Response(
         text="".join(_text(piece) for piece in said if not piece.get("thought")),
@@ -104,14 +104,14 @@ def response(body: dict[str, Any]) -> Response | None:
         output_tokens=sum(filter(None, written)) if usage and None not in written else None,
         reasoning_tokens=written[1] or 0,
         served_model=string(body, "modelVersion"),
-        # "OTHER" without a word is how a filter without a name ends.
+        # An unnamed filter ends with "OTHER" and without text.
         refused=bool(blocked) or finish in _REFUSALS or (finish == "OTHER" and not said),
     )
     return replace(response, doubtful=told.doubtful)
 
 
 class ContentFold:
-    """A streamed answer: the texts of all parts, the newest of everything else."""
+    """A streamed answer: the texts of all parts, the latest of everything else."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -161,7 +161,7 @@ def retry_after_s(details: Iterable[dict[str, Any]]) -> float | None:
 
 
 def is_used_up(details: Iterable[dict[str, Any]], message: str) -> bool:
-    """Whether a 429 speaks of a quota that waiting does not bring back today: a daily one, or none at all."""
+    """Whether a 429 reports a quota that waiting does not restore today: a daily one, or a quota of zero."""
     quotas = [
         str(violation.get("quotaId") or "")
         for detail in details
@@ -179,7 +179,7 @@ def error_details(body: Any) -> list[dict[str, Any]]:
 
 
 def error_status(body: Any) -> int:
-    """The HTTP status that an error names itself; 0 for none."""
+    """The HTTP status that the error itself names; 0 for none."""
     return count(body.get("error"), "code") if isinstance(body, dict) else 0
 
 

@@ -57,7 +57,8 @@ def models(entry: dict[str, Any]) -> Iterator[endpoint_pb2.Model]:
 
 
 def efforts(entry: dict[str, Any]) -> tuple[str, ...] | None:
-    """The values of reasoning_effort that a model takes, empty when it takes none; None when the listing is silent."""
+    """The values of reasoning_effort that a model takes, empty when it takes none; None when the listing does not
+    say."""
     capabilities = entry.get("capabilities")
     if not isinstance(capabilities, dict):
         return None
@@ -112,7 +113,7 @@ class ResponseFold:
 
 
 class _Said:
-    """The texts of an answer of `/responses`. `is_there`: it has a message, be it empty."""
+    """The texts of an answer of `/responses`. `is_there`: it has a message, which may be empty."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         items = parts(body, "output")
@@ -129,7 +130,7 @@ class _Said:
 
 
 def response(endpoint: Endpoint, reply: Reply) -> Response:
-    """An answer of `/responses`, but for the parameters. Raises ProviderError for what is no whole answer."""
+    """An answer of `/responses`, without the parameters. Raises ProviderError for an incomplete answer."""
     body = reply.body
     if not isinstance(body, dict):
         raise failures.cut_short(endpoint)
@@ -163,7 +164,7 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
 
 
 def _price(value: object) -> float | None:
-    """US dollars of a million tokens."""
+    """US dollars per million tokens."""
     price = numbers.real(value, 0.0, numbers.MOST_PRICE * _PRICE_UNIT)
     return None if price is None else price / _PRICE_UNIT
 

@@ -1,7 +1,7 @@
 """An application instead of a model: any URL that answers a JSON request with JSON, as `[endpoint.http]` describes it.
 
-What is behind the URL is its owner's business, so nothing is assumed: no sampling is sent but what the request has room
-for, and every answer that the configured path finds is the application's.
+Nothing is assumed about the application behind the URL: only sampling parameters that the request names are sent, and
+every answer that the configured path finds is the application's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class HttpProvider:
         )
 
     async def list_models(self) -> Listing:
-        """The configured names, else the endpoint's own. Asks nothing: an application has no listing."""
+        """The configured names, else the endpoint's own. Makes no call: an application has no listing."""
         failures.require_key(self._endpoint)
         names = self._endpoint.models or (self._endpoint.name,)
         models = (endpoint_pb2.Model(model=name, parameters_b=model_size.parameters_b(name)) for name in names)
@@ -82,7 +82,8 @@ class HttpProvider:
         await self._http.close()
 
     def _sampling(self, request: Request) -> dict[str, Any]:
-        """Values of the placeholders beside the question. Raises ProviderError for one that has no place."""
+        """Values of the placeholders other than the question's. Raises ProviderError for a parameter without a
+        placeholder."""
         endpoint, room = self._endpoint, self._options.placeholders
         takes = capabilities.capabilities(endpoint, request.model)
         resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
@@ -90,7 +91,7 @@ class HttpProvider:
             if request.sampling.HasField(name) and name not in room:
                 raise failures.not_taken(endpoint, name)
         if request.item.custom_id and request.item.stop and "stop" not in room:
-            # Of a suite it only spares tokens; a row asks for it.
+            # For a suite it only saves tokens; a row may require it.
             raise failures.not_taken(endpoint, "stop")
         values = {name: value for name, value in resolved.parameters.items() if name in room}
         if resolved.stop and request.item.stop and "stop" in room:
@@ -98,7 +99,8 @@ class HttpProvider:
         return values
 
     def _question(self, item: Item, model: str) -> dict[str, Any]:
-        """Values of the placeholders of the question. The system's words stand in the prompt if nowhere else."""
+        """Values of the placeholders of the question. The system's message is in the prompt if it has no other
+        place."""
         system = [message.content for message in item.messages if message.role == "system"]
         others = [message.content for message in item.messages if message.role != "system"]
         apart = "system" in self._options.placeholders
@@ -119,7 +121,7 @@ class HttpProvider:
         wrong = options.error.first(body) if options.error is not None else None
         if wrong:
             words = wrong if isinstance(wrong, str) else json.dumps(wrong, ensure_ascii=False)
-            # The transport knows errors by their usual place only.
+            # The transport finds errors only in their usual place.
             words = words.replace(endpoint.api_key, "[key]") if endpoint.api_key else words
             raise failures.failed_midway(endpoint, " ".join(words.split())[:300].rstrip("."))
         told = Told()
@@ -136,7 +138,7 @@ class HttpProvider:
         )
 
     def _answer(self, body: Any) -> str:
-        """The text that the answer's path leads to. Raises ProviderError, which no retry mends."""
+        """The text that the answer's path leads to. Raises a ProviderError that is not retried."""
         path = self._options.answer
         try:
             values = path.find(body)

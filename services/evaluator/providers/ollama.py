@@ -1,14 +1,14 @@
 """Ollama's own API (v0.33): `/api/chat`, `/api/tags`, `/api/version`, `/api/ps`, `/api/show`.
 
 A prompt that does not fit is cut silently by default, to about half of the window. Every request therefore says
-`truncate: false` and `shift: false` (since 0.12.6): the server then refuses it, which becomes the item's outcome
-"input truncated". Older servers ignore both and fill the window instead: there an answer counts as input truncated
-when `prompt_eval_count` reaches the window less one token, where the window is the job's `context_length`, or what
-`/api/ps` tells of the loaded model.
+`truncate: false` and `shift: false` (since 0.12.6): the server then refuses it, which becomes the item's outcome "input
+truncated". Older servers ignore both and fill the window instead: there an answer counts as input truncated when
+`prompt_eval_count` reaches the window less one token, where the window is the job's `context_length`, or the value in
+`/api/ps` for the loaded model.
 
-`num_ctx` is never raised on the job's behalf. Each change loads the model anew, a larger one may push it off the GPU,
-and the answers of one job would come from different settings. A job whose prompts are refused says so by its outcomes;
-its user sets context_length and runs just those items again.
+`num_ctx` is never raised on the job's behalf. Each change loads the model again, a larger one may push it off the GPU,
+and the answers of one job would come from different settings. The outcomes of a job show refused prompts; its user sets
+context_length and runs just those items again.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class OllamaProvider:
         )
 
     async def loglikelihoods(self, request: Request) -> Response:
-        # Its logprobs are those of generated tokens; there is no echo of a given text.
+        # It gives logprobs of generated tokens only; it cannot echo a given text.
         raise no_loglikelihood(self._endpoint.name)
 
     async def close(self) -> None:
@@ -142,7 +142,7 @@ class OllamaProvider:
         return capabilities.complete(self._endpoint, model)
 
     async def _loaded(self) -> list[dict[str, Any]]:
-        """Entries of the models in memory; empty when the server does not tell."""
+        """Entries of the models in memory; empty when the server does not say."""
         try:
             reply = await self._http.get("/api/ps")
         except ProviderError:
@@ -150,16 +150,16 @@ class OllamaProvider:
         return entries(reply.body, "models")
 
     async def _loaded_window(self, model: str) -> int:
-        """Tokens that the loaded model's context holds, asked once a model; 0 when the server does not tell."""
+        """Tokens that the loaded model's context holds, asked once per model; 0 when the server does not say."""
         if model not in self._windows:
-            self._windows[model] = 0  # One question at a time, and none again when it fails.
+            self._windows[model] = 0  # One request at a time, and no other one after a failure.
             for entry in await self._loaded():
                 if ollama_wire.is_model(entry, model):
                     self._windows[model] = count(entry, "context_length", 2**31 - 1)
         return self._windows[model]
 
     async def _known(self, model: str) -> endpoint_pb2.Model | None:
-        """The model as listed, so that a call does not depend on whether a listing came before it."""
+        """The model as listed, so that a call does not depend on an earlier listing."""
         async with self._listing:
             if self._listed is None:
                 await self.list_models()
@@ -167,7 +167,7 @@ class OllamaProvider:
         return listed.get(model) or listed.get(f"{model}:latest")
 
     async def _fill(self, model: endpoint_pb2.Model) -> None:
-        """What `/api/tags` does not tell: context length, size and thinking; asked once a weights' digest."""
+        """What `/api/tags` lacks: context length, size and thinking; asked once per digest of the weights."""
         known = self._filled.get(model.model)
         if known is not None and known.digest == model.digest and known.context_length:
             model.CopyFrom(known)

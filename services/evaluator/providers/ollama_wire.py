@@ -13,7 +13,7 @@ from services.words.sampling import PARAMETERS
 from touchstone.v1 import endpoint_pb2
 
 OPTIONS = {name: one.rest for name, one in PARAMETERS.items() if "ollama" in one.kinds}
-"""REST has Ollama's names."""
+"""REST uses Ollama's names."""
 _BESIDE_TEXTS = ("model", "done", "done_reason", "prompt_eval_count", "eval_count")
 _BESIDE_WEIGHTS = 1.2
 """Memory of a running model over its file: weights, and about a fifth for a context of the default size and buffers."""
@@ -40,7 +40,7 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
 
 
 def thinks(model: endpoint_pb2.Model, told: dict[str, Any]) -> None:
-    """Notes the capability "thinking", which `/api/tags` and `/api/show` tell."""
+    """Notes the capability "thinking" from `/api/tags` or `/api/show`."""
     abilities = told.get("capabilities")
     if isinstance(abilities, list) and "thinking" in abilities:
         model.capabilities.reasoning = True
@@ -55,13 +55,13 @@ def loaded(model: endpoint_pb2.Model, entry: dict[str, Any]) -> None:
 
 
 def is_model(entry: dict[str, Any], name: str) -> bool:
-    """Whether an entry is the model of this name; the tag "latest" goes without saying."""
+    """Whether an entry is the model of this name; the tag "latest" may be left out."""
     wanted = {name, f"{name}:latest"}
     return string(entry, "name") in wanted or string(entry, "model") in wanted
 
 
 def response(body: dict[str, Any]) -> Response | None:
-    """What was answered, or None when the body is no whole answer. Raises MalformedError."""
+    """The answer, or None when the body is incomplete. Raises MalformedError."""
     message = body.get("message")
     if not isinstance(message, dict) or not body.get("done", True):
         return None
@@ -80,7 +80,7 @@ def response(body: dict[str, Any]) -> Response | None:
 
 
 class ChatFold:
-    """A streamed answer: the texts of all lines, the newest of everything else."""
+    """A streamed answer: the texts of all lines, the latest of everything else."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -1,4 +1,4 @@
-"""Runs units of re-scores and imports: stored answers, the present scorer, no call. Every evaluator does."""
+"""Runs units of re-scores and imports: stored answers, the present scorer, no call. Every evaluator does this."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Rescorer:
         await self._puller.open()
 
     async def run(self) -> None:
-        """Until cancelled; units in hand go on."""
+        """Runs until cancelled; units in hand continue."""
         await self._puller.run(self._receive)
 
     def _receive(self, msg: Msg) -> None:
@@ -92,14 +92,15 @@ class Rescorer:
 
 
 def _no_identity(item: Item, repeat: int) -> str:
-    """A re-score finds answers by place; each keeps the identity that it was asked under."""
+    """A re-score finds answers by position; each keeps its original identity."""
     return ""
 
 
 async def results(store: ImportStore, import_id: str, task: str, loaded: Loaded) -> dict[int, ItemResult]:
-    """By position, one for every item: what is not there, or belongs to another row, is an error with the reason.
+    """Results by position, one for every item: an answer that is missing, or belongs to another row, becomes an error
+    with the reason.
 
-    Raises FaultError when the import is not there any more.
+    Raises FaultError when the import no longer exists.
     """
     places: defaultdict[int, dict[int, tuple[int, Item]]] = defaultdict(dict)
     for place, repeat, item in loaded.items:
@@ -138,7 +139,7 @@ def _result(task: AnyTask, item: Item, place: int, repeat: int, answer: Imported
 
 
 def _found_result(task: AnyTask, item: Item, place: int, repeat: int, answer: ImportedAnswer | None) -> ItemResult:
-    """As `_result`, of an answer that was found by what it says of its item."""
+    """As `_result`, for an answer that was found by what it says about its item."""
     if answer is None:
         raise ValueError(_ABSENT)
     if why := answer.error or item_texts.contradiction(task, item, answer):

@@ -1,8 +1,8 @@
-"""Stored answers: where they come from, and which of a unit's items they spare a call.
+"""Stored answers: where they come from, and for which of a unit's items they save a call.
 
-The items that the results service keeps are the store; there is no second one. An evaluator asks it in three cases:
-when a unit was begun before (its job's own answers are not paid twice), when the job takes another job's answers, and
-when it takes equal requests' answers from any job.
+The items in the results service are the store; there is no second one. An evaluator queries it in three cases: when a
+unit was begun before (its job's own answers are not paid twice), when the job takes another job's answers, and when it
+takes answers to equal requests from any job.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ T = TypeVar("T", int, str)
 
 _ASK_S = 5.0
 _GLANCE_S = 2.0
-"""A plain job does not wait longer for answers that it could also ask for again."""
+"""A plain job does not wait longer for answers that it could also request again."""
 _PAUSE_S = 1.0
 _MOST_ASKED = 1000
 _LONG_BYTES = 1024 * 1024
-"""An answer above this may lack some that are stored: the service fills one message, and one result may take 400 KB."""
+"""A reply above this size may lack some stored answers: the service fills one message, and one result may take 400
+KB."""
 
 
 class ResponseStore(Protocol):
-    """Final item results without their prompts; what is not stored is left out.
+    """Final item results without their prompts; missing ones are left out.
 
     Raises UnavailableError or DeadlineError while the store does not answer.
     """
@@ -54,7 +55,7 @@ class ResponseStore(Protocol):
     async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]: ...
 
     async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
-        """Of several with one identity the newest; where reads are closed, of the owner's own."""
+        """The newest of several with one identity; where reads are closed, only among the owner's."""
         ...
 
 
@@ -83,7 +84,8 @@ class ResultsStore:
         request: Callable[[Sequence[T]], FindResponsesRequest],
         key: Callable[[ItemResult], T],
     ) -> list[ItemResult]:
-        """As many at once as one request may name, and the rest again where an answer was cut to one message."""
+        """Asks for as many at a time as one request may name, and again for the rest if a reply was cut to one
+        message."""
         found: list[ItemResult] = []
         for start in range(0, len(wanted), _MOST_ASKED):
             left = list(wanted[start : start + _MOST_ASKED])
@@ -103,8 +105,8 @@ class ResultsStore:
 
 @dataclass(slots=True)
 class Known:
-    """A unit's results that need no call, by position; `unusable` says why a stored answer cannot stand in. `told` are
-    the positions of those that an earlier delivery has published."""
+    """A unit's results that need no call, by position; `unusable` says why a stored answer cannot be used. `told` are
+    the positions of results that an earlier delivery has published."""
 
     results: dict[int, ItemResult] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
@@ -112,11 +114,12 @@ class Known:
 
 
 Identify = Callable[[Item, int], str]
-"""The identity of an item's answer number `repeat`."""
+"""The identity of the item's answer with number `repeat`."""
 
 
 class KnownAnswers:
-    """Looks in the store, `None` where this evaluator knows none. `listings` tell what the endpoints' models take."""
+    """Looks in the store, which is `None` if this evaluator has none. `listings` give what the endpoints' models
+    support."""
 
     def __init__(self, store: ResponseStore | None, listings: Mapping[str, EndpointListing]) -> None:
         self._store = store
@@ -125,8 +128,8 @@ class KnownAnswers:
     def identity(self, unit: unit_pb2.Unit) -> Identity:
         """Gives the unit's answers their identities.
 
-        Raises FaultError for a parameter that the model refuses, and when other weights than were planned stand behind
-        the model's name: the score would be of two models, and answers would be found again under the wrong weights.
+        Raises FaultError for a parameter that the model refuses, and when the model's name now means other weights than
+        planned: the score would mix two models, and answers would be reused under the wrong weights.
         """
         spec, listing = unit.spec, self._listings[unit.spec.endpoint]
         listed = named(listing.models, spec.model)
@@ -142,9 +145,9 @@ class KnownAnswers:
             raise FaultError(error.message) from error
 
     async def of(self, held: Held, loaded: Loaded, identify: Identify) -> Known:
-        """Waits for a silent store where the job is to take stored answers; a plain job goes on without.
+        """Waits for a store that does not answer if the job takes stored answers; a plain job continues without it.
 
-        Raises FaultError when there is no store for a job that needs one, or when it refuses.
+        Raises FaultError when a job needs a store and there is none, or when it refuses.
         """
         unit = held.unit
         known = Known()
@@ -158,13 +161,14 @@ class KnownAnswers:
         return known
 
     async def _own(self, unit: unit_pb2.Unit, loaded: Loaded) -> dict[int, ItemResult]:
-        """What an earlier delivery has stored. It is published again as it is, so that the scheduler counts it."""
+        """Results that an earlier delivery has stored. They are published again unchanged, so that the scheduler counts
+        them."""
         items = {position: item for position, _, item in loaded.items}
 
         def ask(store: ResponseStore) -> Awaitable[list[ItemResult]]:
             return store.of_job(unit.job_id, unit.task, list(items))
 
-        # A job that takes answers would otherwise find its own ones among those of others, and count them as reused.
+        # A job that takes answers would otherwise find its own ones among others', and count them as reused.
         reuse = unit.spec.reuse
         takes = reuse.job_id or reuse.any_job or reuse.import_id
         found = list(await (self._patiently(ask) if takes else self._at_a_glance(unit.job_id, ask)))

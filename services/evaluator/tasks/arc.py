@@ -19,14 +19,14 @@ from touchstone.v1.suite_pb2 import Weighting
 SUITE = "arc"
 TITLE = "ARC"
 DESCRIPTION = "Science questions for schools: an easy set and a challenging set."
-# The authors report the two apart.
+# The authors report the two separately.
 WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _REVISION = "210d026faf9955653af8916fad021475a3f00453"
 
 
 def _placed(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options' texts, and the place of the right one: the data names it by a label, "A" or "1"."""
+    """The options' texts, and the index of the right one: the data names it by a label, "A" or "1"."""
     options = row["choices"]
     return {
         "question": row["question"],

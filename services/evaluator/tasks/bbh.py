@@ -1,4 +1,4 @@
-"""BIG-Bench Hard (Suzgun et al. 2022): 27 kinds of problem on which language models were once worse than people.
+"""BIG-Bench Hard (Suzgun et al. 2022): 27 kinds of problem at which language models were once worse than people.
 
 Answered in writing and zero-shot: the data has no split for examples. The published solved examples are prompts of
 three fixed problems each, which this suite does not use.
@@ -31,7 +31,7 @@ _ITEMS = {"causal_judgement": 187, "penguins_in_a_table": 146, "snarks": 178}
 """Items of the tasks that have fewer than 250."""
 
 _COUNT_ONCE = ("logical_deduction", "tracking_shuffled_objects")
-"""What tasks begin with that are one for the authors, with three, five and seven objects."""
+"""Prefixes of tasks that are one task for the authors, with three, five and seven objects."""
 
 _OPTION = re.compile(r"^\(([A-Z])\)[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _STEPS = "Think step by step, then give your answer."
@@ -47,12 +47,12 @@ def _lettered(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _symbols_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
-    """ "correct" where the brackets are right, however they are spaced."""
+    """ "correct" if the brackets are right, whatever their spacing."""
     return {"correct": float("".join(answer.split()) == "".join(answers[0].split()))}
 
 
 def _words_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
-    """ "correct" where the words and their order are right, with commas between them or without."""
+    """ "correct" if the words and their order are right, with or without commas between them."""
     return {"correct": float(_words(answer) == _words(answers[0]))}
 
 
@@ -77,7 +77,7 @@ def _common(task: str, instruction: str) -> dict[str, Any]:
 
 
 def _options(task: str, instruction: str) -> Definition:
-    """Lettered options stand in the problem's text."""
+    """Lettered options are in the problem's text."""
     return FreeAnswer(
         **_common(task, instruction),
         columns={"input": pa.string(), "target": pa.string()},

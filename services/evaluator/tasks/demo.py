@@ -1,4 +1,4 @@
-"""The bundled suite: text of our own in GLUE's schema, so that a fresh installation has something real to run."""
+"""The bundled suite: our own text in GLUE's schema, so that a fresh installation has something real to run."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _NO_YES = ("no", "yes")
 
 
 def _with_claim(row: Row) -> Row:
-    """Adds the hypothesis as a sentence: lm_eval ends it with a full stop where it has none."""
+    """Adds the hypothesis as a sentence: lm_eval adds a full stop if it has none."""
     claim = row["hypothesis"].strip()
     return {**row, "claim": claim if claim.endswith(".") else f"{claim}."}
 

@@ -21,7 +21,7 @@ _CALCULATION = re.compile(r"<<[^>]*>>")
 
 
 def _solved(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The data's answer is a worked solution, the marks of a calculator in it, and after #### the number."""
+    """The data's answer is a worked solution with a calculator's marks in it, then #### and the number."""
     steps, _, number = row["answer"].rpartition("####")
     return {"question": row["question"], "steps": _CALCULATION.sub("", steps), "number": number}
 

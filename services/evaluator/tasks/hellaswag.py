@@ -1,4 +1,4 @@
-"""HellaSwag (Zellers et al. 2019): how an everyday scene goes on, on the validation split.
+"""HellaSwag (Zellers et al. 2019): how an everyday scene continues, on the validation split.
 
 Log-likelihood mode follows lm_eval 0.4.13: the endings' texts are the continuations.
 """

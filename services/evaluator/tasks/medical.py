@@ -2,7 +2,7 @@
 medical subjects of MMLU.
 
 Contexts and continuations of log-likelihood mode are those of lm_eval 0.4.13. It reads MedQA and PubMedQA from other
-copies of the data, the second a script that no longer loads.
+copies of the data, the second by a script that no longer loads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from touchstone.v1.suite_pb2 import Weighting
 SUITE = "medical"
 TITLE = "Medical"
 DESCRIPTION = "Exam questions for physicians (MedQA, MedMCQA, MMLU) and questions on research abstracts (PubMedQA)."
-# The mean of these nine is what papers report, such as Qiu et al., Nature Communications 15 (2024), table 3.
+# Papers report the mean of these nine, such as Qiu et al., Nature Communications 15 (2024), table 3.
 WEIGHTING = Weighting.WEIGHTING_TASKS
 
 _EXAMS, _RESEARCH, _MMLU = "Exams", "Research", "MMLU subjects"

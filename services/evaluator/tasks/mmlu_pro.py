@@ -1,6 +1,6 @@
-"""MMLU-Pro (Wang et al. 2024): fourteen subjects, up to ten options a question, on the test split.
+"""MMLU-Pro (Wang et al. 2024): fourteen subjects, up to ten options per question, on the test split.
 
-The validation split holds five solved questions a subject, which serve as few-shot examples with their reasoning.
+The validation split holds five solved questions per subject, which serve as few-shot examples with their reasoning.
 Log-likelihood mode follows lm_eval 0.4.13's `leaderboard_mmlu_pro`.
 """
 
@@ -49,7 +49,7 @@ _SUBJECTS = {
 
 
 def _reasoned(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A worked solution without the words in which the data announces it and its answer."""
+    """A worked solution without the words with which the data introduces it and its answer."""
     return {**row, "steps": _END.sub("", _BEGINNING.sub("", row["cot_content"]))}
 
 

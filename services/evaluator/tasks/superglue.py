@@ -1,5 +1,5 @@
 """SuperGLUE (Wang et al. 2019) as published on the Hub, evaluated on its validation splits: the test labels are not
-public, but for the two diagnostic sets, which stand beside the suite's score.
+public, except for the two diagnostic sets, which are not part of the suite's score.
 
 Log-likelihood mode follows lm_eval 0.4.13, with two exceptions that are wrong there: MultiRC, whose label 1 selects
 "no", and ReCoRD, which no longer loads.

@@ -19,14 +19,14 @@ _ASKED = {"cause": "what caused this", "effect": "what followed from this"}
 _MOST_QUESTIONS = 100_000
 _HIGHLIGHT = "\n@highlight\n"
 _PLACEHOLDER = "@placeholder"
-# WSC's texts part words and marks by blanks. What stands here first is replaced first.
+# WSC's texts separate words and marks by blanks. Replaced in this order.
 _TOKENISED = ((" n't", "n't"), (" )", ")"), ("( ", "("), ('" ', '"'), (' "', '"'))
 _MARKS = string.punctuation
 _BEFORE_MARK = re.compile(r" (?=['.,])")
 
 
 def copa(row: Row) -> Row:
-    """The premise without its full stop and with a connective, and each choice as it goes on."""
+    """The premise without its full stop and with a connective, and each choice as its continuation."""
     kind = row["question"]
     return {
         **row,
@@ -44,7 +44,7 @@ def multirc(row: Row) -> Row:
 
 
 def record(row: Row) -> Row:
-    """The passage without its markup, in two shapes, and the statement parted at its placeholder.
+    """The passage without its markup, in two shapes, and the statement split at its placeholder.
 
     An answer that is among the entities comes first, for few-shot examples.
     """
@@ -65,14 +65,14 @@ def record(row: Row) -> Row:
 
 
 def wic(row: Row) -> Row:
-    """The word in the shape in which the first sentence has it."""
+    """The word in the form that the first sentence has."""
     return {**row, "shape": row["sentence1"][row["start1"] : row["end1"]]}
 
 
 def wsc(row: Row) -> Row:
-    """The text with asterisks around the pronoun, which is given by its place among the words.
+    """The text with asterisks around the pronoun, which is given by its index among the words.
 
-    A row or two give a wrong place. `marked` is lm_eval's, which trusts it; `shown` marks the nearest such word.
+    One or two rows give a wrong index. `marked` is lm_eval's, which trusts it; `shown` marks the nearest such word.
     """
     text, pronoun, place = row["text"], row["span2_text"], row["span2_index"]
     before = " ".join(text.split()[:place])
@@ -86,7 +86,7 @@ def wsc(row: Row) -> Row:
 
 
 def axg(row: Row) -> Row:
-    """Neighbours are a pair that differs in the pronoun's gender."""
+    """Neighbouring rows are a pair that differs in the pronoun's gender."""
     return {**row, "pair": row["idx"] // 2}
 
 

@@ -1,4 +1,4 @@
-"""Numbers of a provider that were not believed, in the log of the job whose answer told them."""
+"""Impossible numbers of a provider, in the log of the job whose answer had them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class Doubts:
-    """A line for each field and job: a provider that is wrong once is wrong in every answer."""
+    """One line for each field and job: a provider that is wrong once is wrong in every answer."""
 
     def __init__(self) -> None:
         self._firsts = Firsts()

@@ -1,12 +1,12 @@
 """Packs a unit's item results into few messages, and notes calls before they are made where a job has a budget.
 
-A job with a budget may lose an evaluator at any moment, and calls of it may be charged whose answers nobody has seen.
-So each call is noted in RESULTS before it begins. What is lost with the process is then what was noted and not
-answered, and the scheduler gives the rest of the unit's money to others.
+A job with a budget may lose an evaluator at any moment, and its unanswered calls may be charged. So each call is noted
+in RESULTS before it begins. The process then loses only the calls that were noted and not answered, and the scheduler
+gives the rest of the unit's money to others.
 
-That holds only while nobody else has the unit: an evaluator that stood still may go on after the scheduler has taken
-its units back. So each message of the unit names the one before it, and NATS refuses it when another one came between:
-the taking back, or the word of another evaluator.
+That holds only while no other evaluator has the unit: a frozen evaluator may continue after the scheduler has taken its
+units back. So each message of the unit names the previous one, and NATS refuses it if another one came between: the
+scheduler's, or another evaluator's.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ class Begun:
             self._let_go()
 
     async def note(self) -> bool:
-        """Returns once one more call is noted; False when it must not be made, as the unit is another's by now."""
+        """Returns once one more call is noted; False when it must not be made, as another evaluator now has the
+        unit."""
         self._begun += 1
         mine = self._begun
         async with self._lock:
-            # Calls that began to wait meanwhile are noted together.
+            # Calls that have begun to wait meanwhile are noted together.
             if self._noted < mine and not self._overtaken:
                 count = self._begun
                 unit, number = self._held.unit, self._held.number
@@ -66,7 +67,7 @@ class Begun:
             return self._noted >= mine
 
     async def publish(self, publish: Callable[[Turn | None], Awaitable[int]]) -> None:
-        """Stores answers in their turn, and where that has passed, all the same: they are paid."""
+        """Stores answers in their turn. Stores them even if the turn has passed, as they are paid."""
         async with self._lock:
             if self._overtaken or not await self._in_turn(publish):
                 await until_stored(lambda: publish(None), f"items of {self._held.label}")
@@ -85,7 +86,7 @@ class Begun:
 
 
 class Packer:
-    """Collects the results of one unit and stores them in order: at most 64 items or 512 KB a message, and at most
+    """Collects the results of one unit and stores them in order: at most 64 items or 512 KB per message, and at most
     250 ms after the first one waits. One result alone may exceed the bytes; `result.py` keeps it below NATS's limit.
     """
 
@@ -110,8 +111,9 @@ class Packer:
         told: Container[int] = (),
         begun: Begun | None = None,
     ) -> Packer:
-        """For the results of a unit in hand, published until JetStream has them, as those of this delivery; 0 means the
-        one in hand. `told` are positions whose costs are known already; `begun` publishes in its turn."""
+        """A packer for the results of a unit in hand. It publishes until JetStream has them, as results of this
+        delivery; 0 means the present one. `told` are positions whose costs are already known; `begun` publishes in its
+        turn."""
         unit = held.unit
 
         async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
@@ -124,7 +126,7 @@ class Packer:
                 evaluator=evaluator,
             )
 
-            # Sent again where only the acknowledgement was lost, it must not pay and count its answers twice.
+            # Sent again after a lost acknowledgement, it must not pay and count its answers twice.
             name = uuid.uuid4().hex
 
             async def publish(turn: Turn | None = None) -> int:
@@ -150,15 +152,15 @@ class Packer:
             self._wake.set()
 
     async def begin(self, known: Iterable[item_result_pb2.ItemResult], *, at_once: bool) -> None:
-        """Adds results that need no call. `at_once`: they are stored before any call is noted, so that what is noted
-        and not stored are calls."""
+        """Adds results that need no call. `at_once`: they are stored before any call is noted, so that everything noted
+        and not stored is a call."""
         for result in known:
             self.add(result)
         if at_once and self._missing:
             await self.flush()
 
     async def room(self, most: int) -> None:
-        """Waits while more than so many results wait. Lets others run in any case."""
+        """Waits while more than this many results wait. Lets others run in any case."""
         await asyncio.sleep(0)
         while len(self._waiting) > most:
             self._taken.clear()

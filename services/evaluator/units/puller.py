@@ -16,12 +16,12 @@ from services.evaluator.storing import TRANSIENT
 log = logging.getLogger(__name__)
 
 _PULL_S = 2.0
-"""A pull request does not survive a restart of NATS, so none waits longer than this."""
+"""A pull request does not survive a restart of NATS, so each waits at most this long."""
 _LOOK_S = 0.25
 _LAST_S = 0.1
 _MOST = 64
 _OVER = frozenset({"404", "408", "409"})
-"""Statuses that end a pull request: nothing there, its time is over, or the consumer or server went away."""
+"""Statuses that end a pull request: no messages, its time is over, or the consumer or server went away."""
 
 
 class Puller:
@@ -43,19 +43,19 @@ class Puller:
         self._receive: Callable[[Msg], None] | None = None
         self._subscription: Subscription | None = None
         self._asked = 0
-        """Units that were asked for and have not come."""
+        """Units that were requested and have not arrived."""
         self._asked_until = 0.0
         self._reconnects = 0
         self._moved = asyncio.Event()
 
     async def open(self) -> None:
-        """Makes the consumer; raises NATS's errors."""
+        """Creates the consumer. Raises NATS's errors."""
         self._subscription = await self._bus.work_inbox(self._endpoint, self._ack_wait_s, self._came)
         self._asked = 0
         self._reconnects = self._bus.client.stats["reconnects"]
 
     async def run(self, receive: Callable[[Msg], None]) -> None:
-        """Until cancelled; then what was delivered meanwhile is given back."""
+        """Runs until cancelled; then gives back what was delivered meanwhile."""
         self._receive = receive
         try:
             while True:
@@ -68,7 +68,7 @@ class Puller:
                     await self._close()
                     await asyncio.sleep(0.25)
                     continue
-                # Also looks whether the connection broke meanwhile, and requests with it.
+                # Also checks whether the connection broke meanwhile, and requests with it.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
                         await self._moved.wait()
@@ -93,7 +93,7 @@ class Puller:
     async def _came(self, msg: Msg) -> None:
         status = (msg.headers or {}).get("Status")
         self._moved.set()
-        # A stored message may have any headers; the server's own word has nowhere to reply to.
+        # A stored message may have any headers; messages from the server itself have no reply subject.
         if msg.reply:
             self._asked = max(0, self._asked - 1)
             if self._receive is not None:
@@ -110,7 +110,7 @@ class Puller:
             await self._close()
 
     async def _end(self) -> None:
-        """What was asked for last may be on its way: it is waited for a moment, as it would come again only late."""
+        """The last requested units may be on their way: wait a moment, as they would otherwise come again only late."""
         if self._asked and self._bus.connected:
             await asyncio.sleep(_LAST_S)
         await self._close()

@@ -1,9 +1,9 @@
-"""Which units have crashed their evaluator, by witnesses.
+"""Which units have crashed their evaluator, by notes that outlive it.
 
-A unit that comes for the third time runs alone, and a note says so from its beginning to its end. Whoever has it next
-and finds the note without an end counts a crash, but only where the unit's process alone went: NATS is still the one
-that took the note, and has no connection of that process any more. When everything is killed and started again, NATS is
-another one, and nobody is to blame.
+A unit that comes for the third time runs alone, and a note marks its beginning and its end. The next evaluator that
+finds the note without an end counts a crash, but only if just the unit's process ended: the NATS server is still the
+one that stored the note, and no longer has a connection of that process. When everything is killed and started again,
+the NATS server is a new one, and the unit is not to blame.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Note:
 
     @classmethod
     def decode(cls, data: bytes) -> _Note:
-        """What is no note says nothing."""
+        """Anything but a note is ignored."""
         with suppress(ValueError, TypeError, KeyError):
             told = json.loads(data)
             return cls(int(told["crashes"]), str(told["process"]), str(told["server"]))
@@ -51,7 +51,7 @@ class Suspects:
         self._listens = False
 
     async def crashes(self, key: tuple[str, int, int]) -> int:
-        """How often the unit is known to have crashed the evaluator that it had to itself."""
+        """How often the unit is known to have crashed an evaluator while it ran alone."""
         return await until_stored(lambda: self._count(key), f"crashes of unit {key[2]}")
 
     @asynccontextmanager
@@ -74,7 +74,7 @@ class Suspects:
         await until_stored(note, f"the beginning of unit {key[2]}")
 
     async def end(self, key: tuple[str, int, int]) -> None:
-        """Notes that it has ended without a crash. Tried once: as long as this process is there it is not blamed."""
+        """Notes that it has ended without a crash. Tried once: while this process runs, no crash is counted."""
         with suppress(*TRANSIENT):
             before, _ = await self._read(key)
             if before.process == self._process:
@@ -86,7 +86,7 @@ class Suspects:
             return note.crashes
         counted = _Note(note.crashes + 1)
         if await self._bus.kv_update(SUSPECTS, _name(key), _encoded(counted), position) is None:
-            # Somebody else has counted meanwhile.
+            # Another evaluator has counted meanwhile.
             return (await self._read(key))[0].crashes
         return counted.crashes
 
@@ -128,7 +128,7 @@ def _encoded(note: _Note) -> bytes:
 
 
 class Gate:
-    """Many inside together, or one alone. Whoever waits to be alone goes first, so that it is not starved."""
+    """Many inside together, or one alone. A task that waits to be alone goes first, so that it does not starve."""
 
     def __init__(self) -> None:
         self._inside = 0

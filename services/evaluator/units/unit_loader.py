@@ -1,4 +1,4 @@
-"""Reads a unit's items, and refuses other data than was planned."""
+"""Reads a unit's items, and refuses data that differs from the plan."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _RowsKey = tuple[DatasetTask, str]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A unit's items in order, each with its position among the job's answers and the repeat that it stands for.
+    """A unit's items in order, each with its position among the job's answers and its repeat.
 
-    `found` tells the items' answers in an import whose answers say by an id or a text which item they belong to.
+    `found` gives the items' answers in an import whose answers identify their item by an id or a text.
     """
 
     task: AnyTask
@@ -42,7 +42,7 @@ class Loaded:
 
 
 class Loader:
-    """Loads units in threads; each selection is read and hashed once, however many units ask for it at a time."""
+    """Loads units in threads; each selection is read and hashed once, however many units need it at a time."""
 
     def __init__(self, catalogue: Catalogue, imports: ImportStore, datasets: OpenDatasets) -> None:
         self._catalogue = catalogue
@@ -127,7 +127,7 @@ class Loader:
         return self._selections[key]
 
     def data_error(self, work: job_pb2.SuiteWork, error: TouchstoneError) -> str:
-        """The sentence for data that cannot be read."""
+        """The error for data that cannot be read."""
         return f"Failed to load {self.title(work.suite)} dataset: {error.message}"
 
     def title(self, suite: str) -> str:

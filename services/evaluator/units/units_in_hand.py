@@ -1,11 +1,11 @@
-"""Units in hand: what becomes of each from its delivery to its acknowledgement.
+"""Units in hand: the life of each from its delivery to its acknowledgement.
 
 Delivery is at least once. A unit is acknowledged only after the last message of its results is stored, so a process
 that dies at any moment loses nothing: NATS delivers its units again after `ack_wait_s` without a heartbeat.
 
-A unit that comes for the third time may be what kills its evaluators, so from then on it has the process to itself:
-a crash then tells. After three such crashes it goes to the dead letters and its job fails. Deliveries alone tell
-nothing: when everything was killed, the unit comes again, too.
+A unit that comes for the third time may be what kills its evaluators, so from then on it has the process to itself: a
+crash then shows that the unit caused it. After three such crashes it goes to the dead letters and its job fails.
+Deliveries alone prove nothing: when everything is killed, the unit also comes again.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _ASKS = LIVE - {job_pb2.Job.STATE_FINALIZING}
 """States of a job whose units are worked on."""
 _STALE_READ_S = 0.5
 _LOOK_UP_S = (0.0, 0.05, 0.15, 0.3, 0.5, 0.5)
-"""Waits before each look: a write is heard before its batch is committed, which may take a moment."""
+"""Waits before each look: the news of a write comes before its batch is committed, which may take a moment."""
 _REMEMBERED = 4096
 _KNOWN_S = 1.0
-"""A job that was found to run counts as running for so long, unless something is heard of it."""
+"""A job that was found running counts as running for this long, unless there is news of it."""
 
 
 class Stop(enum.Enum):
@@ -67,8 +67,8 @@ class FaultError(Exception):
 
 
 class Held:
-    """One unit in hand. The runner sets `started` when work that is worth finishing has begun, and counts in
-    `begun` the items that are stored or whose call has begun."""
+    """One unit in hand. The runner sets `started` when work that is worth finishing has begun, and counts in `begun`
+    the items that are stored or whose call has begun."""
 
     def __init__(self, endpoint: str, unit: unit_pb2.Unit, msg: Msg) -> None:
         self.endpoint = endpoint
@@ -106,17 +106,18 @@ class Held:
 
     @property
     def alone(self) -> bool:
-        """It comes so often that it may be what ends its evaluators. Of a job with a budget each message comes once."""
+        """It has come so often that it may be what crashes its evaluators. In a job with a budget each message comes
+        once."""
         return (self.number if self.may_cost else self.delivery) >= ALONE_FROM_DELIVERY and not self.is_batch
 
     @property
     def is_batch(self) -> bool:
-        """It goes through a provider's batch API: it lasts for hours, mostly waiting, and what was sent for it is noted
-        where whoever has it next finds it. So deliveries neither tell of crashes nor cost anything."""
+        """It goes through a provider's batch API: it lasts for hours, mostly waiting, and a note lets the next
+        evaluator continue. So deliveries neither indicate crashes nor cost anything."""
         return bool(batched_endpoint(self.endpoint))
 
     def outlives(self, headers: JobHeaders | None) -> bool:
-        """Whether its job, as these headers tell, is finished, unknown, or at another attempt."""
+        """Whether its job, by these headers, is finished, unknown, or at another attempt."""
         return outlived(headers, self.unit.attempt)
 
     def stop(self, why: Stop) -> None:
@@ -125,7 +126,7 @@ class Held:
 
 
 def outlived(headers: JobHeaders | None, attempt: int) -> bool:
-    """Whether a job is, as these headers tell, finished, unknown, or beyond this attempt."""
+    """Whether a job, by these headers, is finished, unknown, or beyond this attempt."""
     return headers is None or headers.state in FINISHED or headers.attempt > attempt
 
 
@@ -134,7 +135,7 @@ Run = Callable[[Held], Awaitable[None]]
 
 
 class Hand:
-    """Every unit that this process has, over all endpoints."""
+    """Every unit of this process, over all endpoints."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -147,14 +148,15 @@ class Hand:
         self._stored: OrderedDict[UnitKey, None] = OrderedDict()
         self._known: dict[JobKey, float] = {}
         self._doubted = 0
-        """How often what is known was dropped: a state that was read across such a moment is not remembered."""
+        """How often the known states were dropped: a state whose reading spans such a moment is not remembered."""
         self._firsts = Firsts()
 
     def __len__(self) -> int:
         return len(self._held)
 
     def take(self, endpoint: str, msg: Msg, run: Run, ended: Callable[[Held], None]) -> Held | None:
-        """Begins a unit's life and calls `ended` at its end, whatever that is. None for a unit that is here already."""
+        """Begins a unit's life and calls `ended` at its end, whatever the outcome. None for one that is already
+        here."""
         try:
             unit = unit_pb2.Unit.FromString(msg.data)
         except DecodeError as error:
@@ -162,7 +164,7 @@ class Hand:
             return None
         held = Held(endpoint, unit, msg)
         if held.key in self._held:
-            # It came again because a heartbeat was late: it is alive here, and now answers to the newer delivery.
+            # It came again because a heartbeat was late: it runs here, and now acknowledges the newer delivery.
             self._held[held.key].msg = msg
             return None
         self._held[held.key] = held
@@ -190,10 +192,10 @@ class Hand:
                 other.stop(Stop.JOB_FAULTY)
 
     def heard(self, job_id: str, headers: JobHeaders | None) -> None:
-        """Looks a job up of which something was heard that would end its units.
+        """Looks up a job after news that would end its units.
 
-        What is heard is no more than a hint: a write that the bucket refuses (a stale scheduler's) is heard as well,
-        and a good one before it can be read.
+        News is only a hint: a refused write (a stale scheduler's) also makes it, and a good one comes before it can be
+        read.
         """
         self._doubt()
         units_left = headers is None or headers.state in ENDED_EARLY
@@ -226,7 +228,7 @@ class Hand:
         return bool(over)
 
     async def heartbeat(self) -> None:
-        """Tells NATS that the units in hand are worked on. Call it three times in `ack_wait_s`."""
+        """Sends NATS a heartbeat for the units in hand. Call it three times in `ack_wait_s`."""
         for held in list(self._held.values()):
             await held.msg.in_progress()
 
@@ -265,7 +267,7 @@ class Hand:
             await held.msg.term()
             return
         if held.delivery > 1 and held.may_cost:
-            # Calls of the delivery before may be charged: whether there is money for others the scheduler knows.
+            # Calls of the previous delivery may be charged: the scheduler knows whether there is money for others.
             await self._return(held)
             return
         if held.alone and await self._suspects.crashes(held.key) >= DEAD_FROM_CRASHES:
@@ -308,7 +310,7 @@ class Hand:
         return None
 
     async def _guarded(self, held: Held, run: Run) -> None:
-        # A batch would keep whoever must be alone waiting for hours, or be alone for so long.
+        # A batch would keep a unit that must run alone waiting for hours, or run alone for hours.
         way: AbstractAsyncContextManager[None] = nullcontext() if held.is_batch else self._gate.shared()
         if held.alone:
             log.warning("%s: delivery %d, which runs alone", held.label, held.number, extra=held.logged)
@@ -326,17 +328,17 @@ class Hand:
             return
         if why is Stop.OVERTAKEN:
             log.info("%s is dropped: another evaluator has reported on it", held.label, extra=held.logged)
-            await held.msg.nak()  # Whoever gets it next returns it; where it was acknowledged, this does nothing.
+            await held.msg.nak()  # The next evaluator returns it; if it was acknowledged, this does nothing.
             return
         if why is Stop.JOB_FAULTY:
-            # Until the reason is stored, the unit must not vanish: it would leave a job that waits for ever.
+            # Until the reason is stored, the unit must not vanish: its job would wait for ever.
             await asyncio.shield(self._faults[held.job])
         await held.msg.term()
 
     async def _give_back(self, held: Held) -> None:
         """Offers a unit afresh: a nak would count as a delivery, and orderly stops must not look like crashes.
 
-        Dying in between loses nothing: the scheduler offers again what has left WORK without being done.
+        A crash in between loses nothing: the scheduler offers units again that left WORK without being done.
         """
         if held.started and held.may_cost:
             await self._return(held)
@@ -346,13 +348,13 @@ class Hand:
         again.begun |= held.started or held.delivery > 1
         again.earlier_deliveries = held.earlier + held.started
         if held.begun:
-            with suppress(*UNSTORED):  # Where that is not told, all of its items count as calls.
+            with suppress(*UNSTORED):  # If the number is unknown, all of its items count as calls.
                 await self._bus.publish_begun(held.unit, "", held.begun, delivery=held.number)
         await held.msg.ack_sync(timeout=2)
         await self._bus.release(held.endpoint, again.spec.priority, again)
 
     async def _return(self, held: Held) -> None:
-        """Leaves a unit of a job with a budget to the scheduler, who offers it again when that may be paid."""
+        """Leaves a unit of a job with a budget to the scheduler, which offers it again when the budget allows it."""
         log.info("%s is returned: calls of it may have been charged", held.label, extra=held.logged)
         await held.msg.ack_sync(timeout=2)
         await self._bus.publish_returned(*held.key, held.earlier + held.started, counted=held.unit.counted_until > 0)
@@ -387,7 +389,7 @@ class Hand:
         return await until_stored(lambda: self._bus.job_headers(job_id), f"the state of job {job_id}")
 
     async def _acknowledge(self, held: Held) -> None:
-        """Tries while the unit may still be ours; when none succeeds it comes again and is found among the stored."""
+        """Tries while the unit may be ours. If no try succeeds, it comes again and is found among the stored."""
         for tries in range(5):
             try:
                 await held.msg.ack_sync(timeout=2)

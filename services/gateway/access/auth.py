@@ -49,13 +49,13 @@ class TokenCache:
         token = await within(self._lookup(digest), "token store")
         if len(self._known) >= 1000:
             self._known.clear()
-        # Also that there is none, for a moment: guessing must not cost a look-up each.
+        # A missing token is also remembered for a moment, so that guessing does not cost a look-up each time.
         self._known[digest] = (now if token is not None else now - self._ttl_s + min(1, self._ttl_s), token)
         return token
 
 
 class LocalAccess:
-    """Local mode: loopback names only, no foreign page may send a request, everyone is the admin `local`."""
+    """Local mode: only loopback names, no requests from other sites' pages, and everyone is the admin `local`."""
 
     sessions: Sessions | None = None
 
@@ -72,7 +72,7 @@ class LocalAccess:
 
 
 class ClosedAccess:
-    """Token mode until NATS was reached: nobody can be let in yet."""
+    """Token mode before NATS was reached: nobody can be admitted yet."""
 
     sessions: Sessions | None = None
 
@@ -100,7 +100,7 @@ class TokenAccess:
         return Caller(rpc.Identity(session.user, session.role), session.csrf, session_id)
 
     async def recheck(self, connection: HTTPConnection) -> None:
-        """Raises UnauthenticatedError when the token or session of a request that was let in has ended."""
+        """Raises UnauthenticatedError when the token or session of an admitted request has ended."""
         token = _token_of(connection.headers)
         await (self._authenticate(token) if token else self._session(connection))
 
@@ -127,7 +127,7 @@ class TokenAccess:
 
 
 def require_same_site(connection: HTTPConnection, *, evidence: bool = False) -> None:
-    """Refuses requests that another site's page makes. With `evidence`, silence about the origin is refused too.
+    """Refuses requests that another site's page makes. With `evidence`, requests without an origin are also refused.
 
     Raises PermissionDeniedError.
     """

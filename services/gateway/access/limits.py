@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from services.errors import LimitReachedError, UnavailableError
+from services.words import sentences
 
 T = TypeVar("T")
 
@@ -33,7 +34,9 @@ class SlidingWindow:
         if len(times) >= self._limit:
             wait = max(1, math.ceil(times[0] + self._window_s - now))
             raise LimitReachedError(
-                f"More than {self._limit} requests in {self._window_s:.0f} seconds. Try again in {wait} s.", wait
+                f"More than {sentences.counted(self._limit, 'request')} in {self._window_s:.0f} seconds. "
+                f"Try again in {wait} s.",
+                wait,
             )
         times.append(now)
         if len(self._admitted) > 10_000:
@@ -51,8 +54,8 @@ class SlidingWindow:
 
 
 class Streams:
-    """Answers, or requests, under way that go on, per user, and the word to end them all. `what` they are is said when
-    there are too many."""
+    """Long answers or requests under way, per user, and the event that ends them all. `what` names them in the refusal
+    when there are too many."""
 
     def __init__(self, per_user: int, what: str = "live pages and event streams") -> None:
         self._per_user = per_user
@@ -61,11 +64,11 @@ class Streams:
         self.stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Ends every stream, so that the server can leave."""
+        """Ends every stream, so that the server can stop."""
         self.stopping.set()
 
     async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work comes to. Raises UnavailableError when the server leaves before; the work is cancelled then."""
+        """The result of the work. Raises UnavailableError when the server stops before; then the work is cancelled."""
         going = asyncio.ensure_future(work)
         stopping = asyncio.ensure_future(self.stopping.wait())
         try:
@@ -82,9 +85,7 @@ class Streams:
     def slot(self, user: str) -> Iterator[None]:
         """Holds one stream of the user. Raises LimitReachedError when all are taken."""
         if self._open[user] >= self._per_user:
-            raise LimitReachedError(
-                f"{self._per_user} {self._what} are open, the most one user may have. Close one, then try again.", 10
-            )
+            raise LimitReachedError(sentences.open_already(self._per_user, self._what), 10)
         self._open[user] += 1
         try:
             yield

@@ -1,4 +1,4 @@
-"""Browser sessions: an opaque id in a cookie, the session itself in a NATS bucket under the id's hash."""
+"""Browser sessions: an opaque id in a cookie, and the session itself in a NATS bucket under the id's hash."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Sessions:
         return connection.cookies.get(_cookie_name(connection), "")
 
     def set_cookie(self, connection: HTTPConnection, response: Response, session_id: str) -> None:
-        """`__Host-` needs HTTPS; on a plain connection the name goes without it."""
+        """`__Host-` needs HTTPS; on a plain connection the name has no prefix."""
         response.set_cookie(
             _cookie_name(connection),
             session_id,

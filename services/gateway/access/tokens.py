@@ -38,7 +38,7 @@ async def stored(nats_bus: bus.Bus) -> list[tuple[str, token_pb2.Token]]:
 
 
 async def revoke(nats_bus: bus.Bus, name: str) -> token_pb2.Token:
-    """Deletes the one token with this label or, where none has it, with this start of its digest.
+    """Deletes the only token with this label or, if none has it, with this start of its digest.
 
     Raises NotFoundError for none, ConflictError for several.
     """

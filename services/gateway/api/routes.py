@@ -98,7 +98,7 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _paths(root: str) -> list[Route]:
-    """One route for each path below a root; those without parameters first, as they are the more exact."""
+    """One route for each path below a root; those without parameters first, as they are more specific."""
     below = [endpoint for endpoint in ALL if endpoint.route.startswith(f"{root}/")]
     ordered = sorted(below, key=lambda endpoint: ("{" in endpoint.route, endpoint.route))
     return [
@@ -107,7 +107,7 @@ def _paths(root: str) -> list[Route]:
     ]
 
 
-# Routers of their own answer everything below a root, and redirect nothing: a path with a slash too many is unknown.
+# Separate routers answer everything below a root, without redirects: a path with a slash too many is unknown.
 routes = [
     *(Mount(root, Router(_paths(root), redirect_slashes=False, default=_nothing)) for root in _ROOTS),
     # Generators and tools look for the document here.

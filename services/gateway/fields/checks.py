@@ -1,4 +1,5 @@
-"""What a request may hold. A check judges a value and says the same in JSON Schema, for the OpenAPI document."""
+"""The allowed content of requests. A check tests a value, and gives the same rule in JSON Schema for the OpenAPI
+document."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from services.words import sentences
 from services.words.fields import number_problem
 
 Problem = tuple[str, str]
-"""Where, and a sentence that says what is wrong and what may stand there."""
+"""A path, and a sentence that says what is wrong and what is allowed there."""
 
-# Tabs and line ends may stand in text; other control characters break logs, terminals and files.
+# Tabs and line ends are allowed in text; other control characters break logs, terminals and files.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NO_CONTROL = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$"
 
@@ -74,7 +75,7 @@ boolean = Check(BOOLEAN, _truth)
 
 
 def text(most: int, *, least: int = 1, pattern: str = "", means: str = "") -> Check:
-    """A string of `least` to `most` characters; `pattern` matches the whole of it and `means` says it in words."""
+    """A string of `least` to `most` characters; `pattern` matches all of it, and `means` describes it in words."""
 
     def judge(value: object, path: str) -> Iterator[Problem]:
         if not isinstance(value, str):
@@ -137,7 +138,7 @@ def texts(most: int, name: int, value: int) -> Check:
 
 
 def members(rule: Callable[[Mapping[str, object], str], list[Problem]], schema: Schema) -> Check:
-    """An object whose members a rule judges together; `schema` says the same."""
+    """An object whose members a rule checks together; `schema` gives the same rule."""
 
     def judge(value: object, path: str) -> Iterator[Problem]:
         if isinstance(value, dict):
@@ -149,7 +150,7 @@ def members(rule: Callable[[Mapping[str, object], str], list[Problem]], schema: 
 
 
 def record(fields: Mapping[str, Field], name: str = "") -> Check:
-    """An object with these members and no others. A named one stands once in the document, under its name."""
+    """An object with these members and no others. A named one appears once in the document, under its name."""
 
     def judge(value: object, path: str) -> Iterator[Problem]:
         if not isinstance(value, dict):
@@ -177,10 +178,10 @@ def record(fields: Mapping[str, Field], name: str = "") -> Check:
 
 
 def parse(body: bytes, check: Check) -> dict[str, object]:
-    """The checked object. Raises InvalidRequestError for what is no JSON, FieldErrors for what is wrong in it."""
+    """The checked object. Raises InvalidRequestError for invalid JSON, FieldErrors for errors in it."""
     try:
         value = json.loads(body, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
-        json.dumps(value, ensure_ascii=False).encode()  # lone surrogates are legal in JSON text but are no Unicode
+        json.dumps(value, ensure_ascii=False).encode()  # lone surrogates are legal in JSON text but not in Unicode
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError("The body is not valid JSON. Send an object.") from error
     problems = list(check.judge(value, ""))

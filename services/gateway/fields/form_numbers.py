@@ -1,4 +1,4 @@
-"""Numbers that people type into the fields of a form: commas part thousands, and stand for nothing else."""
+"""Numbers that people type into the fields of a form: commas only separate thousands."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ def whole(text: str) -> int | None:
 
 
 def amount(text: str) -> float | None:
-    """A form field's US dollars as 1250.5, 1,250.50 or $5; None for anything else. 5,5 would else be read as 55."""
+    """A form field's US dollars as 1250.5, 1,250.50 or $5; None for anything else. Otherwise 5,5 would be read as
+    55."""
     known = _AMOUNT.fullmatch(text)
     return float(known[1].replace(",", "")) if known else None
 
 
 def read(texts: Mapping[str, str], fields: Iterable[Number]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What was typed, as numbers by the fields' names in forms; and of the others a sentence about what is wrong. Empty
-    texts stand in neither."""
+    """The typed numbers by the fields' names in forms, and a sentence for each invalid one. Empty texts are in
+    neither."""
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for field in fields:

@@ -19,7 +19,7 @@ from services.words.sampling import BY_REST_NAME, PARAMETERS
 from touchstone.v1 import job_pb2
 
 PILOT_LABEL = "pilot"
-"""Tells a pilot from other runs in lists, and holds the limit of the run that it is to estimate: 0 for all."""
+"""Marks a pilot in lists, and holds the limit of the run that it estimates: 0 for all."""
 URL = checks.text(2000, pattern=r"https?://[^\s/?#]+[^\s]*", means="an http or https address")
 
 
@@ -62,14 +62,14 @@ def check_of(field: Field) -> Check:
 
 
 def option(name: str, about: str = "", *, required: bool = False) -> checks.Field:
-    """An option of a job as a member of a request. `about` stands in place of its own words."""
+    """An option of a job as a member of a request. `about` replaces its own description."""
     field = ALL[name]
     default = field.default if isinstance(field, Choice) and field.default else None
     return checks.Field(check_of(field), required=required, about=about or field.about, default=default)
 
 
 def options_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a job in a body that is checked, by their names; but `scoring`, which makes a message."""
+    """The options of a job in a checked body, by their names, except `scoring`, which becomes a message."""
     return {**body, "any_job": (body.get("reuse") or {}).get("any_job"), "scoring": None}
 
 
@@ -95,7 +95,7 @@ def parameter_problems(values: Mapping[str, object], path: str) -> list[tuple[st
 
 
 def custom_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:
-    """(path, sentence) for fields that are not the user's to set, and for what cannot be stored."""
+    """(path, sentence) for fields that users may not set, and for values that cannot be stored."""
     if why := further_fields.fault(values):
         return [(path, f"{path} {why}.")]
     if name := further_fields.asks_logprobs(values):
@@ -108,7 +108,7 @@ def custom_problems(values: Mapping[str, object], path: str) -> list[tuple[str, 
 
 
 def parameter_about(name: str, words: str = "") -> str:
-    """What a parameter is, or `words` in place of that; of another name that it has, only whose."""
+    """The description of a parameter, or `words` instead; for another name of it, only a reference to the parameter."""
     one = BY_REST_NAME[name]
     return words or one.about if name == one.rest else f"The same as `{one.rest}`. Give one of the two."
 
@@ -132,7 +132,7 @@ CUSTOM_SCHEMA: dict[str, Any] = {
 
 
 def sampling(values: Mapping[str, Any], custom: Mapping[str, Any] | None = None) -> job_pb2.Sampling:
-    """Checked values as a message. What is absent is not sent, so that the provider's default holds."""
+    """Checked values as a message. Absent ones are not sent, so the provider's default applies."""
     message = job_pb2.Sampling(**{BY_REST_NAME[name].name: value for name, value in values.items()})
     if custom:
         further_fields.write(message, custom)

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter. What is absent or empty has the default, which need not be a value that may be sent."""
+    """A query parameter. An absent or empty one has the default, which need not be an allowed value."""
 
     name: str
     check: Check
@@ -36,7 +36,7 @@ class Parameter:
         return self.check.schema | ({"default": self.default} if sent else {})
 
     def value(self, written: str) -> object:
-        """The text as the check's kind of value; as it stands where it is none."""
+        """The text as the check's kind of value; unchanged if it cannot be one."""
         kind = self.check.schema.get("type")
         if kind == "integer" and _INTEGER.fullmatch(written):
             return int(written)
@@ -63,7 +63,7 @@ def read(sent: QueryParams, declared: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def values_of(given: Mapping[str, str], declared: Sequence[Parameter]) -> dict[str, Any]:
-    """Every declared parameter's value, of texts by name. Raises FieldErrors for values that are wrong."""
+    """Every declared parameter's value, from texts by name. Raises FieldErrors for values that are wrong."""
     known = {parameter.name: parameter for parameter in declared}
     values = {name: parameter.value(given[name]) for name, parameter in known.items() if given.get(name)}
     problems = [problem for name, value in values.items() for problem in known[name].check.judge(value, name)]

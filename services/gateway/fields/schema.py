@@ -1,4 +1,4 @@
-"""JSON Schema as the OpenAPI document says it: what answers hold, declared beside the functions that make them."""
+"""JSON Schema for the OpenAPI document: the content of answers, declared next to the functions that make them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UUID: Schema = {"type": "string", "format": "uuid"}
 TIME: Schema = {"type": "string", "format": "date-time"}
 """ISO-8601 in UTC with milliseconds and Z."""
 OBJECT: Schema = {"type": "object"}
-"""With members that are not ours to know."""
+"""With members that Touchstone does not define."""
 
 
 def about(schema: Schema, words: str) -> Schema:
@@ -56,8 +56,8 @@ def table(values: Schema) -> Schema:
 
 
 def shape(members: Mapping[str, Schema], *, name: str = "", optional: Sequence[str] = ()) -> Schema:
-    """An object with these members, all of them always there but the optional ones. A named one stands once in the
-    document, under its name."""
+    """An object with these members, all of which are always there except the optional ones. A named one appears once in
+    the document, under its name."""
     schema: Schema = {"title": name} if name else {}
     return schema | {
         "type": "object",

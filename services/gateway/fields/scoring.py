@@ -1,4 +1,4 @@
-"""How answers are scored, as users say it: an object in JSON, single fields in forms and queries."""
+"""How users say how answers are scored: an object in JSON, single fields in forms and queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from touchstone.v1 import scoring_pb2
 
 
 def _single(field: Field) -> Check:
-    """The check of an option that stands alone: a list of texts is JSON, where only text can stand."""
+    """The check of a single option: a list of texts is JSON, as only text is possible there."""
     check = check_of(field)
     if not isinstance(field, TextList):
         return check
@@ -66,7 +66,7 @@ BODY = shape({name: _shown(field) for name, field in scorers.OPTIONS.items()}, n
 
 
 def scoring_of(given: Mapping[str, Any]) -> scoring_pb2.Scoring:
-    """Of the checked object or of checked single fields; what else they hold is not looked at."""
+    """The message from the checked object or from checked single fields; other members are ignored."""
     lists = {
         name: json.loads(given[name])
         for name, field in scorers.OPTIONS.items()

@@ -1,4 +1,5 @@
-"""HTTP connections that hold nothing up: those that send no whole header, do not read, or are too many are closed."""
+"""HTTP connections that do not hold others up: connections that do not send a whole header, do not read, or are too
+many are closed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Crowd:
     """In order of time."""
 
     def protocol(self) -> type[Connection]:
-        """The kind of connection that uvicorn is to make."""
+        """The class of connections for uvicorn."""
         return type("_Connection", (Connection,), {"crowd": self})
 
 
@@ -45,13 +46,13 @@ class Connection(H11Protocol):
     crowd: Crowd
     _address = ""
     _refused = False
-    """Whether what still comes is thrown away."""
+    """Whether further data is discarded."""
     _header_timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # asyncio reads 256 KB at once, in which 50,000 chunks of one byte would keep the loop from others for seconds.
+        # asyncio reads 256 KB at a time; 50,000 chunks of one byte in them would block the loop for seconds.
         transport.max_size = _READ_BYTES  # type: ignore[attr-defined]
         self._address = self.client[0] if self.client else ""
         self.crowd.by_address[self._address] += 1
@@ -70,7 +71,7 @@ class Connection(H11Protocol):
         self.crowd.by_address[self._address] -= 1
         if not self.crowd.by_address[self._address]:
             del self.crowd.by_address[self._address]
-        # uvicorn keeps this timer of a connection that breaks off.
+        # uvicorn keeps this timer when a connection breaks.
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
@@ -82,12 +83,12 @@ class Connection(H11Protocol):
             self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what h11 cannot read as every other refusal is answered: in JSON."""
+        """Answers a request that h11 cannot read like every other refusal: in JSON."""
         self._header_came()
         self._refused = True
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(_answer(HTTPStatus.BAD_REQUEST, {"detail": _UNREADABLE}))
-        # To close at once would reset the connection of a client that still sends, and take the answer from it.
+        # Closing at once would reset the connection of a client that still sends, and it would lose the answer.
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.close)
@@ -111,8 +112,8 @@ class Connection(H11Protocol):
         self._abort_later()
 
     def _look(self) -> None:
-        """Starts or stops the header's timer, as there are bytes of one or not. The rest of a body whose request was
-        answered already must come in that time, too."""
+        """Starts the header's timer if there are bytes of a header, else stops it. The rest of a body whose request was
+        already answered must also come in that time."""
         theirs = self.conn.their_state
         begun = theirs is h11.IDLE and self.conn.trailing_data[0]
         if self.transport.is_closing() or theirs not in (h11.IDLE, h11.SEND_BODY):
@@ -164,7 +165,7 @@ class Connection(H11Protocol):
         self._stall_timer = self.loop.call_later(self.crowd.stall_s, look)
 
     def _abort_later(self) -> None:
-        """A closed transport keeps what its client does not take, and with it the connection."""
+        """A closed transport keeps data that its client does not read, and so the connection."""
         self.loop.call_later(self.crowd.stall_s, self.transport.abort)
 
     def _unset_stall(self) -> None:

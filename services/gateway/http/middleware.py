@@ -1,4 +1,5 @@
-"""What every request passes: headers, size cap, errors as answers, identity, CSRF and rate limit. Outermost first."""
+"""The layers of every request: headers, size limit, errors as answers, identity, CSRF and rate limit. Outermost
+first."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from services.gateway.access.auth import TokenAccess, csrf_token, require_csrf, 
 log = logging.getLogger(__name__)
 
 API = ("/api/", "/admin/", "/v1/", "/openapi.json")
-"""What begins so is answered in JSON and counts against the limit of requests."""
+"""Paths with these beginnings are answered in JSON and count against the limit of requests."""
 UPLOAD_PAGE = "/datasets/upload"
 UPLOADS = frozenset({"/admin/datasets/upload", "/v1/files", UPLOAD_PAGE})
-"""Paths whose handlers read the body as it comes, count it, and judge themselves whether a session may send it."""
+"""Paths whose handlers read the body as it comes, count it, and themselves check whether a session may send it."""
 _OPEN_PATHS = ("/healthz", "/readyz")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 1024 * 1024
@@ -93,7 +94,7 @@ class Errors:
             if not isinstance(error, TouchstoneError | HTTPException):
                 log.exception("unexpected error in %s %s", scope["method"], scope["path"])
             if started and isinstance(error, TouchstoneError):
-                # The server closes the connection of an answer that has no end, so that it is not taken for whole.
+                # The server closes the connection of an incomplete answer, so that it does not look complete.
                 log.warning("%s %s ended before its answer was complete: %s", scope["method"], scope["path"], error)
                 return
             if started:
@@ -104,7 +105,7 @@ class Errors:
 
 class BodyLimit:
     """Refuses bodies above the cap with 413, by their stated length or as they arrive, and those that take longer than
-    `most_s` seconds with 408. Uploads have limits of their own."""
+    `most_s` seconds with 408. Uploads have their own limits."""
 
     def __init__(self, app: ASGIApp, most: int = MAX_BODY_BYTES, most_s: float = MAX_BODY_S) -> None:
         self.app = app
@@ -124,7 +125,7 @@ class BodyLimit:
 
         async def counted() -> Message:
             nonlocal size, whole
-            # Behind the body comes that the client has gone, which is waited for as long as the answer takes.
+            # After the body, this waits for the client's disconnect as long as the answer takes.
             try:
                 async with asyncio.timeout_at(None if whole else ends):
                     message = await receive()
@@ -143,7 +144,7 @@ class BodyLimit:
 
 
 class Access:
-    """Finds out who asks, checks the CSRF token of sessions, and counts API requests."""
+    """Identifies the caller, checks the CSRF token of sessions, and counts API requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -57,7 +57,8 @@ class JSONResponse(Response):
 
 
 def json_text(content: Any) -> str:
-    """The content as JSON, null in place of numbers that are none: one of them must not cost the rest of a list."""
+    """The content as JSON, with null for numbers that are not finite: one of them must not prevent the rest of a
+    list."""
     try:
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -74,7 +75,7 @@ def _finite(value: Any) -> Any:
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status that an error stands for; 500 for an unexpected one."""
+    """The HTTP status of an error; 500 for an unexpected one."""
     if isinstance(error, FieldErrors):
         return 422
     if isinstance(error, HTTPException):
@@ -108,7 +109,7 @@ def headers_of(error: Exception) -> dict[str, str]:
 
 
 def json_error(error: Exception) -> JSONResponse:
-    """`{"detail": sentence}`, with `retry_after`, `errors` or `lines` where there is more to tell."""
+    """`{"detail": sentence}`, with `retry_after`, `errors` or `lines` if there are any."""
     status = status_of(error)
     sentence = sentence_of(error)
     body: dict[str, Any] = {"detail": f"Benchmark execution failed: {sentence}" if status == 500 else sentence}

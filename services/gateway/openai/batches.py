@@ -82,7 +82,7 @@ async def create(call: Call) -> JSONResponse:
     try:
         job = (await call.ask(backend.scheduler.CreateJob, queued)).job
     except InvalidRequestError as error:
-        # The scheduler names fields of its own message, which the API's users never see.
+        # The scheduler names fields of its message, which users of the API never see.
         raise InvalidRequestError(error.message) from error
     return JSONResponse(objects.batch(job))
 
@@ -92,7 +92,7 @@ async def retrieve(call: Call) -> JSONResponse:
 
 
 async def cancel(call: Call) -> JSONResponse:
-    """Answers that came before are kept. One that has ended is given as it is."""
+    """Earlier answers are kept. An ended batch is returned unchanged."""
     job = await _found(call)
     backend = call.ctx.backend
     try:
@@ -111,7 +111,7 @@ async def list_batches(call: Call) -> JSONResponse:
 
 
 async def all_batches(call: Call) -> list[job_pb2.Job]:
-    """The caller's own, newest first, those that run with their present figures."""
+    """The caller's own, newest first; running ones have their present figures."""
     found = await objects.newest(_job_pages(call), objects.is_batch)
     live = [place for place, job in enumerate(found) if job.state in LIVE]
     fresh = await asyncio.gather(*(jobs.find(call.ctx.backend, found[place].job_id, call.caller) for place in live))
@@ -127,7 +127,7 @@ async def _batch(call: Call, job: job_pb2.Job) -> objects.Json:
 
 
 async def _found(call: Call) -> job_pb2.Job:
-    """Raises NotFoundError for a job that is no batch."""
+    """Raises NotFoundError for a job that is not a batch."""
     job = await jobs.find(call.ctx.backend, objects.job_id(call.path["batch_id"]), call.caller)
     if not objects.is_batch(job):
         raise NotFoundError(f"No batch found with id {call.path['batch_id'][:80]!r}.")
@@ -145,7 +145,7 @@ async def _job_pages(call: Call) -> AsyncIterator[Sequence[job_pb2.Job]]:
 
 
 def request_id(call: Call) -> str:
-    """Of the key that clients send with each of their own tries; empty without one."""
+    """From the key that clients send with each of their retries; empty without one."""
     key = call.request.headers.get("idempotency-key", "")
     return uuid.uuid5(uuid.NAMESPACE_URL, key).hex if key else ""
 

@@ -1,5 +1,5 @@
-"""`/v1/files`: an uploaded batch file is a dataset; a finished batch's answers and failures are files that are made as
-they are read.
+"""`/v1/files`: an uploaded batch file is a dataset; a finished batch's answers and failures are files that are created
+when they are read.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ async def retrieve(call: Call) -> JSONResponse:
 
 
 async def content(call: Call) -> Response:
-    """What was uploaded, line by line as it was understood; or a finished batch's answers or failures."""
+    """The uploaded lines as they were parsed, or a finished batch's answers or failures."""
     found = objects.file_id(call.path["file_id"])
     head = {"Content-Disposition": f'attachment; filename="{found.kind}.jsonl"'}
     if found.kind == "input":
@@ -172,8 +172,8 @@ async def _rows(call: Call, dataset_id: str) -> AsyncIterator[bytes]:
 
 
 async def _row_pages(call: Call, dataset_id: str, whole: bool) -> AsyncIterator[Sequence[dataset_pb2.DatasetRow]]:
-    """In the file's order; without `whole`, long texts are cut. The first page is read at once, so that what is wrong
-    with the dataset is an error and no torn answer."""
+    """In the file's order; without `whole`, long texts are cut. The first page is read at once, so that a fault of the
+    dataset becomes an error instead of an incomplete answer."""
     datasets = call.ctx.backend.datasets
     request = dataset_service_pb2.ListDatasetRowsRequest(dataset_id=dataset_id, page_size=500, whole=whole)
     first = await call.ask(datasets.ListDatasetRows, request)
@@ -191,8 +191,8 @@ async def _row_pages(call: Call, dataset_id: str, whole: bool) -> AsyncIterator[
 
 
 async def _failed_or_not_run(call: Call, job: job_pb2.Job) -> AsyncIterator[bytes]:
-    """Lines of an error file, in the file's order, where some requests were not run. Where the uploaded file was
-    deleted meanwhile, only those that failed: nothing else has their ids."""
+    """Lines of an error file, in the file's order, where some requests were not run. If the uploaded file was deleted
+    meanwhile, only those that failed: nothing else has the ids of the others."""
     try:
         pages = await _row_pages(call, job.spec.dataset.dataset_id, whole=False)
     except NotFoundError:
@@ -291,8 +291,8 @@ ENDPOINTS = (
 
 
 def batch_line(row: dataset_pb2.DatasetRow, model: str) -> str:
-    """The row's request, with "reference" and "metadata" beside it where it has them. `model` is what the lines name,
-    "" where that is not known: it is left out."""
+    """The row's request, and its "reference" and "metadata" if it has them. `model` is the one in the lines; "", if
+    unknown, leaves it out."""
     body: dict[str, Any] = {"model": model} if model else {}
     body["messages"] = [{"role": message.role, "content": message.content} for message in row.messages]
     for field, value in row.sampling.ListFields():

@@ -17,14 +17,14 @@ from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2
 T = TypeVar("T")
 
 MOST = 10_000
-"""Objects that are looked through."""
+"""The most objects that are searched."""
 
 Json = dict[str, Any]
 
 CHAT = "/v1/chat/completions"
 WINDOW = "24h"
 LABEL = "openai.batch"
-"""The label of a job that was created as a batch; labels that users give as metadata stand beside it."""
+"""The label of a job that was created as a batch; users' metadata become further labels."""
 
 _FILE = re.compile(r"file-(?P<kind>out-|err-)?(?P<digits>[0-9a-f]{32})")
 _BATCH = re.compile(r"batch_(?P<digits>[0-9a-f]{32})")
@@ -47,7 +47,8 @@ _ENDED = {
 
 @dataclass(frozen=True, slots=True)
 class FileId:
-    """What a file's id says: an uploaded `input` (a dataset), or a job's answers (`output`) or failures (`error`)."""
+    """The meaning of a file's id: an uploaded `input` (a dataset), or a job's answers (`output`) or failures
+    (`error`)."""
 
     kind: Literal["input", "output", "error"]
     id: str
@@ -55,7 +56,7 @@ class FileId:
 
 
 def file_id(text: str) -> FileId:
-    """Raises NotFoundError for what can be no file's id."""
+    """Raises NotFoundError for an impossible id of a file."""
     found = _FILE.fullmatch(text)
     if found is None:
         raise NotFoundError(f"No such File object: {text[:80]}")
@@ -70,7 +71,7 @@ def file_id(text: str) -> FileId:
 
 
 def job_id(text: str) -> str:
-    """The job behind a batch's id. Raises NotFoundError for what can be no such id."""
+    """The job of a batch's id. Raises NotFoundError for an impossible id."""
     found = _BATCH.fullmatch(text)
     if found is None:
         raise NotFoundError(f"No batch found with id {text[:80]!r}.")
@@ -116,8 +117,8 @@ def made_file(job: job_pb2.Job, kind: Literal["output", "error"]) -> Json:
 
 
 def made_kinds(job: job_pb2.Job) -> list[Literal["output", "error"]]:
-    """The files that a finished job has: one of answers where there are some, and one of the requests that failed or
-    were not run where there are some."""
+    """The files of a finished job: one of answers if there are any, and one of requests that failed or were not run if
+    there are any."""
     if not is_finished(job):
         return []
     failed = job.progress.items_failed
@@ -155,7 +156,7 @@ def is_batch(job: job_pb2.Job) -> bool:
 
 
 def batch(job: job_pb2.Job, result: metric_pb2.JobResult | None = None) -> Json:
-    """A job over a file as a batch object; `result` of one that is over."""
+    """A job over a file as a batch object; `result` is for an ended one."""
     made = made_kinds(job)
     metadata = {key: value for key, value in job.spec.labels.items() if key != LABEL}
     ended = _ENDED.get(job.state, "")
@@ -191,7 +192,7 @@ def batch(job: job_pb2.Job, result: metric_pb2.JobResult | None = None) -> Json:
 
 
 def _usage(result: metric_pb2.JobResult) -> Json | None:
-    """Tokens of the answers that tell them; None where none does."""
+    """Tokens of the answers that have them; None if none does."""
     counted = result.input_tokens + result.output_tokens
     if not counted:
         return None
@@ -228,7 +229,7 @@ def _seconds(stamp: Timestamp) -> int | None:
 
 
 async def newest(pages: AsyncIterator[Sequence[T]], wanted: Callable[[T], bool]) -> list[T]:
-    """What is wanted of the newest objects, newest first."""
+    """The matches among the newest objects, newest first."""
     found: list[T] = []
     seen = 0
     async for page in pages:

@@ -35,7 +35,7 @@ async def retrieve(call: Call) -> JSONResponse:
 
 
 async def _objects(catalogue: Catalogue) -> list[Json]:
-    """`model`, or `model@endpoint` where several endpoints have it. When a model was made is not known: 0."""
+    """`model`, or `model@endpoint` if several endpoints have it. The time of a model's creation is unknown: 0."""
     places = list(dict.fromkeys(await catalogue.model_keys()))
     times = Counter(model for _, model in places)
     return [
@@ -73,7 +73,7 @@ def openai_error(error: Exception) -> JSONResponse:
         "code": _CODES.get(status),
     }
     headers = headers_of(error)
-    # The clients repeat a 409 on their own; ours means that a file is in use, which a second try does not change.
+    # The clients repeat a 409; ours means that a file is in use, which a second try does not change.
     if status == 409:
         headers["x-should-retry"] = "false"
     return JSONResponse({"error": body}, status, headers)

@@ -21,7 +21,7 @@ from touchstone.v1 import endpoint_pb2, job_pb2
 
 
 def environment() -> Environment:
-    """Templates of `web/templates`. Nothing in them is marked safe but what `charts` draws."""
+    """Templates of `web/templates`. Nothing in them is marked safe except the output of `charts`."""
     env = Environment(
         loader=FileSystemLoader(ROOT / "templates"),
         autoescape=True,

@@ -1,1 +1,1 @@
-"""What REST and pages both ask the services: jobs, the catalogue, boards, rows, estimates, live states."""
+"""Calls of the services that REST and pages share: jobs, the catalogue, boards, rows, estimates, live states."""

@@ -43,7 +43,7 @@ class Remembered(Generic[T]):
             except TouchstoneError as error:
                 self._failed = (time.monotonic(), error)
                 raise
-            # An empty list is the state of a start: remembered, it would refuse jobs after the evaluator is there.
+            # An empty list occurs at the start: if remembered, it would refuse jobs after the evaluator has appeared.
             self._held = (time.monotonic(), value) if value else None
             return value
 
@@ -63,7 +63,7 @@ class Catalogue:
         return await self._queue.get()
 
     async def endpoints(self) -> list[endpoint_pb2.Endpoint]:
-        """Every endpoint ever announced: those in use by name, then those that are not, then baselines."""
+        """Every endpoint ever announced: those in use by name, then the others, then baselines."""
         return await self._endpoints.get()
 
     async def suites(self) -> list[suite_pb2.Suite]:
@@ -78,7 +78,7 @@ class Catalogue:
         return await held.get()
 
     async def model_keys(self) -> list[tuple[str, str]]:
-        """(endpoint, model) of every model that is no baseline."""
+        """(endpoint, model) of every model except baselines."""
         endpoints = [known.endpoint for known in await self.endpoints() if not known.baseline]
         lists = await asyncio.gather(*(self.models(endpoint) for endpoint in endpoints))
         return [(endpoint, m.model) for endpoint, models in zip(endpoints, lists, strict=True) for m in models]
@@ -119,7 +119,7 @@ class Catalogue:
             )
 
     async def trouble(self, job: job_pb2.Job) -> str:
-        """What keeps a running job's endpoint from answering now, in its own words; empty when nothing is known to."""
+        """Why a running job's endpoint does not answer now, in its own words; empty if no reason is known."""
         if job.state != job_pb2.Job.STATE_RUNNING:
             return ""
         try:
@@ -132,8 +132,8 @@ class Catalogue:
         return known.detail
 
     async def require_suite(self, name: str) -> None:
-        """Raises InvalidRequestError for a suite that is not installed; while nobody knows what is, any may be. A
-        dataset's id is taken for what it says."""
+        """Raises InvalidRequestError for a suite that is not installed; while the installed suites are unknown, any may
+        be. A dataset's id is not checked."""
         if jobs.is_dataset(name):
             return
         try:
@@ -170,8 +170,8 @@ MODEL_FIELD = "model_id"
 async def place_of(catalogue: Catalogue, model_id: str, provider: str = "") -> tuple[str, str]:
     """(endpoint, model) of `model` or `model@endpoint`. Without a provider, the only endpoint that lists the model.
 
-    Raises NotFoundError for a model that nobody lists, InvalidRequestError for an unknown provider, or where several
-    endpoints have it, naming them.
+    Raises NotFoundError for a model that no endpoint lists, and InvalidRequestError for an unknown provider, or if
+    several endpoints have the model, naming them.
     """
     model_id = model_id.strip()
     if provider:
@@ -198,7 +198,7 @@ async def place_of(catalogue: Catalogue, model_id: str, provider: str = "") -> t
 async def _at(catalogue: Catalogue, provider: str, model: str) -> tuple[str, str]:
     endpoint = await catalogue.endpoint(provider, "provider")
     listed = await catalogue.models(endpoint.endpoint)
-    # An endpoint that has not listed its models is not judged here; planning the run does.
+    # An endpoint that has not listed its models is not checked here, but when the run is planned.
     if listed and not _has(listed, model):
         near = _near(model, [known.model for known in listed])
         raise NotFoundError(f"Model {model[:200]!r} not found at {endpoint.endpoint}. {near}".rstrip())

@@ -1,4 +1,4 @@
-"""Datasets as REST and pages both read them: their rows, and what becomes of the runs over a deleted one."""
+"""Datasets as REST and pages both read them: their rows, and the effect of deletion on runs."""
 
 from __future__ import annotations
 

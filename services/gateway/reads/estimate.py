@@ -1,4 +1,4 @@
-"""How long a job will take, from the queue and the newest run of the same model: a guess, said as a range."""
+"""How long a job will take, from the queue and the newest run of the same model: an estimate, given as a range."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def items_of(suite: suite_pb2.Suite, tasks: list[str], limit: int) -> int:
 
 
 def seconds_per_item(run: job_pb2.Job) -> float | None:
-    """A finished run's wall time per item; None when it cannot be told."""
+    """A finished run's wall time per item; None when it is unknown."""
     started, finished = jobs.moment(run.started_at), jobs.moment(run.finished_at)
     if not started or not finished or not run.progress.items_done or run.attempt > 1:
         return None
@@ -36,8 +36,8 @@ def seconds_per_item(run: job_pb2.Job) -> float | None:
 
 
 def ahead_of(queue: queue_pb2.Queue, user: str) -> int:
-    """Waiting jobs that start before a new one of the user. Users take turns, as the scheduler's queue says; all jobs
-    count as of one priority."""
+    """Waiting jobs that start before a new one of the user. Users take turns, as in the scheduler's queue; all jobs are
+    assumed to have the same priority."""
     had = Counter(job.owner for job in queue.running)
     own = had[user] + sum(job.owner == user for job in queue.pending)
     ahead = 0
@@ -48,7 +48,7 @@ def ahead_of(queue: queue_pb2.Queue, user: str) -> int:
 
 
 def waiting_s(queue: queue_pb2.Queue, ahead: int) -> float | None:
-    """Seconds until a job starts that so many others go before; None when running jobs do not know their end."""
+    """Seconds until a job with this many others ahead starts; None when the end of running jobs is unknown."""
     free = queue.slots - len(queue.running)
     if ahead < free:
         return 0.0
@@ -95,8 +95,8 @@ async def rows_of(backend: Backend, work: job_pb2.DatasetWork, caller: rpc.Ident
 
 
 async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.Identity) -> str:
-    """The API's `estimated_duration` of a job of so many answers that was just queued; 0 means that nobody knows how
-    many. Never raises: without facts it is the document's text."""
+    """The API's `estimated_duration` of a job with this many answers that was just queued; 0 means unknown. Never
+    raises: without facts it is the document's text."""
     try:
         queue_answer, runs = await asyncio.gather(
             backend.ask(backend.scheduler.GetQueue, scheduler_service_pb2.GetQueueRequest(), caller, timeout_s=1),
@@ -117,7 +117,7 @@ async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.I
 
 
 def spoken_range(seconds: float) -> str:
-    """A range around a guess, in minutes or hours."""
+    """A range around an estimate, in minutes or hours."""
     low, high = 0.75 * seconds, 1.5 * seconds
     if high < 60:
         return "under 1 minute"

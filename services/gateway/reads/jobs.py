@@ -1,4 +1,4 @@
-"""Jobs as REST and pages both read them: status words, where a job is found, when it happened, how it is run again.
+"""Jobs as REST and pages both read them: status words, ids, times, and how a job is run again.
 
 `following` keeps the newest state of one job up to date while somebody looks at it.
 """
@@ -33,7 +33,7 @@ def short_id(job_id: str) -> str:
 
 
 def benchmark_id(job_id: str) -> str:
-    """A job's id as /admin/benchmarks says it: bm_ and its UUID without hyphens."""
+    """A job's id as in /admin/benchmarks: bm_ and its UUID without hyphens."""
     return f"bm_{job_id.replace('-', '')}"
 
 
@@ -48,7 +48,7 @@ def is_dataset(name: str) -> bool:
 
 
 def checked_dataset(dataset_id: str) -> str:
-    """The id. Raises NotFoundError for what can be no id."""
+    """The id. Raises NotFoundError for an impossible id."""
     if not is_dataset(dataset_id):
         raise NotFoundError(f"Dataset {dataset_id[:80]} not found")
     return dataset_id
@@ -134,14 +134,14 @@ def total_seconds(job: job_pb2.Job) -> float:
 
 
 def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb2.JobSpec:
-    """The job's spec over again, with its answers taken; items that ended as in `rerun` are asked for again."""
+    """The job's spec again, with its answers taken; items with the outcomes in `rerun` are asked again."""
     spec = job_pb2.JobSpec()
     spec.CopyFrom(source.spec)
     spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=rerun))
-    # Who asked for the first job to be announced did not ask for this one.
+    # The first job's webhook was not requested for this one.
     spec.webhook_url = spec.schedule_id = ""
     if not rerun:
-        # Nobody is called, so that nothing is spent and no provider's day is waited for.
+        # No call is made, so nothing is spent, and there is no wait for a provider's batch.
         for field in ("provider_batch", "budget_usd", "time_limit_s"):
             spec.ClearField(field)
     return spec
@@ -163,7 +163,7 @@ class Feed:
         self.changed = asyncio.Event()
 
     async def follow(self) -> None:
-        """Watches until the job is finished; a scheduler that goes away is waited for, for ever."""
+        """Watches until the job is finished; waits without limit for a scheduler that goes away."""
         while not is_finished(self.job):
             try:
                 async for job in self._backend.watch(self.job.job_id, self._caller):
@@ -183,7 +183,7 @@ class Feed:
         self.changed.set()
 
     async def wait(self, streams: Streams, most: float, pause: float = 0) -> bool:
-        """Waits `pause`, then for a change, but for `most` seconds only. False when nothing changed."""
+        """Waits `pause`, then for a change, but at most `most` seconds. False when nothing changed."""
         stopping = asyncio.create_task(streams.stopping.wait())
         changing = asyncio.create_task(self.changed.wait())
         try:
@@ -198,7 +198,7 @@ class Feed:
 
 @asynccontextmanager
 async def following(backend: Backend, job: job_pb2.Job, caller: rpc.Identity) -> AsyncIterator[Feed]:
-    """The job's feed inside the block, updated by a task of its own."""
+    """The job's feed inside the block, updated by a separate task."""
     feed = Feed(backend, job, caller)
     task = asyncio.create_task(feed.follow())
     try:

@@ -14,13 +14,13 @@ from services.gateway.reads.catalogue import Catalogue
 from touchstone.v1 import results_service_pb2
 
 SUITE_SCORE = "score"
-"""The metric that stands for a suite's score."""
+"""The name of a suite's score as a metric."""
 
 
 async def ask_leaderboard(
     backend: Backend, request: results_service_pb2.GetLeaderboardRequest, caller: rpc.Identity
 ) -> results_service_pb2.GetLeaderboardResponse:
-    """Without entries for a suite that nothing was run of. Raises InvalidRequestError for an unknown item set."""
+    """Without entries for a suite without runs. Raises InvalidRequestError for an unknown item set."""
     try:
         return await backend.ask(backend.results.GetLeaderboard, request, caller)
     except NotFoundError:
@@ -35,7 +35,7 @@ def has_metric(board: results_service_pb2.GetLeaderboardResponse, metric: str) -
 async def require_answered(
     catalogue: Catalogue, suite: str, metric: str, board: results_service_pb2.GetLeaderboardResponse
 ) -> None:
-    """Raises InvalidRequestError where the board is empty, or ranks by nothing, as the suite or metric is unknown."""
+    """Raises InvalidRequestError if the board is empty, or has no ranking, because the suite or metric is unknown."""
     if not board.entries:
         await require_known(catalogue, suite, metric)
     elif not has_metric(board, metric):
@@ -43,8 +43,8 @@ async def require_answered(
 
 
 async def require_known(catalogue: Catalogue, suite: str, metric: str) -> None:
-    """Raises InvalidRequestError for an unknown suite, or a metric that no task of it has. A dataset, of which nothing
-    is there yet, may have any."""
+    """Raises InvalidRequestError for an unknown suite, or a metric that no task of it has. A dataset without runs may
+    have any."""
     if jobs.is_dataset(suite):
         return
     known = await catalogue.suite(suite)

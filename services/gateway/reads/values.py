@@ -12,7 +12,7 @@ _ROUNDING = 1e-9
 
 
 def parsed(written: str) -> Any:
-    """What stored JSON says, null for none; a text that was cut is no JSON any more and stands as it is."""
+    """The parsed stored JSON, null for none; a text that was cut is no longer JSON and is returned unchanged."""
     if not written:
         return None
     try:
@@ -37,22 +37,21 @@ def members(written: str) -> dict[str, Any] | None:
 
 
 def cost(message: Priced) -> float | None:
-    """US dollars. None also for what cannot be, which earlier versions took
-    over from providers."""
+    """US dollars. None also for an impossible cost, which earlier versions stored as providers gave it."""
     return numbers.job_usd(message.cost_usd) if message.HasField("cost_usd") else None
 
 
 def tokens(counted: int, untold: int) -> int | None:
-    """None where there are answers and none of them tells its tokens."""
+    """None if there are answers but none has its tokens."""
     return None if untold and not counted else counted
 
 
 def lost_calls(job: job_pb2.Job) -> int:
-    """Calls, at most, that may be charged and tell no price; 0 of a job whose calls have none."""
+    """The most calls that may be charged without a known price; 0 for a job whose calls are free."""
     priced = job.progress.HasField("cost_usd") or job.spec.budget_usd
     return job.progress.lost_calls if priced else 0
 
 
 def is_bounded(metric: metric_pb2.Metric) -> bool:
-    """Whether its bounds are wider than its mean: what is unanswered could still move it."""
+    """Whether its bounds differ from its mean: unanswered items could still change it."""
     return metric.HasField("bound_low") and metric.bound_high - metric.bound_low > _ROUNDING

@@ -1,6 +1,6 @@
-"""An upload's body as it comes: counted, in pieces of a good size, each awaited for a bounded time; and handed on.
+"""An upload's body as it comes: counted, in pieces of a suitable size, each awaited for a limited time, and passed on.
 
-It goes to the service that keeps datasets, at that service's pace.
+It goes to the service that stores datasets, at that service's pace.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from services import rpc
 from services.errors import InvalidRequestError
 from services.gateway.backend import Backend
+from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2, dataset_service_pb2
 
 PIECE_BYTES = 256 * 1024
@@ -53,7 +54,7 @@ async def chunks(request: Request, most: int, idle_s: float) -> AsyncIterator[by
 
 async def gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The same bytes in pieces of about PIECE_BYTES, so that a large file is not thousands of messages; a slow sender's
-    in smaller ones, so that it is not taken for gone."""
+    in smaller ones, so that the sender does not seem gone."""
     held: list[bytes] = []
     size, began = 0, time.monotonic()
     async for piece in pieces:
@@ -69,8 +70,8 @@ async def gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 def _too_large(most: int) -> HTTPException:
     return HTTPException(
         413,
-        f"The upload has more than {most:,} bytes. Compress it with gzip, split it, or ask the operator to raise "
-        "TOUCHSTONE_UPLOAD_MAX_BYTES.",
+        f"The upload has more than {counted(most, 'byte')}. Compress it with gzip, split it, or ask the operator "
+        "to raise TOUCHSTONE_UPLOAD_MAX_BYTES.",
     )
 
 
@@ -82,8 +83,8 @@ async def store(
     request_id: str = "",
     expires_after_s: Callable[[], int] = lambda: 0,
 ) -> dataset_pb2.Dataset:
-    """The dataset, once it is stored whole. What `pieces` raises ends the call, and nothing is stored.
-    `expires_after_s` is asked after the last piece; 0 means that the dataset stays.
+    """The dataset, once it is completely stored. An error of `pieces` ends the call, and nothing is stored.
+    `expires_after_s` is called after the last piece; 0 means that the dataset stays.
 
     Raises BadLinesError for wrong lines, ConflictError for a request id that has made another dataset, and the
     service's other errors.

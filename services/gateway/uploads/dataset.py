@@ -47,7 +47,7 @@ OPTIONS = (
     *scoring.OPTIONS,
     Parameter("request_id", text(64), REQUEST_ID),
 )
-"""What an upload may say beside its file: in the query, or in a form's fields before the file."""
+"""Options of an upload: in the query, or in a form's fields before the file."""
 _KNOWN = tuple(one.name for one in OPTIONS)
 RAW = {
     "application/jsonl": "dataset.jsonl",
@@ -55,7 +55,7 @@ RAW = {
     "text/csv": "dataset.csv",
     "application/gzip": "dataset.jsonl.gz",
 }
-"""Types of a body that is the file itself, and what the file is called that has no name."""
+"""Types of a body that is the file itself, and the name of a file without one."""
 
 
 async def received(request: Request) -> dataset_pb2.Dataset:
@@ -91,7 +91,7 @@ def _require_own(request: Request, token: str) -> None:
 
 
 def _together(query: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, str]:
-    """Raises InvalidRequestError for what is given in both."""
+    """Raises InvalidRequestError for an option that is given in both."""
     given = {name: value for name, value in fields.items() if value}
     for name in given:
         if name in query:

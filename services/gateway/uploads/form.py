@@ -19,7 +19,7 @@ FILE = "file"
 MOST_FIELD_BYTES = 128 * 1024
 MOST_FIELDS = 32
 MOST_HEADER_BYTES = 16 * 1024
-"""Of a part's header, such as the one with the file's name, which is cut where it is kept."""
+"""Most bytes of a part's header, such as the one with the file's name, which is cut when it is stored."""
 _CUT = "The form ends before its last boundary. Send it again completely."
 _PLAIN = ("", "7bit", "8bit", "binary")
 
@@ -49,18 +49,18 @@ class Form:
     may also come after the file; `given` then has them, too.
 
     Both raise InvalidRequestError when the form is malformed or cut, has a field that is unknown, repeated, too large
-    or not `late` after the file, or has not exactly one file. They also raise what `chunks` raises.
+    or not `late` after the file, or has not exactly one file. They also raise the errors of `chunks`.
     """
 
     chunks: AsyncIterator[bytes]
     boundary: bytes
     known: Collection[str]
     silent: Collection[str] = ()
-    """Further fields that may come and are not told of."""
+    """Further fields that are allowed but not documented."""
     late: Collection[str] = ()
     given: dict[str, str] = field(default_factory=dict)
     file_name: str | None = None
-    """As the sender calls the file; known after `fields`, None where it has no name."""
+    """The sender's name of the file; known after `fields`, None without a name."""
     _events: deque[_Event] = field(default_factory=deque)
     _headers: dict[str, bytes] = field(default_factory=dict)
     _header: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
@@ -81,7 +81,7 @@ class Form:
                     "on_part_end": lambda: self._events.append(_PART_END),
                     "on_end": lambda: self._events.append(_END),
                 },
-                # They are bounded as they go on, in words that tell of it.
+                # Their size is checked while they are read, with a fitting sentence.
                 max_header_size=sys.maxsize,
             )
         except FormParserError as error:
@@ -98,7 +98,7 @@ class Form:
         raise InvalidRequestError(f"The form has no file. Send it as the part called {FILE!r}.")
 
     async def file(self) -> AsyncIterator[bytes]:
-        """The file's bytes as they come. It ends only where the form ends after it, too."""
+        """The file's bytes as they come. It ends only if the form also ends after it."""
         while isinstance(event := await self._next(), bytes):
             yield event
         while isinstance(event := await self._next(), _Part):
@@ -108,7 +108,7 @@ class Form:
             if name not in self.late:
                 raise InvalidRequestError(f"{name[:80]!r} comes after the file. Send it before the file.")
             await self._take(name, file_name)
-        async for _ in self.chunks:  # what stands behind the last boundary means nothing
+        async for _ in self.chunks:  # ignore anything after the last boundary
             pass
 
     async def _take(self, name: str, file_name: str | None) -> None:
@@ -184,8 +184,8 @@ def boundary(content_type: str) -> bytes:
 
 
 def clean_name(name: str, otherwise: str) -> str:
-    """The name without folders and without characters that cannot be seen, its ending kept where it is cut;
-    `otherwise` where nothing is left."""
+    """The name without folders and without characters that cannot be seen, keeping its ending when it is cut;
+    `otherwise` if nothing is left."""
     last = re.split(r"[\\/]", name)[-1]
     seen = "".join(char for char in last if char.isprintable()).strip()
     if not seen.strip("."):

@@ -12,13 +12,13 @@ from services.results.storage.database import Connection
 from touchstone.v1 import job_pb2, metric_pb2
 
 COMPUTED = "the next start computes it"
-"""How a sentence ends that tells of no loss."""
+"""The end of a sentence about a fault without loss."""
 _RECOMPUTED = 20
 """Newest results that are computed again."""
 
 
 def database_faults(connection: Connection) -> Iterator[str]:
-    """Reads every table whole, then compares what is stored with what was planned and computed."""
+    """Reads every table completely, then compares stored answers with plans and stored results with computed ones."""
     names = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
     damaged = False
     for name in names:

@@ -1,8 +1,7 @@
-"""Makes backups of a running installation, on request over NATS: who may connect to NATS may ask.
+"""Makes backups of a running installation, on request over NATS: anyone with access to NATS may ask.
 
 The order matters. The database comes first, so that the streams have everything that it lacks. JOBS comes before
-RESULTS and AUDIT: its outbox then has every event that AUDIT has not got, and RESULTS every answer that its ledgers
-lack.
+RESULTS and AUDIT: then its outbox has every event that AUDIT lacks, and RESULTS every answer that its ledgers lack.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ _MADE_HERE = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ")
 _MOST_S = 4 * 3600.0
 _LOOK_EVERY_S = 2.0
 _SILENT_S = 60.0
-"""A service that says nothing for so long is frozen."""
+"""A service that is silent for this long is frozen."""
 
 
 class Backups:
-    """Backups in a folder of the state directory, one at a time. `holding` is held meanwhile: what is stored nowhere
-    else must not be purged."""
+    """Backups in a folder of the state directory, one at a time. `holding` is held meanwhile: messages that are stored
+    nowhere else must not be purged."""
 
     def __init__(self, connection: bus.Bus, database: Database, folder: Path) -> None:
         self._bus, self._database, self._folder = connection, database, folder
@@ -63,7 +62,7 @@ class Backups:
                 await msg.respond(process)
 
         client = self._bus.client
-        # First who it is: whoever asks for a backup asks that before.
+        # First the process's identity, which the caller asks for before the backup.
         subscriptions = [
             await client.subscribe(bus.BACKUPS_BY, cb=on_who),
             await client.subscribe(bus.BACKUPS, cb=on_request),
@@ -145,8 +144,8 @@ async def _who(client: Client) -> bytes:
 
 
 async def backup_of() -> str:
-    """Has the running results service make a backup; its folder on that machine. Raises UnavailableError with the
-    reason, also when that process ends before it has made it."""
+    """Asks the running results service for a backup; returns its folder on that machine. Raises UnavailableError with
+    the reason, also when that process ends first."""
     connection = await bus.connect(bus.Settings.from_env().url, "backup", timeout_s=5)
     client = connection.client
     try:

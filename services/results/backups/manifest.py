@@ -1,4 +1,5 @@
-"""What a backup holds. A folder without a manifest is not a backup: it is written last, whole or not at all."""
+"""The content of a backup. A folder without a manifest is not a backup: the manifest is written last, whole or not at
+all."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Brings names of files, new and changed, to disk."""
+    """Flushes new and changed names of files to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,5 +1,5 @@
-"""A database made of what can still be read: of the damaged file, table by table, and of the files of finished jobs.
-The streams bring the rest when the results service starts: no position is taken over, so all of them are read.
+"""A database built from what can still be read: the damaged file, table by table, and the files of finished jobs. The
+streams add the rest when the results service starts: no position is copied, so all of them are read.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 Say = Callable[[str], None]
 
 _WHOLE = (
-    # What is computed belongs together, and is computed again where it is missing.
+    # Computed tables belong together, and are computed again if missing.
     ("seals", "metrics", "run_scores", "current_scores", "item_sets"),
-    # A dataset without its shards would lose them; the store of datasets has what is missing.
+    # A dataset without its shards would lose them; the store of datasets adds the missing ones.
     ("datasets", "dataset_shards", "dataset_requests"),
     ("imports", "imported_answers"),
 )
@@ -32,13 +32,13 @@ _IN_PART = ("events", "jobs", "run_sources", "answer_texts", "marks", "annotatio
 """Tables with a primary key, of which every row counts for itself."""
 _IMPORTS = _WHOLE[-1]
 _RANGE = 2048
-"""Rows that are read at once where a table cannot be read whole."""
+"""Rows per read if a table cannot be read as a whole."""
 _KEY = ("job_id", "task", "item", '"repeat"')
 
 
 def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
-    """Makes `fresh` of the damaged database, which may be missing, and the folder of job files. Raises UnavailableError
-    when the disk refuses."""
+    """Builds `fresh` from the damaged database, which may be missing, and the folder of job files. Raises
+    UnavailableError when the disk refuses."""
     target = open_file(fresh, jobs)
     try:
         source = _opened(damaged, fresh.parent, say)
@@ -58,7 +58,7 @@ def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
 
 def complete(backup: Path, fresh: Path, present: Path, jobs: Path, given_up: Mark | None, say: Say) -> None:
     """Copies a backup's database to `fresh`, with the answers and imports of the present one that can be read and the
-    files of finished jobs: RESULTS has given up most of these. `given_up` is the last position that it no longer has;
+    files of finished jobs: RESULTS no longer has most of these. `given_up` is the last position that it no longer has;
     the next start does not look for it. Raises UnavailableError and OSError when the disk refuses."""
     shutil.copyfile(backup, fresh)
     try:
@@ -88,8 +88,8 @@ def complete(backup: Path, fresh: Path, present: Path, jobs: Path, given_up: Mar
 
 
 def keep(whole: Path, fresh: Path) -> bool:
-    """Copies a database for which all streams are to be read again to `fresh`. False, without a copy, where it is
-    damaged or lacks answers, is not there, or was written by a newer version."""
+    """Copies a database to `fresh`, so that all streams are read again. False, without a copy, if it is damaged,
+    missing or without some answers, or was written by a newer version."""
     if not whole.is_file():
         return False
     shutil.copyfile(whole, fresh)
@@ -113,7 +113,7 @@ def keep(whole: Path, fresh: Path) -> bool:
 
 
 def _opened(damaged: Path, folder: Path, say: Say) -> Connection | None:
-    """A copy of the database, without its log where that is the damaged part."""
+    """A copy of the database, without its log if that is the damaged part."""
     log = damaged.with_suffix(".duckdb.wal")
     copy = folder / "damaged.duckdb"
     for with_log in (True, False) if log.is_file() else (False,):
@@ -173,7 +173,7 @@ def _take_part(source: Connection, target: Connection, table: str, say: Say) -> 
 
 
 def _readable(source: Connection, table: str) -> Iterator[pa.Table | int]:
-    """Rows by row group, or so many that cannot be read."""
+    """Rows by row group, or the number of unreadable ones."""
     try:
         ((last,),) = source.execute(f"SELECT coalesce(max(rowid), -1) FROM {table}").fetchall()
     except duckdb.Error:

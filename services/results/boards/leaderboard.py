@@ -25,9 +25,9 @@ from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 _DETAIL_BYTES = 3 * 1024 * 1024
 """A message holds 4 MB, and an entry with 57 tasks takes 10 KB."""
 _NEWEST = 7
-"""Place of `newest` in a row of boards/leaderboard_rows.sql; 0 for what cannot stand for its configuration."""
+"""Index of `newest` in a row of boards/leaderboard_rows.sql; 0 for a run that cannot represent its configuration."""
 _WEIGHTING = 8
-"""Place of `weighting` in a row of boards/leaderboard_sets.sql."""
+"""Index of `weighting` in a row of boards/leaderboard_sets.sql."""
 
 
 class UnknownSuiteError(Exception):
@@ -41,9 +41,9 @@ def leaderboard(
     visible: Visibility = EVERYTHING,
     places: RankRangesOf | None = None,
 ) -> results_service_pb2.GetLeaderboardResponse:
-    """`announced` are the suites that evaluators know, `places` knows which places the data leave open.
+    """`announced` are the suites that evaluators know; `places` gives the rank ranges.
 
-    Raises UnknownSuiteError when the runs alone cannot tell whether suite and metric exist and `announced` is not
+    Raises UnknownSuiteError when the runs alone do not show whether suite and metric exist and `announced` is not
     given, and InvalidRequestError when they do not exist.
     """
     mode, asked = asked_mode(request.mode), weighting.asked(request.weighting)
@@ -85,11 +85,11 @@ def _runs_of(
     mode: int,
     visible: Visibility,
 ) -> tuple[str, dict[str, Any]]:
-    """The FROM clause of the runs that may stand on the board, with its parameters."""
+    """The FROM clause of the runs that may be on the board, with its parameters."""
     board = {"suite": request.suite, "mode": mode}
     if not request.project_id and not visible.owner:
         return query("boards/current_runs"), board
-    # Of all runs the choice is kept, of some it is made, once for both questions of a board.
+    # For all runs the choice is stored; for some it is made, once for both queries of a board.
     chosen = f"CREATE OR REPLACE TEMP TABLE board_runs AS {query('boards/chosen_runs')}"
     connection.execute(chosen, board | {"project_id": request.project_id, **visible.parameters})
     return "FROM board_runs", {}
@@ -98,7 +98,7 @@ def _runs_of(
 def _add_item_sets(
     response: results_service_pb2.GetLeaderboardResponse, rows: list[tuple[Any, ...]], asked: suite_pb2.Weighting
 ) -> bool:
-    """Adds the item sets, and what the shown one says of the board. False where there is none to show."""
+    """Adds the item sets, and the shown set's facts about the board. False if there is none to show."""
     sets = _item_sets(rows)
     wanted = response.item_set
     shown = next((found for found in sets if not wanted or found.item_set == wanted), None)
@@ -131,8 +131,8 @@ def _entries(
 def _require_item_set(
     connection: Connection, request: results_service_pb2.GetLeaderboardRequest, visible: Visibility
 ) -> None:
-    """Raises InvalidRequestError for items that no finished run of the suite is on: a board without rows would say that
-    there are such items, and nothing ranks."""
+    """Raises InvalidRequestError for an item set without a finished run: a board without rows would suggest that the
+    item set exists and nothing ranks."""
     known = first_row(
         connection,
         "SELECT 1 FROM run_scores WHERE suite = $suite AND item_set = $item_set "
@@ -158,10 +158,10 @@ def suite_metrics(
     announced: Sequence[suite_pb2.Suite] | None,
     visible: Visibility = EVERYTHING,
 ) -> list[str]:
-    """What a suite can be ranked by: "score" first, then metrics in task order. Raises as `leaderboard`."""
+    """The metrics that a suite can be ranked by: "score" first, then metrics in task order. Raises as `leaderboard`."""
     where = {"suite": suite, **visible.parameters}
     seen = "($visible_owner = '' OR owner = $visible_owner)"
-    # Of everybody's runs the current ones have every metric; they may be none of this user's.
+    # Everybody's current runs have every metric; this user may have none of them.
     runs = "run_scores" if visible.owner else "current_scores"
     rows = connection.execute(
         f"SELECT metric FROM {runs} WHERE suite = $suite AND {seen} GROUP BY metric ORDER BY min(place), metric", where
@@ -205,7 +205,7 @@ def _item_sets(rows: list[tuple[Any, ...]]) -> list[results_service_pb2.ItemSet]
 
 
 def _entry(row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
-    """What ranks, without what has to be unpacked."""
+    """The columns that decide ranks, without those that must be unpacked."""
     job_id, configuration, model, endpoint, baseline, completed_at, reason, _, runs, tasks, before, *rest = row
     previous_mean, name, alias, *metric = rest
     entry = metric_pb2.LeaderboardEntry(
@@ -229,7 +229,7 @@ def _entry(row: tuple[Any, ...]) -> metric_pb2.LeaderboardEntry:
 
 
 def _by_rule(entry: metric_pb2.LeaderboardEntry, metric: str, average: str) -> metric_pb2.LeaderboardEntry:
-    """Scores by different rules are not ranked together: a run without the one asked for waits for it."""
+    """Scores by different rules are not ranked together: a run without the requested one waits for it."""
     if entry.score.metric != average and not entry.not_ranked_reason:
         entry.not_ranked_reason = f"the {average} is still being computed; try again in a moment"
     entry.score.metric = metric
@@ -268,7 +268,7 @@ def _add_details(connection: Connection, entries: Sequence[metric_pb2.Leaderboar
         entry.caution = result.caution
         entry.unread.extend(result.unread)
         seconds = job.progress.elapsed_s
-        # Answers from the store took no time here.
+        # Answers from the store took no time in this job.
         if seconds > 0 and not result.items_reused:
             entry.tokens_per_second = result.output_tokens / seconds
 

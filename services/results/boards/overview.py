@@ -18,7 +18,7 @@ MOST_MEANS = 100
 
 
 def since(days: int, now: datetime) -> datetime | None:
-    """The beginning of the last so many days; None for 0. Raises InvalidRequestError."""
+    """The beginning of the last `days` days; None for 0. Raises InvalidRequestError."""
     if not 0 <= days <= MOST_DAYS:
         raise InvalidRequestError(sentences.between("days", 0, MOST_DAYS, zero="no limit"), "days")
     return now - timedelta(days=days) if days else None

@@ -16,7 +16,7 @@ from touchstone.v1 import results_service_pb2 as pb
 SERIES, MOST_SERIES = 16, 64
 DAYS = 30
 POINTS = 300
-"""Of one series, the newest."""
+"""The newest points of one series."""
 
 
 def list_trends(

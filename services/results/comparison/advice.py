@@ -16,6 +16,7 @@ from services.results.paired.verdicts import Verdict, one_of
 from services.results.scores.ranking import NO_REFERENCE
 from services.results.scores.unread import CUT_SHARE
 from services.words import weighting
+from services.words.sentences import counted
 
 
 def notes(outcome: Outcome) -> list[str]:
@@ -55,11 +56,11 @@ def _items(outcome: Outcome) -> Iterator[str]:
             yield f"{scored:,} of the {outcome.items:,} rows have a reference; the figures use only those."
     published = max(run.job.published_items for run in outcome.runs)
     if outcome.subset and published > outcome.items:
-        yield f"Subset: {outcome.items:,} of {published:,} items."
+        yield f"Subset: {outcome.items:,} of {counted(published, 'item')}."
 
 
 def _common_items(outcome: Outcome) -> str:
-    """Of how many items each run has, the compared ones are those that all have."""
+    """How many items each run has; the compared ones are those that all have."""
     own = {
         outcome.labels[place]: sum(outcome.runs[place].plans[task].items for task in outcome.compared.tasks)
         for place in outcome.ordered
@@ -99,12 +100,12 @@ def _families(outcome: Outcome) -> Iterator[str]:
 
 
 _MOST_TIMES = 1_000
-"""More items than so many times these are no advice."""
+"""A recommendation asks for at most this many times the items."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Against:
-    """What a comparison says of the run in focus against another one."""
+    """What a comparison says about the run in focus against another one."""
 
     other: int
     finding: Finding
@@ -112,7 +113,7 @@ class _Against:
 
 
 def recommendations(outcome: Outcome) -> list[str]:
-    """The run in focus is the best one that ranks, or the baseline that the others were to be compared with."""
+    """The run in focus is the best one that ranks, or the baseline that the others are compared with."""
     ranked = [p for p in outcome.ordered if not outcome.runs[p].not_ranked_reason and not outcome.runs[p].job.baseline]
     focus = outcome.baseline if outcome.baseline is not None else (ranked or outcome.ordered)[0]
     against = list(_against(outcome, focus))
@@ -137,7 +138,7 @@ def _against(outcome: Outcome, focus: int) -> Iterator[_Against]:
 
 
 def _fixes(outcome: Outcome) -> Iterator[str]:
-    """What has to be put right before the figures can decide."""
+    """What must be fixed before the figures can decide."""
     for place in outcome.ordered:
         run, label = outcome.runs[place], outcome.labels[place]
         if not run.not_ranked_reason:
@@ -167,7 +168,7 @@ def _verdicts(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iter
         gaps = sorted(abs(one.finding.difference.value or 0) for one in better if one.finding.difference is not None)
         ends = dict.fromkeys(amount(gap, metric) for gap in (gaps[0], gaps[-1]))
         by = " to ".join(ends)
-        # What is shown at the scores as they stand may not hold for unread answers.
+        # What the present scores show may not hold for unread answers.
         sure = len(better) == len(against) and not any(run.result.caution for run in outcome.runs)
         prefer = f" Prefer {label} where {metric_title(metric)} decides." if sure else ""
         yield f"{label} is shown to be better than {everyone}, by {by}.{prefer}"
@@ -208,7 +209,7 @@ def _open(outcome: Outcome, focus: int, one: _Against) -> str:
 
 
 def _expenses(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:
-    """Where no loss is shown, what is shown to be cheaper. Times are not compared: they tell of the load, too."""
+    """If no loss is shown, what is shown to be cheaper. Times are not compared: they also depend on the load."""
     alike = {one.other: one for one in against if one.verdict in (Verdict.EQUIVALENT, Verdict.NO_DIFFERENCE_SHOWN)}
     for saving in expenses.savings(outcome.costs, focus, list(alike), outcome.terms):
         cheap, one = saving.cheap, alike[saving.dear if saving.cheap == focus else saving.cheap]
@@ -226,7 +227,7 @@ def _expenses(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iter
 
 
 def _better_tasks(outcome: Outcome, focus: int, against: Sequence[_Against]) -> Iterator[str]:
-    """Where another run is better than the one in focus, though it is not on the whole."""
+    """Where another run is better than the one in focus, although it is not better overall."""
     for one in against:
         if one.verdict is Verdict.WORSE:
             continue
@@ -246,6 +247,6 @@ def _names(outcome: Outcome, found: Sequence[_Against]) -> str:
 
 
 def _rounded(items: float) -> int:
-    """Upwards to two digits: more would pretend to be exact."""
+    """Rounded up to two digits: more would look exact."""
     step = 10 ** max(0, len(str(int(items))) - 2)
     return int(-(-items // step) * step)

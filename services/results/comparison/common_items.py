@@ -21,7 +21,7 @@ from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 @dataclass(frozen=True, slots=True)
 class Common:
     """`items[task][run]` counts the items that a run shares with its cohort, `lost[task][run]` its own ones that lack a
-    final answer; `whole` tells that all its own are shared, so that what was computed when the runs were sealed stands.
+    final answer; `whole` says that all of its own are shared, so that the sealed figures apply.
     """
 
     items: Mapping[str, Sequence[int]]
@@ -30,7 +30,7 @@ class Common:
 
 
 def choose(connection: Connection, compared: Comparability) -> Common:
-    """From here on this connection's `items` are the common ones alone; see queries/comparison/common_items.sql."""
+    """From here on this connection's `items` are only the common ones; see queries/comparison/common_items.sql."""
     runs = compared.runs
     lost = {task: [_lost(connection, run, task) for run in runs] for task in compared.tasks}
     if all(_is_whole(members, task) for task in compared.tasks for members in cohorts_of(compared, task)):
@@ -54,12 +54,12 @@ def choose(connection: Connection, compared: Comparability) -> Common:
 
 
 def cohorts_of(compared: Comparability, task: str) -> list[list[Run]]:
-    """The sets of runs that compare with each other on a task."""
+    """The sets of runs that are comparable with each other on a task."""
     return list(_numbered(compared, task).values())
 
 
 def _lost(connection: Connection, run: Run, task: str) -> int:
-    """Items: of several answers to one it may lack some."""
+    """Counted in items: of several answers to one it may lack some."""
     answers, repeats = run.lost(task), task_counts.repeats_of(run.plans[task])
     if not answers or repeats == 1:
         return answers
@@ -109,7 +109,7 @@ class Scored:
 
 
 def read(connection: Connection, compared: Comparability, common: Common) -> list[Scored]:
-    """One per run. What was sealed stands wherever the common items are all of a run's own, so that one score has one
+    """One per run. The sealed score is used if the common items are all of a run's own, so that one score has one
     interval."""
     return [
         Scored(
@@ -124,7 +124,7 @@ def read(connection: Connection, compared: Comparability, common: Common) -> lis
 
 
 def _has_average(run: Run, compared: Comparability) -> bool:
-    """Whether what was sealed tells the score by the rule of the comparison."""
+    """Whether the sealed result has the score by the rule of the comparison."""
     several = weighting.of_plans(run.job.plan)
     return not several or weighting.average_name(SCORE, compared.weighting) in run.averages
 
@@ -159,7 +159,7 @@ def _computed(connection: Connection, compared: Comparability, common: Common, p
 
 
 def _lost_items(compared: Comparability, common: Common, place: int, task: str) -> int:
-    """Items of the common set to which the run has no answer: bounds count them as wrong, and as right."""
+    """Common items without an answer of the run: bounds count them as wrong, and as right."""
     numbers = compared.cohorts[task]
     item_sets = {
         other.plans[task].item_set for other, n in zip(compared.runs, numbers, strict=True) if n == numbers[place]
@@ -168,7 +168,7 @@ def _lost_items(compared: Comparability, common: Common, place: int, task: str) 
 
 
 def order(runs: Sequence[Run], averages: Sequence[Averages], metric: str) -> list[int]:
-    """Places of the runs, best first by the metric: models, then baselines, then runs that do not rank."""
+    """Indices of the runs, best first by the metric: models, then baselines, then runs that do not rank."""
 
     def key(place: int) -> tuple[bool, bool, float, str, str]:
         run = runs[place]
@@ -179,7 +179,7 @@ def order(runs: Sequence[Run], averages: Sequence[Averages], metric: str) -> lis
 
 
 def pairs(ordered: Sequence[int], averages: Sequence[Averages], metric: str) -> list[Pair]:
-    """Every pair, the better run first; of equals the one that stands first."""
+    """Every pair, the better run first; on a tie, the first one."""
     return [
         (a, b) if value_of(averages[a], metric) >= value_of(averages[b], metric) else (b, a)
         for a, b in combinations(ordered, 2)
@@ -187,6 +187,6 @@ def pairs(ordered: Sequence[int], averages: Sequence[Averages], metric: str) -> 
 
 
 def value_of(averages: Averages, metric: str) -> float:
-    """Lowest where there is none."""
+    """The lowest value if there is none."""
     found = averages.get(metric)
     return found.mean if found is not None and found.HasField("mean") else float("-inf")

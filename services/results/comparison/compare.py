@@ -1,4 +1,4 @@
-"""Compares finished runs: which ones, on which items, by how much, and what follows."""
+"""Compares finished runs: which ones, on which items, their differences, and recommendations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from services.words import sentences, weighting
 from touchstone.v1 import comparison_pb2
 
 MOST_TASK_DIFFERENCES = 5_000
-"""More would outgrow what one message may hold."""
+"""More would not fit into one message."""
 
 _ALPHAS = (0.0001, 0.5)
 _MOST_MARGIN = 2.0
@@ -37,7 +37,8 @@ def compare(
 ) -> comparison_pb2.CompareResponse:
     """The answer does not depend on the order of the subjects; one seed gives one answer.
 
-    Raises InvalidRequestError for what cannot be compared as asked, NotFoundError for a subject without a finished run.
+    Raises InvalidRequestError for runs that cannot be compared in this way, NotFoundError for a subject without a
+    finished run.
     """
     outcome = find(connection, request, visible)
     return comparison_pb2.CompareResponse(
@@ -116,7 +117,7 @@ def _places(
     every: Sequence[Pair],
     limits: Terms,
 ) -> list[tuple[int, int]]:
-    """By run; (0, 0) for baselines and runs that do not rank, which leave no place open to others."""
+    """By run; (0, 0) for baselines and runs that do not rank, which take no rank from others."""
     runs = compared.runs
     ranked = [place for place in ordered if not runs[place].job.baseline and not runs[place].not_ranked_reason]
     tested = [finding for finding in suite if finding.metric == metric]
@@ -128,13 +129,13 @@ def _places(
 
 
 def terms_of(request: comparison_pb2.CompareRequest) -> Terms:
-    """Raises InvalidRequestError for a margin or an alpha that cannot be."""
+    """Raises InvalidRequestError for an invalid margin or alpha."""
     alpha, margin = request.alpha or 0.05, request.margin or 0.01
     if not (math.isfinite(alpha) and _ALPHAS[0] <= alpha <= _ALPHAS[1]):
         raise InvalidRequestError(sentences.between("alpha", *_ALPHAS), "alpha")
     if not (math.isfinite(margin) and 0 < margin <= _MOST_MARGIN):
         raise InvalidRequestError(f"margin must be above 0 and at most {_MOST_MARGIN:g}.", "margin")
-    # Generators take seeds from 0; the two halves of the range stay apart.
+    # Generators take seeds from 0; the two halves of the range do not overlap.
     return Terms(alpha=alpha, margin=margin, seed=request.seed % 2**64)
 
 

@@ -1,4 +1,4 @@
-"""Which of two runs costs less on the items that they have in common, where that is more than chance."""
+"""Which of two runs costs less on their common items, if the difference is more than chance."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from services.results.paired.pairs.rows import Cost
 from services.results.storage.database import Connection, query
 
 _SMALLEST_SAVING = 0.1
-"""A share below which runs are taken to cost the same."""
+"""A share below which runs count as equally expensive."""
 _FEWEST_ITEMS = 20
-"""Fewer do not bear an interval by resampling."""
+"""Fewer are not enough for an interval by resampling."""
 _RESAMPLES = 1_000
 _SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What items cost runs that compare on every task; the columns of `cost` are those runs, by their places."""
+    """The cost of items for runs that are comparable on every task; the columns of `cost` are those runs, by index."""
 
     places: Sequence[int]
     cost: Cost
@@ -44,7 +44,7 @@ class Saving:
 
 
 def read(connection: Connection, compared: Comparability) -> list[Costs]:
-    """On the connection's common items, of runs that know their prices and called for every answer."""
+    """The costs on the connection's common items, of runs with known prices that made a call for every answer."""
     together: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for place, run in enumerate(compared.runs):
         if run.result.HasField("cost_usd") and not run.job.baseline and compared.tasks:
@@ -54,7 +54,7 @@ def read(connection: Connection, compared: Comparability) -> list[Costs]:
 
 
 def savings(costs: Sequence[Costs], focus: int, others: Sequence[int], terms: Terms) -> Iterator[Saving]:
-    """Of the run in focus against each other one: those whose interval of the ratio of costs excludes 1."""
+    """Savings of the run in focus against each other one, if the interval of the ratio of costs excludes 1."""
     for one in costs:
         if focus not in one.places:
             continue
@@ -86,7 +86,7 @@ def _read(connection: Connection, compared: Comparability, places: Sequence[int]
     jobs = np.asarray(columns["job_id"])
     known = [place for place in places if (jobs == compared.runs[place].job_id).any()]
     values = [np.asarray(columns["cost_usd"], dtype=float)[jobs == compared.runs[place].job_id] for place in known]
-    # Of one cohort all have the same items, in the same order.
+    # All runs of one cohort have the same items, in the same order.
     if len(known) < 2 or len(values[0]) < _FEWEST_ITEMS or len({len(column) for column in values}) > 1:
         return None
     return Costs(known, Cost(np.column_stack(values), "mean"))

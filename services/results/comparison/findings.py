@@ -1,4 +1,4 @@
-"""Differences between runs, of the suite and task by task, with the corrections of the families that they belong to."""
+"""Differences between runs, for the suite and for each task, corrected within their families."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from services.words.weighting import ITEMS
 class Finding:
     """One metric of run a minus that of run b; `task` is "" for the suite.
 
-    Where they do not compare there is no `difference`, and a `reason`. `adjusted` is p after the family's correction;
-    None for a family of its own, and for what stands outside of every family. `comparisons` counts what is corrected
-    together; `overall` tells that p is that of the test whether the models differ at all, which is above Holm's.
+    If they are not comparable there is a `reason` and no `difference`. `adjusted` is p after the family's correction;
+    None for a single comparison, and for one outside every family. `comparisons` counts what is corrected together;
+    `overall` says that p comes from the test whether the models differ at all, which is above Holm's.
     """
 
     a: int
@@ -48,7 +48,7 @@ def of_suite(
     """The suite's differences of one metric.
 
     Those of the first metric are the primary hypotheses: Holm over the pairs of `models`, never below the test whether
-    the models differ at all. Those of further metrics are exploratory. Pairs with others stand outside.
+    the models differ at all. Those of further metrics are exploratory. Pairs with other runs are outside the family.
     """
     found = _suite(rows, metric, pairs, terms)
     if not primary:
@@ -59,11 +59,11 @@ def of_suite(
 def of_open_cases(
     rows: SharedRows, metric: str, pairs: Sequence[Pair], models: Sequence[int], cases: OpenCases, terms: Terms
 ) -> list[Finding]:
-    """Of the first metric, of pairs with the better run first: whether it is ahead of the other whatever unanswered
-    items may have been. Holm over the pairs, as in `of_suite`; pairs are named by the runs themselves. `rows` are those
-    of the cases.
+    """For the first metric and pairs with the better run first: whether it is ahead of the other whatever the
+    unanswered items would have been. Holm over the pairs, as in `of_suite`; pairs are named by the runs themselves.
+    `rows` are those of the cases.
 
-    Where the first run may be behind, nothing is shown of either: that the other is as good is not known.
+    If the first run may be behind, nothing is shown: the other may not be as good either.
     """
     asked = cases.pairs(pairs)
     by_pair = {finding.pair: finding for finding in _suite(rows, metric, asked, terms)}
@@ -90,7 +90,7 @@ def _primary(found: Sequence[Finding], models: Sequence[int], overall: Omnibus |
 
 
 def of_tasks(rows: SharedRows, pairs: Sequence[Pair], models: Sequence[int], terms: Terms) -> list[Finding]:
-    """Task by task, metric by metric, pair by pair: one family, exploratory where there are many tasks."""
+    """For each task, metric and pair: one family, exploratory if there are many tasks."""
     compared = rows.compared
     found: dict[tuple[str, str, Pair], Finding] = {}
     together: dict[tuple[Pair, ...], list[str]] = defaultdict(list)
@@ -125,12 +125,12 @@ def of_tasks(rows: SharedRows, pairs: Sequence[Pair], models: Sequence[int], ter
         if (task, metric, pair) in found
     ]
     family, correction = task_family(len(compared.tasks))
-    # The pairs of a single task are several hypotheses, too.
+    # The pairs of a single task are also several hypotheses.
     return _adjusted(in_order, models, family, correction if correction.value else Correction.HOLM, terms)
 
 
 def omnibus_of_suite(rows: SharedRows, metric: str, models: Sequence[int]) -> Omnibus | None:
-    """Whether three models or more differ at all; None where they do not all compare."""
+    """Whether three models or more differ at all; None if they are not all comparable."""
     first = models[0] if models else 0
     if len(models) < 3 or any(rows.reason((first, other), metric) for other in models[1:]):
         return None
@@ -192,6 +192,6 @@ def _adjusted(
 
 
 def _p(finding: Finding, models: Sequence[int]) -> float | None:
-    """What counts in a family; None for what does not compare and for pairs with a baseline."""
+    """The p-values that count in a family; None for pairs that are not comparable and for pairs with a baseline."""
     inside = finding.a in models and finding.b in models
     return finding.difference.p if inside and finding.difference is not None else None

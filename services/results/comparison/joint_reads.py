@@ -1,4 +1,4 @@
-"""What compared runs did on the items that they have in common, counted in SQL: the rows that differences come from."""
+"""The results of compared runs on their common items, counted in SQL: the rows that differences are computed from."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _Metrics = dict[str, Metric]
 
 
 def read(connection: Connection, runs: Sequence[Run], members: Sequence[int], wanted: Wanted) -> dict[str, TaskRows]:
-    """By task, without those that have no item in common. Models have the places of the runs; only `members` are read,
-    which must compare on each of the tasks."""
+    """By task, without tasks that have no common item. Models have the indices of the runs; only `members` are read,
+    which must be comparable on each of the tasks."""
     clustered = {task for task in wanted if any(_is_clustered(runs[place], task) for place in members)}
     counted = {t for t, found in wanted.items() if t not in clustered and not any(map(_needs_items, found))}
     found = _read_patterns(connection, runs, members, wanted, clustered, counted)
@@ -47,7 +47,7 @@ def read(connection: Connection, runs: Sequence[Run], members: Sequence[int], wa
 
 
 def _is_clustered(run: Run, task: str) -> bool:
-    """Whether items share passages, or have several answers; clusters of one item each are none."""
+    """Whether items share passages, or have several answers; clusters of one item each do not count."""
     several = task_counts.repeats_of(run.plans[task]) > 1
     return several or any(metric.method == "clustered" for metric in run.measured[task].metrics)
 
@@ -81,7 +81,7 @@ def _patterns(
     if not wanted:
         return {}
     detailed = [task for task, found in wanted.items() if any(map(metric_kinds.is_confusion, found))]
-    # Worst cases follow from what was said as scored.
+    # Worst cases follow from the scored values.
     members = [place for place in members if runs[place].unanswered is not Unanswered.WRONG]
     places = [int(place) for place in members] if detailed else []
     said = [
@@ -124,14 +124,14 @@ def _class_metrics(
         elif metric_kinds.is_accuracy(spec):
             masks = np.asarray(columns["right_in"], dtype=np.int64)
             _, right = binary_rows(masks, np.ones_like(masks), len(runs))
-            # What is not answered is wrong as it is scored.
+            # In scores, an unanswered item is wrong.
             right.sums[:, list(worst)] = right.sums[:, list(worst.values())]
             metrics[spec.metric] = right
     return metrics
 
 
 def _labelled(columns: Mapping[str, Any], members: Sequence[int], models: int) -> tuple[tuple[str, ...], Ints, Ints]:
-    """Labels in order, and references (rows,) and predictions (rows, models) as places among them; -1 is no answer."""
+    """Labels in order, and references (rows,) and predictions (rows, models) as indices of them; -1 means no answer."""
     said = {place: np.ma.asarray(columns[f"said_{place}"]) for place in members}
     texts = [np.asarray(columns["reference"]), *(column.compressed() for column in said.values())]
     labels = sorted(set().union(*(set(text.tolist()) for text in texts)))
@@ -196,7 +196,7 @@ def _trimmed(run: Run, wanted: Wanted) -> job_pb2.Job:
 
 
 def _scores(connection: Connection, run: Run, wanted: Wanted) -> dict[str, dict[str, Scores]]:
-    """Means by task and metric, with the clusters told apart; an item by itself is its own cluster."""
+    """Means by task and metric, with separate clusters; a single item is its own cluster."""
     found = task_counts.read_scores(connection, _trimmed(run, wanted), set(wanted))
     if run.unanswered is Unanswered.AS_SCORED:
         return found
@@ -221,7 +221,7 @@ def _row_numbers(
     cells: Mapping[int, Any],
     pairs: Mapping[int, Mapping[str, Any]],
 ) -> Ints:
-    """The clusters or items that rows stand for, in order."""
+    """The clusters or items of the rows, in order."""
     parts = [found.clusters for by_metric in scores.values() for found in by_metric.values()]
     parts += [np.asarray(patterns["item"], dtype=np.int64)] if patterns is not None else []
     parts += [found[1].clusters for found in cells.values() if found is not None]
@@ -267,7 +267,7 @@ def _beside(asked: Sequence[MetricSpec]) -> frozenset[str]:
 
 
 def _by_task(columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Columns ordered by task, cut by task."""
+    """Columns ordered by task, split by task."""
     tasks = columns["task"]
     cuts: dict[str, dict[str, Any]] = defaultdict(dict)
     starts = [0, *(np.flatnonzero(tasks[1:] != tasks[:-1]) + 1), len(tasks)] if len(tasks) else []

@@ -1,4 +1,4 @@
-"""Runs beside themselves as they would be had all that they left unanswered been right, or wrong. Pure."""
+"""Runs, and how they would be if all their unanswered items had been right, or wrong. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from touchstone.v1.suite_pb2 import MetricSpec
 
 @dataclass(frozen=True, slots=True)
 class OpenCases:
-    """`compared` has the runs, and behind them their cases: `best` and `worst` are the places of those by run. A run
-    without a case of its own is its own."""
+    """`compared` has the runs, followed by their cases: `best` and `worst` are the indices of the cases by run. A run
+    without a separate case is its own case."""
 
     compared: Comparability
     best: Mapping[int, int]
@@ -27,7 +27,7 @@ class OpenCases:
 
 
 def open_cases(compared: Comparability, places: Sequence[int]) -> OpenCases:
-    """Of the runs in `places`. Only where a metric may fall below what it is as scored is there a worst case."""
+    """The cases of the runs in `places`. There is a worst case only if a metric may fall below its scored value."""
     left = [place for place in places if left_unanswered(compared.runs[place], compared.tasks)]
     may_fall = any(map(_may_fall, (spec for task in compared.tasks for spec in compared.plans[task][0].metrics)))
     falling = left if may_fall else []
@@ -51,11 +51,11 @@ def open_cases(compared: Comparability, places: Sequence[int]) -> OpenCases:
 
 
 def left_unanswered(run: Run, tasks: Sequence[str]) -> bool:
-    """Whether some item of these tasks has no answer that could be read."""
+    """Whether some item of these tasks has no readable answer."""
     outcomes = [run.measured[task].outcomes for task in tasks]
     return any(o.unparsed or o.output_truncated or o.refused or o.input_truncated for o in outcomes)
 
 
 def _may_fall(spec: MetricSpec) -> bool:
-    """The Matthews correlation has no answer as a class of its own, and a vote leaves unread answers out."""
+    """In the Matthews correlation, "no answer" is a separate class, and a vote leaves unread answers out."""
     return spec.rule == MetricSpec.RULE_MAJORITY or (not spec.rule and spec.metric == metric_values.MATTHEWS)

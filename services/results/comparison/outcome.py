@@ -1,4 +1,4 @@
-"""A comparison with everything that its answer is made of."""
+"""A comparison with everything that its answer needs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from services.results.paired.verdicts import Verdict, verdict
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Runs are known by their places in `compared.runs`; `ordered` has the places best first, `labels` what runs are
-    called. `suite` and `tasks` are in the order shown, the first metric first. `places[run]` are the lowest and the
-    highest place that the data leave open, (0, 0) for what has none. `baseline` is the run that the others were to be
-    compared with, None without one. `costs` are those that the runs' items had, where they are known."""
+    """Runs are identified by their index in `compared.runs`; `ordered` has the indices best first, `labels` the names
+    of runs. `suite` and `tasks` are in the order shown, the first metric first. `places[run]` is the rank range, (0, 0)
+    for a run without one. `baseline` is the run that the others are compared with, None without one. `costs` are the
+    known costs of the runs' items."""
 
     chosen: Chosen
     compared: Comparability
@@ -44,7 +44,7 @@ class Outcome:
 
     @property
     def items(self) -> int:
-        """Items that all runs have in common."""
+        """Items that all runs share."""
         first = self.compared.cohorts
         return sum(self.common.items[task][0] for task in self.compared.tasks if len(set(first[task])) == 1)
 
@@ -54,6 +54,6 @@ class Outcome:
         return any(run.job.subset for run in self.runs) or any(count > self.items for count in planned)
 
     def verdict(self, finding: Finding) -> Verdict:
-        """Of a finding's first run against its second."""
+        """A finding's verdict on its first run against its second."""
         difference = finding.difference or Difference(None, 0)
         return verdict(difference, finding.adjusted, self.terms, finding.reason)

@@ -1,4 +1,4 @@
-"""Which places on a board the data leave open to each run."""
+"""The rank range of each run on a board."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ MOST = 30
 """Runs of a board that are tested against each other: the first ones. With a best case each they fit the 63 bits of
 queries/comparison/patterns.sql."""
 _KEPT = 256
-"""Boards whose places are remembered."""
+"""Boards whose rank ranges are remembered."""
 _WAITING = 16
-"""Boards that wait for theirs; more are asked for again when they are next looked at."""
+"""Boards that wait for theirs; further ones are requested again at their next read."""
 
 _MOMENT_S = 1.0
 
 T = TypeVar("T")
 RankRanges = Mapping[str, tuple[int, int]]
-"""Lowest and highest place by job."""
+"""Lowest and highest rank by job."""
 RankRangesOf = Callable[[str, Sequence[str]], RankRanges | None]
-"""Of an average by its stored name and the ranked runs, best first; None while they are computed."""
+"""The rank ranges for an average by its stored name and the ranked runs, best first; None while they are computed."""
 _Board = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """A board whose places are asked for; `over` is set once that is done with."""
+    """A board whose rank ranges are requested; `over` is set once the work has ended."""
 
     asked_at: float = field(default_factory=time.monotonic)
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,8 +61,8 @@ def tested(
     every: Sequence[Pair],
     terms: Terms,
 ) -> list[Finding]:
-    """Tests of all pairs of the ranked runs at once, whatever unanswered items may have been; `every` are the pairs to
-    choose from, the better run first."""
+    """Tests of all pairs of the ranked runs at once, whatever unanswered items would have been; `every` are the pairs
+    to choose from, the better run first."""
     cases = open_cases(compared, ranked)
     pairs = [pair for pair in every if pair[0] in ranked and pair[1] in ranked]
     rows = SharedRows(connection, cases.compared, common, [metric])
@@ -85,7 +85,8 @@ def among(ranked: Sequence[int], tested: Sequence[Finding], alpha: float) -> lis
 
 
 def of_board(connection: Connection, average: str, job_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Of the runs that contend for a board's first places. `average` names a metric and its rule, as stored."""
+    """Rank ranges of the runs that contend for a board's first ranks. `average` names a metric and its rule, as
+    stored."""
     metric, by = weighting.parted(average)
     compared = comparability.compare(runs.load(connection, {job_id: job_id for job_id in job_ids}), by)
     common = common_items.choose(connection, compared)
@@ -98,11 +99,11 @@ def of_board(connection: Connection, average: str, job_ids: Sequence[str]) -> di
 
 
 class BoardRankRanges:
-    """Places of boards, computed once for each set of runs and metric, beside the requests: a read waits a moment for
-    them, and comes without them where that is too short.
+    """Rank ranges of boards, computed once for each set of runs and metric, in the background: a read waits a moment
+    for them, and is answered without them if that is too short.
 
-    The first `most` runs of a board are tested against each other. `moment_s` counts from the first read that asks for
-    a board's places, so that later ones of a slow board do not wait again.
+    The first `most` runs of a board are tested against each other. `moment_s` counts from the first read that needs a
+    board's rank ranges, so that later reads of a slow board do not wait again.
     """
 
     def __init__(self, database: Database, most: int = MOST, moment_s: float = _MOMENT_S) -> None:
@@ -114,8 +115,8 @@ class BoardRankRanges:
         self._work: asyncio.Task[None] | None = None
 
     async def shown(self, read: Callable[[RankRangesOf], Awaitable[T]]) -> T:
-        """What `read` makes of the places that are known, once more if those that it lacks come within a moment. It may
-        ask for one board's places, from any thread."""
+        """The result of `read` with the known rank ranges; `read` runs once more if missing ones come within a moment.
+        It may ask for one board's rank ranges, from any thread."""
         lacked: list[_Board] = []
 
         def of(metric: str, job_ids: Sequence[str]) -> RankRanges | None:
@@ -131,7 +132,7 @@ class BoardRankRanges:
         return await read(self._of) if lacked and await self._soon(lacked[-1]) else answer
 
     def _of(self, metric: str, job_ids: Sequence[str]) -> RankRanges | None:
-        """Of the ranked runs, best first; None until they are known."""
+        """Rank ranges of the ranked runs, best first; None until they are known."""
         board = metric, tuple(job_ids[: self._most])
         if len(board[1]) < 2:
             return {}
@@ -140,11 +141,11 @@ class BoardRankRanges:
             if board not in self._wanted and len(self._wanted) < _WAITING:
                 self._wanted[board] = _Wish()
             return None
-        # Nothing is known of how the last contenders and those behind them compare.
+        # It is unknown how the last contenders compare with those behind them.
         return {job: (low, len(job_ids) if high == self._most else high) for job, (low, high) in known.items()}
 
     async def _soon(self, board: _Board) -> bool:
-        """Whether the board's places are known within the moment."""
+        """Whether the board's rank ranges are known within the moment."""
         wish = self._wanted.get(board)
         if wish is not None:
             with contextlib.suppress(TimeoutError):
@@ -153,7 +154,7 @@ class BoardRankRanges:
         return board in self._known
 
     def _catch_up(self) -> None:
-        """Starts to compute what was asked for and is not known, unless that is under way."""
+        """Starts to compute what was requested and is not known, unless that is under way."""
         if self._wanted and (self._work is None or self._work.done()):
             self._work = asyncio.get_running_loop().create_task(self._compute())
 
@@ -163,10 +164,10 @@ class BoardRankRanges:
             try:
                 self._known[board] = await self._database.read_long(partial(_of_board, board))
             except TouchstoneError as error:
-                # The board stays without them; the next look at it asks again.
+                # The board stays without them; the next read requests them again.
                 log.warning("rank ranges of a leaderboard of %s cannot be computed: %s", board[0], error)
             except Exception:
-                # A defect: asking again would only meet it again.
+                # A defect: another request would only meet it again.
                 self._known[board] = {}
                 log.exception("rank ranges of a leaderboard of %s cannot be computed", board[0])
             finally:
@@ -183,11 +184,11 @@ def _of_board(board: _Board, connection: Connection) -> RankRanges:
 def of_tests(
     models: int, pairs: Pairs, differences: Sequence[Difference], adjusted: Sequence[float | None], alpha: float
 ) -> list[tuple[int, int]]:
-    """The best and the worst place of each model, from simultaneous tests of all pairs.
+    """The best and the worst rank of each model, from simultaneous tests of all pairs.
 
-    A model's best place is behind all that are shown to be better, its worst before all that are shown to be worse.
-    With an adjustment that bounds the chance of any false rejection by alpha, all true places lie in their ranges with
-    a chance of 1 − alpha or more.
+    A model's best rank is after all that are shown to be better, its worst before all that are shown to be worse. With
+    an adjustment that bounds the chance of any false rejection by alpha, all true ranks are in their ranges with a
+    chance of 1 − alpha or more.
     """
     better, worse = [0] * models, [0] * models
     for (a, b), difference, p in zip(pairs, differences, adjusted, strict=True):

@@ -1,4 +1,4 @@
-"""The rows of all compared runs: which tasks and metrics are read, once for every set of runs that compare."""
+"""The rows of all compared runs: which tasks and metrics are read, once for every set of comparable runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING_SHARED = "they have no items in common"
 
 
 class SharedRows:
-    """Rows by task and cohort, for the metrics asked for. Runs are known by their places."""
+    """Rows by task and cohort, for the requested metrics. Runs are identified by index."""
 
     def __init__(self, connection: Connection, compared: Comparability, common: Common, metrics: Sequence[str]) -> None:
         self.compared = compared
@@ -39,22 +39,22 @@ class SharedRows:
             self._rows |= {(task, compared.cohorts[task][places[0]]): rows for task, rows in found.items()}
 
     def of_task(self, task: str, place: int) -> TaskRows | None:
-        """Of the runs that compare with this one; None where they have no item in common."""
+        """The rows of the runs that are comparable with this one; None if they have no item in common."""
         return self._rows.get((task, self.compared.cohorts[task][place]))
 
     def why_empty(self, task: str, place: int) -> str:
-        """Why there are no rows of a task."""
+        """Why a task has no rows."""
         return NO_REFERENCE if self._common.items[task][place] else NOTHING_SHARED
 
     def n_of(self, task: str, metric: str, place: int, difference: Difference) -> int:
-        """What a difference is taken over: items, though passages are what correlations are tested by."""
+        """What a difference is taken over: items, although correlations are tested by passage."""
         rows = self.of_task(task, place)
         if rows is not None and isinstance(rows.metrics[metric], Correlation):
             return self._common.items[task][place]
         return difference.n
 
     def of_suite(self, place: int, metric: str) -> list[list[TaskRows]]:
-        """Of the tasks that a metric is averaged over, gathered as they count."""
+        """The rows of the tasks that a metric is averaged over, grouped as they count."""
         plans = grouped(self.averaged(place, metric)).values()
         found = [[self.of_task(plan.task, place) for plan in members] for members in plans]
         return [[rows for rows in group if rows is not None] for group in found]
@@ -64,13 +64,14 @@ class SharedRows:
         return averaged_tasks([self.compared.plans[task][place] for task in self.compared.tasks], metric_name(metric))
 
     def task_metrics(self, plan: job_pb2.TaskPlan) -> list[str]:
-        """What a task is compared by: its primary metric where the score is asked for, and those asked for by name."""
+        """The metrics to compare a task by: its primary metric if the score is requested, and those requested by
+        name."""
         primary = [spec.metric for spec in plan.metrics[:1] if SCORE in self._metrics]
         named = [spec.metric for spec in plan.metrics if spec.metric in self._metrics]
         return list(dict.fromkeys([*primary, *named]))
 
     def reason(self, pair: Pair, metric: str) -> str:
-        """Why two runs do not compare by a metric of the suite; "" when they do."""
+        """Why two runs are not comparable by a metric of the suite; "" if they are."""
         tasks = [plan.task for plan in self.averaged(pair[0], metric)]
         if not tasks:
             return "they have no tasks in common" + ("" if metric == SCORE else " that has this metric")
@@ -85,7 +86,7 @@ class SharedRows:
         return f"the score of {', '.join(different)} consists of different metrics" if different else ""
 
     def _differs(self, task: str, pair: Pair) -> bool:
-        """Whether one of the runs counts a metric in its score that not all define alike."""
+        """Whether one of the runs counts a metric in its score that not all define in the same way."""
         shared = self.compared.plans[task][pair[0]].metrics
         return any(
             spec not in shared
@@ -94,7 +95,7 @@ class SharedRows:
         )
 
     def _wanted(self, plan: job_pb2.TaskPlan) -> list[MetricSpec]:
-        """What makes up a task's score, where that is asked for, and what the task is compared by."""
+        """The metrics of a task's score, if that is requested, and those that the task is compared by."""
         names = set(self.task_metrics(plan))
         if SCORE in self._metrics:
             names |= {spec.metric for spec in metric_kinds.counts(plan.metrics)}
@@ -102,7 +103,7 @@ class SharedRows:
 
 
 def metric_name(metric: str) -> str:
-    """A metric as averages call it: the score is ""."""
+    """A metric by its name in averages: the score is ""."""
     return "" if metric == SCORE else metric
 
 

@@ -1,1 +1,1 @@
-"""Uploaded datasets: read, kept, listed, deleted."""
+"""Uploaded datasets: reading, storing, listing, deleting."""

@@ -1,4 +1,4 @@
-"""The process that reads one upload: bytes in, shards and at last the dataset out."""
+"""The process that reads one upload: bytes in, shards and finally the dataset out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from touchstone.v1 import dataset_pb2
 log = logging.getLogger(__name__)
 
 _READ_AHEAD = 2 * 1024 * 1024
-"""Bytes of shards that may wait here before the child is made to wait: twice as much at most."""
+"""Bytes of shards that may wait here before the child has to wait; at most twice as much."""
 _MODULE = "services.results.datasets.reading"
 _FAILED = "The upload could not be read completely. Try again; the log of the results service has the details."
 
@@ -26,12 +26,12 @@ _FAILED = "The upload could not be read completely. Try again; the log of the re
 async def read(
     asked: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes], limits: frames.Limits, idle_s: float
 ) -> AsyncGenerator[Shard | dataset_pb2.Dataset]:
-    """Shards in order, and last the dataset as far as its rows tell it. Close it to end the process early.
+    """Shards in order, and finally the dataset as far as its rows determine it. Close it to end the process early.
 
-    Raises BadLinesError, InvalidRequestError for a file or options that cannot be, DeadlineError when no piece comes
-    for `idle_s`, UnavailableError when the process fails, and what `pieces` raises.
+    Raises BadLinesError, InvalidRequestError for an invalid file or options, DeadlineError when no piece comes for
+    `idle_s`, UnavailableError when the process fails, and what `pieces` raises.
     """
-    # Where modules lie and nothing else: what reads strangers' files is told no token and no key.
+    # Only the modules' path: a process that reads strangers' files gets no token and no key.
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", _MODULE, stdin=PIPE, stdout=PIPE, limit=_READ_AHEAD, env=environment
@@ -61,7 +61,7 @@ async def _feed(process: Process, first: bytes, pieces: AsyncIterator[bytes], id
     assert process.stdin is not None
     try:
         process.stdin.write(first)
-        # A child that has made up its mind reads no further, and says why on its output.
+        # A child that has decided reads no further, and says why on its output.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             while True:
                 try:
@@ -75,7 +75,7 @@ async def _feed(process: Process, first: bytes, pieces: AsyncIterator[bytes], id
                 await process.stdin.drain()
             process.stdin.close()
     except BaseException:
-        # Otherwise the child would take what came for the whole file.
+        # Otherwise the child would treat what came as the whole file.
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
@@ -95,7 +95,7 @@ async def _frame(process: Process, feeding: asyncio.Task[None]) -> tuple[int, by
 
 
 def refusal(kind: int, payload: bytes, name: str) -> TouchstoneError:
-    """The error that a last frame other than DATASET comes to; `name` is the file's."""
+    """The error for a last frame other than DATASET; `name` is the file's."""
     if kind == Kind.REFUSED:
         refusal = frames.Refusal.parse(payload)
         return InvalidRequestError(refusal.reason, refusal.field)

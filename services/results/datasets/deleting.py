@@ -1,7 +1,7 @@
-"""Deleting a dataset: never while a job uses it, and from one moment to the next. Those that expired are deleted, too.
+"""Deleting a dataset: never while a job uses it, and at one moment. Those that expired are deleted, too.
 
-The manifest is marked first, from when on no job may begin with it; then the jobs are looked through, which no new one
-can escape; then the manifest goes, and with it the dataset. A job that was created in between fails in planning.
+The manifest is marked first: from then on no job may begin with it. Then all jobs are checked, and no new one can be
+missed. Then the manifest is removed, and with it the dataset. A job that was created in between fails in planning.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Deletions:
         self._unfinished: asyncio.Queue[str] = asyncio.Queue()
 
     async def delete(self, dataset_id: str) -> None:
-        """Deletes a dataset; its shards go soon after. Raises ConflictError while jobs use it, and UnavailableError
-        without NATS: then it is deleted, or left as it was, when NATS is back."""
+        """Deletes a dataset; its shards are removed soon after. Raises ConflictError while jobs use it, and
+        UnavailableError without NATS: then it is deleted, or left unchanged, when NATS is back."""
         async with self._one:
             try:
                 jobs = await self._unless_used(dataset_id)
@@ -56,12 +56,12 @@ class Deletions:
         self._collector.collect()
 
     def resume(self, dataset_ids: list[str]) -> None:
-        """Has `run` end deletions that a crash cut short."""
+        """Makes `run` complete deletions that a crash interrupted."""
         for dataset_id in dataset_ids:
             self._unfinished.put_nowait(dataset_id)
 
     async def run(self) -> None:
-        """Ends deletions that were cut short, until cancelled."""
+        """Completes interrupted deletions, until cancelled."""
         while True:
             heed_cancel()
             dataset_id = await self._unfinished.get()
@@ -78,7 +78,7 @@ class Deletions:
             self._collector.collect()
 
     async def _unless_used(self, dataset_id: str) -> list[str]:
-        """Deletes it; or the jobs that use it, and it stays."""
+        """Deletes it, or returns the jobs that use it and leaves it."""
         try:
             manifest = await self._store.get_manifest(dataset_id)
         except DamagedError as error:
@@ -95,7 +95,7 @@ class Deletions:
         return []
 
     async def _marked(self, manifest: dataset_pb2.DatasetManifest) -> list[str]:
-        """Keeps jobs from beginning with the dataset; or those that use it, and it is as before."""
+        """Prevents jobs from beginning with the dataset, or returns those that use it and leaves it as before."""
         manifest.deleting = True
         await self._store.put_manifest(manifest)
         jobs = await self._live_jobs(manifest.dataset.dataset_id)
@@ -130,7 +130,7 @@ _EXPIRED_RETRY_S = 60.0
 
 
 class Expiry:
-    """Knows when each dataset expires: all of them at the start, and each one that is uploaded. `delete` is
+    """Knows when each dataset expires: all of them from the start, and each new upload. `delete` is
     Deletions.delete."""
 
     def __init__(

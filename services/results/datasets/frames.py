@@ -1,8 +1,8 @@
-"""What goes between the results service and the child that reads an upload.
+"""The frames between the results service and the child that reads an upload.
 
 In: one frame OPTIONS, then the file's bytes as they come, until the input ends. Out: frames SHARD in order, and one
-last frame: DATASET where every line is right, BAD_LINES or REFUSED otherwise. Shards that came before one of those two
-are of no use. A child that ends without a last frame has failed. A child that has refused reads no further.
+last frame: DATASET if every line is right, BAD_LINES or REFUSED otherwise. Shards before one of those two are useless.
+A child that ends without a last frame has failed. A child that has refused reads no further.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Kind(IntEnum):
     SHARD = 2
     """A `Shard`."""
     DATASET = 3
-    """A serialised Dataset with what the rows tell: all but id, name, owner, project, time, scoring, template and
-    source."""
+    """A serialised Dataset with the facts from the rows: everything except id, name, owner, project, time, scoring,
+    template and source."""
     BAD_LINES = 4
     """`BadLines`."""
     REFUSED = 5
@@ -40,21 +40,21 @@ def frame(kind: Kind, payload: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an upload may be at most. Bytes are counted decompressed."""
+    """Limits of an upload. Bytes are counted decompressed."""
 
     file_bytes: int = 2 * 10**9
     rows: int = 5_000_000
     ratio: int = 300
     """Decompressed bytes for each compressed one, over the whole file."""
     cpu_s: int = 900
-    """What reading may take of a processor: some lines and templates are far more work than they are bytes."""
+    """CPU seconds for reading: some lines and templates are far more work than their bytes suggest."""
     small_cpu_s: int = 5
     cpu_s_per_mb: int = 10
-    """The same for a small file, and more for each million bytes that came, compressed or not: a few kilobytes may not
-    keep a reading place for long."""
+    """The limit for a small file, and the increase for each million bytes received, compressed or not: a few kilobytes
+    must not keep a reading place for long."""
 
     def work_s(self, taken: int) -> float:
-        """What reading may take of a processor once so many bytes came."""
+        """CPU seconds for reading after this many bytes."""
         return min(self.cpu_s, self.small_cpu_s + self.cpu_s_per_mb * taken / 1e6)
 
 
@@ -70,7 +70,7 @@ def parse_options(payload: bytes) -> tuple[Limits, dataset_pb2.DatasetOptions]:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """`digest` is the SHA-256 of `data`, a serialised ShardRows with so many rows."""
+    """`digest` is the SHA-256 of `data`, a serialised ShardRows with `rows` rows."""
 
     digest: bytes
     rows: int
@@ -105,7 +105,7 @@ class BadLines:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why nothing of the file can be used, as whole sentences. `field` is the option at fault, or empty."""
+    """Why the file cannot be used, as whole sentences. `field` is the wrong option, or empty."""
 
     reason: str
     field: str = ""

@@ -1,8 +1,7 @@
-"""Removes what no dataset has from the store: at the start, after deletions and after uploads that came to nothing.
+"""Removes from the store what no dataset needs: at the start, after deletions and after failed uploads.
 
-The store and the index are brought to agree by the manifests: a dataset is there if its manifest is. So a crash at any
-step leaves either nothing that anybody sees, or the dataset whole. Shards of uploads that are under way have no dataset
-yet: those uploads hold them.
+The manifests decide: a dataset exists if its manifest does. So a crash at any step leaves either nothing visible, or
+the whole dataset. Shards of uploads that are under way have no dataset yet: those uploads hold them.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
 _SOON = index.REQUESTS_KEPT - timedelta(hours=1)
-"""Uploads of one request that lie closer together are one dataset. An hour less than answers are kept: after that, a
-request makes a dataset anew."""
+"""Uploads of one request that are closer together are one dataset. An hour less than answers are kept: after that, a
+request makes a new dataset."""
 _AT_ONCE = 64
-"""Shards removed before other writes have their turn."""
+"""Shards that are removed before other writes get their turn."""
 
 
 class ShardHolds:
@@ -52,7 +51,7 @@ class ShardHolds:
 
 
 class HeldShards:
-    """One upload's shards. Each is held before it is looked for in the store, until the dataset is listed."""
+    """One upload's shards. Each is held from before the search in the store until the dataset is listed."""
 
     def __init__(self, count: Counter[str]) -> None:
         self._count = count
@@ -116,7 +115,7 @@ class Collector:
         return deleting
 
     async def _is_made_again(self, manifest: dataset_pb2.DatasetManifest, now: datetime) -> bool:
-        """Whether the request that stored it made another dataset afterwards, which it does only if it had failed."""
+        """Whether the request that stored it made another dataset afterwards, which happens only after a failure."""
         request = Request(manifest.dataset.owner, manifest.request_id, manifest.asked)
         try:
             made = await self._database.read(partial(index.made_by, request=request, now=now))
@@ -126,21 +125,21 @@ class Collector:
         return made is not None and abs(made.uploaded_at.ToDatetime() - _uploaded_at(manifest)) < _SOON
 
     def give_up(self, dataset_id: str) -> None:
-        """Says that an upload came to nothing: what it has stored goes, the manifest too if that was stored."""
+        """Reports a failed upload: what it has stored is removed, including a stored manifest."""
         self._given_up.add(dataset_id)
         self.collect()
 
     def given_up(self) -> frozenset[str]:
-        """Datasets that may be listed and will go, as their uploads came to nothing."""
+        """Datasets that may be listed but will be removed, as their uploads failed."""
         return frozenset(self._given_up)
 
     def collect(self) -> None:
-        """Has `run` look for shards that nobody has."""
+        """Makes `run` look for unused shards."""
         self._done.clear()
         self._needed.set()
 
     async def collected(self) -> None:
-        """Returns when everything that was asked for is done."""
+        """Returns when all requested work is done."""
         await self._done.wait()
 
     async def run(self) -> None:
@@ -161,7 +160,7 @@ class Collector:
 
     async def _round(self) -> None:
         for dataset_id in list(self._given_up):
-            # The client was told that it failed, so a manifest that was stored after all goes again.
+            # The client got an error, so a manifest that was stored after all is removed again.
             await self._store.delete(dataset_id)
             await self._database.write(partial(index.mark_deleted, dataset_id=dataset_id, now=_now()))
             self._given_up.discard(dataset_id)
@@ -174,7 +173,7 @@ class Collector:
             log.info("removed %d shards without a dataset and %d incomplete ones", removed, strays)
 
     async def _free(self, digests: Collection[str]) -> Collection[str]:
-        """Those that nobody has. In this order: an upload lists its dataset before it lets go of its shards."""
+        """Unused shards. In this order: an upload lists its dataset before it releases its shards."""
         digests = self._holding.not_held(digests)
         return await self._database.read(partial(_without_dataset, digests=digests))
 

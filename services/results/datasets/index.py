@@ -1,7 +1,7 @@
 """The index of datasets: the table `datasets`, in which deleted ones stay, and which shards each has.
 
-For a day, a request that made a dataset gives the same dataset again. A request is noted with its dataset's manifest,
-and from there in the index: so it is known if and only if the dataset is, whatever crashes.
+For a day, a request that made a dataset gives the same dataset again. A request is noted in its dataset's manifest, and
+from there in the index. So it is known if and only if the dataset is, whatever crashes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REQUESTS_KEPT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`asked` is a hash of what it asks for. An empty `request_id` is never known again."""
+    """`asked` is a hash of its content. An empty `request_id` is never recognised again."""
 
     owner: str = ""
     request_id: str = ""
@@ -35,13 +35,14 @@ class Request:
 
 
 def fingerprint(*asked: Message | str) -> bytes:
-    """The hash of what a request asks for."""
+    """The hash of a request's content."""
     parts = [one.encode() if isinstance(one, str) else one.SerializeToString(deterministic=True) for one in asked]
     return hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts)).digest()
 
 
 def made_by(connection: Connection, request: Request, now: datetime) -> dataset_pb2.Dataset | None:
-    """The dataset that it made. Raises ConflictError where its id has made another one. `now` is UTC without a zone."""
+    """The dataset that it made. Raises ConflictError if its id was used for another one. `now` is UTC without a
+    zone."""
     if not request.request_id:
         return None
     row = first_row(
@@ -59,7 +60,7 @@ def made_by(connection: Connection, request: Request, now: datetime) -> dataset_
 
 
 def note(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: datetime) -> None:
-    """Of a dataset that is listed in this transaction. Requests that are too old to be known go."""
+    """Notes the request of a dataset that is listed in this transaction. Removes requests that are too old."""
     connection.execute("DELETE FROM dataset_requests WHERE made_at <= $since", {"since": now - REQUESTS_KEPT})
     made_at = manifest.dataset.uploaded_at.ToDatetime()
     if manifest.request_id and made_at > now - REQUESTS_KEPT:
@@ -77,7 +78,7 @@ def note(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: dat
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """How many jobs are over a dataset, as far as the audit trail tells."""
+    """How many jobs are over a dataset, according to the audit trail."""
 
     live: int = 0
     finished: int = 0
@@ -94,8 +95,8 @@ _WHERE = """
 
 
 def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: datetime) -> None:
-    """Lists a dataset; one that is listed stays as it is, and one that counted as deleted comes back: its manifest was
-    lost and restored. `now` is UTC without a zone."""
+    """Lists a dataset. A listed one stays unchanged; a deleted one comes back, as its manifest was lost and restored.
+    `now` is UTC without a zone."""
     dataset = manifest.dataset
     where = {"id": dataset.dataset_id}
     known = first_row(connection, "SELECT deleted_at FROM datasets WHERE id = $id", where)
@@ -127,7 +128,7 @@ def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: date
 
 
 def mark_deleted(connection: Connection, dataset_id: str, now: datetime) -> None:
-    """From here on its shards are other datasets' alone. Doing it twice changes nothing."""
+    """From here on its shards belong only to other datasets. Doing it twice changes nothing."""
     connection.execute(
         "UPDATE datasets SET deleted_at = $now WHERE id = $id AND deleted_at IS NULL", {"id": dataset_id, "now": now}
     )
@@ -135,7 +136,7 @@ def mark_deleted(connection: Connection, dataset_id: str, now: datetime) -> None
 
 
 def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHING) -> dataset_pb2.Dataset:
-    """Raises NotFoundError for one that never was, is deleted, or is not for the caller to see."""
+    """Raises NotFoundError for one that never existed, is deleted, or is not visible to the caller."""
     row = first_row(
         connection,
         "SELECT dataset FROM datasets WHERE id = $id AND deleted_at IS NULL "
@@ -148,7 +149,7 @@ def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHIN
 
 
 def expiring(connection: Connection) -> list[dataset_pb2.Dataset]:
-    """Datasets that are to be deleted at some time, perhaps one that is over."""
+    """Datasets with a time of deletion, which may have passed."""
     rows = connection.execute("SELECT dataset FROM datasets WHERE deleted_at IS NULL").fetchall()
     found = (dataset_pb2.Dataset.FromString(blob) for (blob,) in rows)
     return [dataset for dataset in found if dataset.HasField("expires_at")]
@@ -212,7 +213,7 @@ def listed(connection: Connection) -> set[str]:
 
 
 def without_dataset(connection: Connection, digests: Collection[str]) -> set[str]:
-    """Those of the shards that no dataset has."""
+    """The shards among these that no dataset has."""
     found = connection.execute(
         "SELECT digest FROM (SELECT unnest($digests::BLOB[]) AS digest) ANTI JOIN dataset_shards USING (digest)",
         {"digests": [bytes.fromhex(digest) for digest in digests]},

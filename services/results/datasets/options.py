@@ -1,4 +1,4 @@
-"""What a dataset may be called, and whose it is."""
+"""The name and the owner of a dataset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ NAME_LENGTH = 200
 
 
 def checked(asked: dataset_pb2.DatasetOptions, caller: Identity) -> dataset_pb2.DatasetOptions:
-    """The options with the name without folders and the owner. Raises InvalidRequestError for what may not be."""
+    """The options with the name without folders and the owner. Raises InvalidRequestError for an invalid name or
+    owner."""
     return _checked(asked, asked.name.replace("\\", "/").rpartition("/")[2], caller)
 
 

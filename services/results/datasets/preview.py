@@ -1,4 +1,4 @@
-"""Rows of a dataset as lists show them: a page of them, texts cut to 2 KB unless they are asked for whole."""
+"""Rows of a dataset as lists show them: a page of them, texts cut to 2 KB unless whole texts are requested."""
 
 from __future__ import annotations
 

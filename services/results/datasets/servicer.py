@@ -26,7 +26,7 @@ _CLEARED_S = 5.0
 
 
 class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
-    """`reads` is that of the settings. Anybody may upload; a dataset's owner or an admin deletes it."""
+    """`reads` is the setting. Anybody may upload; a dataset's owner or an admin deletes it."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             raise InvalidRequestError(sentences.at_least("limit", 0, zero="all rows"), "limit")
         rpc.check_request_id(request.request_id)
         asked = options.checked_hub(request.options, request.source, rpc.identity())
-        # The Hub may have other rows by now: what is asked for is what was said, and nothing is read again.
+        # The Hub may have other rows by now: the request is compared by its content, and nothing is read again.
         wanted = Request(asked.owner, request.request_id, fingerprint(asked, request.source, str(request.limit)))
         dataset = await self._uploads.made_by(wanted)
         if dataset is None:
@@ -116,15 +116,15 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             raise PermissionDeniedError(sentences.not_yours("Dataset", dataset.dataset_id, dataset.owner, "delete it"))
         await self._deletions.delete(dataset.dataset_id)
         (jobs,) = await self._database.read(lambda c: index.jobs_over(c, [dataset.dataset_id]))
-        # It is deleted; so that its room is free for who deleted it for that, its shards are waited for, but not long.
+        # It is deleted. Wait a short time for its shards, so that its room is free for users who need it.
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLEARED_S):
                 await self._collector.collected()
-        # No job was live: one that is so here has ended a moment ago.
+        # No job was live: one that seems so here has ended a moment ago.
         return pb.DeleteDatasetResponse(finished_jobs=jobs.live + jobs.finished)
 
     async def _visible(self, dataset_id: str) -> dataset_pb2.Dataset:
-        """Raises NotFoundError for a dataset that is not for the caller to see."""
+        """Raises NotFoundError for a dataset that is not visible to the caller."""
         visible = visibility.of_caller(self._reads)
         return await self._database.read(lambda c: index.get(c, dataset_id, visible))
 

@@ -12,7 +12,7 @@ from services.errors import LimitReachedError
 from services.words import sentences
 
 _PATIENCE_S = 5.0
-"""As long the second upload of an owner may still go on while another owner waits."""
+"""How long an owner's second upload may continue while another owner waits."""
 _AGAIN_S = 10
 
 
@@ -30,8 +30,8 @@ class _Held:
 
 
 class UploadSlots:
-    """So many at once. An owner may have several only while no other owner waits: the newest then ends, so that nobody
-    keeps all of them with uploads that trickle for an hour."""
+    """At most `at_once` uploads. An owner may have several only while no other owner waits. Then the newest ends, so
+    that nobody keeps all places with uploads that trickle for an hour."""
 
     def __init__(self, at_once: int, wait_s: float, patience_s: float = _PATIENCE_S) -> None:
         self._at_once, self._wait_s, self._patience_s = at_once, wait_s, patience_s
@@ -42,7 +42,8 @@ class UploadSlots:
 
     @asynccontextmanager
     async def of(self, owner: str) -> AsyncIterator[None]:
-        """Raises LimitReachedError when none is free for too long, and when this one is needed for another owner."""
+        """Raises LimitReachedError when no place is free for too long, and when this one is needed for another
+        owner."""
         await self._turn(owner)
         try:
             async with asyncio.timeout(None) as ends:
@@ -85,7 +86,7 @@ class UploadSlots:
             asking.cancel()
 
     def _pass_on(self) -> None:
-        """Gives a place to who has waited longest, of those who have none where there are such."""
+        """Gives a place to the owner who has waited longest, preferring those without one."""
         having = {held.owner for held in self._held}
         left = [waiting for waiting in self._waiting if not waiting.turn.done()]
         first = min(left, key=lambda waiting: waiting.owner in having, default=None)
@@ -96,7 +97,7 @@ class UploadSlots:
         first.turn.set_result(None)
 
     def _ask_back(self, owner: str) -> None:
-        """Ends the newest upload of an owner who has several, for one who has none."""
+        """Ends the newest upload of an owner with several, for an owner without one."""
         having = Counter(held.owner for held in self._held if not held.asked_back)
         if having[owner]:
             return

@@ -1,4 +1,4 @@
-"""An upload from its first byte to the dataset: shards, then the manifest, from which on it exists, then the index."""
+"""An upload from its first byte to the dataset: shards, then the manifest, which makes it exist, then the index."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ STORE_BYTES = 20 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """`file` bounds each file; `at_once` uploads are read side by side, a process each; further ones wait for
-    `wait_s`. One whose client sends nothing for `idle_s` is given up, and one that takes longer than `whole_s`."""
+    """`file` bounds each file; `at_once` uploads are read at a time, each in its own process; further ones wait for
+    `wait_s`. An upload fails if its client sends nothing for `idle_s`, or if it takes longer than `whole_s`."""
 
     file: Limits = field(default_factory=Limits)
     at_once: int = 2
@@ -46,7 +46,7 @@ NO_REQUEST = Request()
 
 
 class Uploads:
-    """Keeps files as datasets, some at once."""
+    """Stores files as datasets, a few at a time."""
 
     def __init__(
         self,
@@ -79,13 +79,13 @@ class Uploads:
         expires_after_s: Callable[[], int] = lambda: 0,
     ) -> dataset_pb2.Dataset:
         """Reads and stores a file, whole or not at all; `asked` has a checked name and an owner. Call it in a `place`.
-        `expires_after_s` is asked once the file has ended; 0 means that the dataset stays.
+        `expires_after_s` is called once the file has ended; 0 means that the dataset stays.
 
-        What `request` has made before is given instead. One that does not say what it asks for asks for the options and
-        the rows: the file is read to know them.
+        If `request` has already made a dataset, returns that. If the request has no hash, the options and the rows are
+        its content: the file is read for them.
 
-        Raises ConflictError for a request that has made another dataset, what `child.read` raises, DeadlineError when
-        it takes too long as a whole, LimitReachedError when the store is full, UnavailableError without NATS.
+        Raises ConflictError for a request that has made another dataset, the errors of `child.read`, DeadlineError when
+        the whole takes too long, LimitReachedError when the store is full, UnavailableError without NATS.
         """
         began = time.monotonic()
         dataset_id = f"ds_{uuid.uuid4().hex}"
@@ -98,7 +98,7 @@ class Uploads:
                 if not request.asked:
                     until = (str(expires),) if expires else ()
                     request = replace(request, asked=fingerprint(asked, manifest.dataset.digest, *until))
-                # The same request may have come again while its first file was read.
+                # The same request may have been repeated while its first file was read.
                 async with self._listing:
                     if (made := await self.made_by(request)) is not None:
                         return made
@@ -123,13 +123,13 @@ class Uploads:
 
     async def made_by(self, request: Request) -> dataset_pb2.Dataset | None:
         """The dataset that a request has made before. Raises ConflictError where its id has made another one."""
-        # What is being given up now may be gone before the answer is here.
+        # A failing upload may be removed before the answer is here.
         given_up = self._collector.given_up()
         made = await self._database.read(partial(index.made_by, request=request, now=_now()))
         return None if made is None or made.dataset_id in given_up | self._collector.given_up() else made
 
     async def _in_time(self, stored: Awaitable[dataset_pb2.DatasetManifest]) -> dataset_pb2.DatasetManifest:
-        """A client that sends a byte now and then would keep its place for ever."""
+        """A client that sends a byte now and then would keep its place indefinitely."""
         try:
             async with asyncio.timeout(self._limits.whole_s) as limit:
                 return await stored
@@ -170,7 +170,7 @@ def _complete(
     source: suite_pb2.DataSource | None,
     expires_after_s: int,
 ) -> None:
-    """Fills in what the rows do not tell."""
+    """Fills in what does not follow from the rows."""
     dataset.dataset_id = dataset_id
     dataset.name, dataset.owner, dataset.project_id = asked.name, asked.owner, asked.project_id
     dataset.template, dataset.is_file = asked.template, asked.is_file

@@ -1,7 +1,7 @@
 """How long a run would be running, from latencies of single calls. Pure.
 
-Drawn, as no formula tells when the last of many calls ends: latencies are lognormal where they look so, with the two
-figures of that distribution as the pilot leaves them open, and drawn from those of the pilot elsewhere.
+Simulated, as no formula gives the end of the last of many calls. If latencies look lognormal, they are drawn from that
+distribution, with its two parameters as uncertain as the pilot leaves them; otherwise they are drawn from the pilot's.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from services.results.statistics.metric_values import Floats
 
 _DRAWS, _SEED = 1_000, 7
 _FEW = 12
-"""Below, the spread of the logarithms is taken as it is: drawn, it would be anything."""
+"""Below this number, the spread of the logarithms is used as it is: a draw of it would be arbitrary."""
 _MOST_AT_ONCE = 256
-"""More calls at once are taken for so many where the end of the run is drawn."""
+"""The most concurrent calls in the simulation of a run's end."""
 _MOST_SECONDS = 1_000
 _SHORTEST_S, _LONGEST = 1e-6, 40.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`at_once` calls at most at a time, 1 or more; `per_minute` calls at most, 0 for any number."""
+    """At most `at_once` calls at a time, 1 or more, and `per_minute` calls per minute, 0 for any number."""
 
     at_once: int
     per_minute: int = 0
 
 
 def duration(seconds: Floats, calls: Floats, answers: int, pace: Pace) -> Interval:
-    """Of so many answers, of which some, 2 or more, took these seconds and calls each.
+    """The duration of this many answers, of which some, 2 or more, took these seconds and calls each.
 
-    A free place takes the next answer at once, so that the work is spread evenly until none waits; then a call under
-    way in every place ends. One that is met at a chance moment is long by its length. Where the limit a minute takes
-    longer, that counts.
+    A free slot takes the next answer at once, so the work is spread evenly until none waits; then the call in each slot
+    ends. A call that is met at a random moment tends to be a long one. If the limit per minute takes longer, that
+    counts.
     """
     places = min(pace.at_once, answers)
-    # Evenly over their lengths: more would only take longer.
+    # Evenly over their lengths: more draws would only take longer.
     drawn = _drawn(np.sort(seconds)[:: 1 + len(seconds) // _MOST_SECONDS], answers, places)
     low, high = (float(end) for end in np.percentile(drawn, [2.5, 97.5]))
     value = float(np.median(drawn))
@@ -85,15 +85,15 @@ def _figures(logs: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
 
 
 def _exp(logs: Floats) -> Floats:
-    """Of a handful of values some draws are anything."""
+    """With only a few values, some draws are arbitrary."""
     return np.asarray(np.exp(np.minimum(logs, _LONGEST)))
 
 
 def _each(values: Floats, shape: tuple[int, int], rng: np.random.Generator, *, by_length: bool = False) -> Floats:
-    """Of every row some of its values, alike or by their length."""
+    """Some values of every row, drawn with equal weight or by their length."""
     weights = np.cumsum(values if by_length else np.ones_like(values), axis=1)
     weights = weights / np.maximum(weights[:, -1:], _SHORTEST_S)
-    # Rows one above the other, so that one search serves all.
+    # Rows stacked, so that one search serves all.
     rows = np.arange(shape[0])[:, None]
     found = np.searchsorted((weights + rows).ravel(), (rng.random(shape) + rows).ravel())
     places = np.minimum(found.reshape(shape) - rows * values.shape[1], values.shape[1] - 1)

@@ -1,10 +1,10 @@
-"""What a run would take, learned from the items of one that was made.
+"""The time and cost of a run, estimated from the items of another run.
 
-The intervals hold what chance does in choosing the pilot's items. Further doubts are not in them:
+The intervals cover the random choice of the pilot's items. They do not cover further doubts:
 
-- answers are drawn anew: above temperature 0 their lengths vary even on the same items;
-- the pilot's items are taken for a random sample, which the first items of an unfinished run are not;
-- an endpoint under more load answers slower, and one that refuses calls (HTTP 429) makes them wait: latencies tell of
+- answers are drawn again: above temperature 0 their lengths vary even on the same items;
+- the pilot's items are assumed to be a random sample, which the first items of an unfinished run are not;
+- an endpoint under more load answers slower, and one that refuses calls (HTTP 429) makes them wait: latencies show
   neither, though calls that were made again count against the limit a minute;
 - what is rare and long may not be among a few items at all;
 - prices may change, and the provider's own batch prices are others;
@@ -43,7 +43,7 @@ def estimate_run(
     per_minute: int = 0,
     visible: Visibility = EVERYTHING,
 ) -> pb.EstimateRunResponse:
-    """`per_minute` is how many requests the endpoint takes a minute, 0 for any number.
+    """`per_minute` is how many requests the endpoint takes per minute, 0 for any number.
 
     Raises NotFoundError for a job, ConflictError for one with too few answers, InvalidRequestError for the rest.
     """
@@ -51,7 +51,7 @@ def estimate_run(
     dataset = _dataset(connection, job)
     sizes = {plan.task: plan.published_items or plan.items for plan in job.plan}
     whole = dataset.rows if dataset is not None else job.published_items or sum(sizes.values())
-    # Characters are known of the whole dataset alone.
+    # Characters are known only for the whole dataset.
     characters = dataset.prompt_characters if dataset is not None and request.items in (0, dataset.rows) else 0
     asked = {"job_id": job.job_id, "with_characters": characters > 0}
     found = connection.execute(query("estimates/pilot_items"), asked).fetchnumpy()
@@ -73,11 +73,11 @@ def estimate_run(
     totals = {
         name: _message(total(weighted(values, found["task"], sizes), items).times(repeats))
         for name, values in columns.items()
-        # Runs of before tell 0 of all where the provider does not count.
+        # Older runs have 0 for all if the provider does not count.
         if name == "cost_usd" or values.any()
     }
     pace = Pace(request.concurrency or _at_once(connection, job), per_minute)
-    # Shares of tasks count by the mean alone: an ending call is one of some task.
+    # Shares of tasks affect only the mean: the last call belongs to some task.
     seconds, calls = _column(found, "seconds"), _column(found, "calls")
     mean = seconds.mean()
     scale = weighted(seconds, found["task"], sizes).mean() / mean if mean > 0 else 1.0
@@ -103,7 +103,7 @@ def _checked(request: pb.EstimateRunRequest, whole: int) -> int:
 
 
 def _dataset(connection: Connection, job: job_pb2.Job) -> dataset_pb2.Dataset | None:
-    """Of a run over one: as it is listed, deleted or not."""
+    """The dataset of a run as it is listed, deleted or not."""
     if job.spec.WhichOneof("work") != "dataset":
         return None
     found = first_row(connection, "SELECT dataset FROM datasets WHERE id = $id", {"id": job.spec.dataset.dataset_id})
@@ -111,7 +111,7 @@ def _dataset(connection: Connection, job: job_pb2.Job) -> dataset_pb2.Dataset | 
 
 
 def _at_once(connection: Connection, job: job_pb2.Job) -> int:
-    """What each evaluator was allowed, times those that answered."""
+    """The calls that each evaluator was allowed, times the evaluators that answered."""
     ((evaluators,),) = connection.execute(
         "SELECT count(DISTINCT evaluator) FROM items WHERE job_id = $job_id AND NOT reused", {"job_id": job.job_id}
     ).fetchall()
@@ -127,11 +127,11 @@ def _message(found: Interval) -> pb.Estimate:
 
 
 def weighted(values: Floats, tasks: Tasks, sizes: Mapping[str, int]) -> Floats:
-    """Of a run with `sizes` items of each task, which the pilot may have asked in other shares. Tasks without a value
-    are taken to be like the others.
+    """The total of a run with `sizes` items of each task; the pilot may have had other shares. Tasks without a value
+    are assumed to be like the others.
 
-    Where every task has two values or more, the differences between tasks are known and no chance: values then stand
-    apart from their task's mean alone.
+    If every task has two values or more, the differences between tasks are known and not random: values then vary only
+    around their task's mean.
     """
     names, place, counts = np.unique(tasks, return_inverse=True, return_counts=True)
     if len(names) == 1:
@@ -149,9 +149,9 @@ def weighted(values: Floats, tasks: Tasks, sizes: Mapping[str, int]) -> Floats:
 
 
 def by_ratio(values: Floats, sizes: Floats, mean_size: float) -> Floats:
-    """Of values that grow with a size whose mean over all items is known, such as tokens with characters.
+    """The total of values that grow with a size whose mean over all items is known, such as tokens with characters.
 
-    Where the ratio explains nothing, the values as they are.
+    If the ratio explains nothing, the values are used as they are.
     """
     if sizes.min() <= 0 or mean_size <= 0:
         return values

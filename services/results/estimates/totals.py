@@ -1,10 +1,10 @@
-"""What something adds up to over all items, from some of them, with a 95 % prediction interval. Pure.
+"""The total over all items, estimated from some of them, with a 95 % prediction interval. Pure.
 
-Token counts and prices lean to the right, and Student's interval around their mean then ends too low: of lognormal
-counts with a spread of 1 it covers 88 % at 30 items. So where the logarithms look normal the interval is made of them
-(the generalised one of Krishnamoorthy and Mathew, 2003); elsewhere of the mean, with Hall's correction for skewness
-(1992), which covers 93 to 98 % of exponential, two-humped and capped counts at 30 and 100 items. Neither can know of a
-rare value that no item shows yet.
+Token counts and prices are skewed to the right, and Student's interval around their mean then ends too low: for
+lognormal counts with a spread of 1 it covers 88 % at 30 items. So if the logarithms look normal, the interval is
+computed from them (the generalised one of Krishnamoorthy and Mathew, 2003); otherwise from the mean, with Hall's
+correction for skewness (1992), which covers 93 to 98 % of exponential, two-humped and capped counts at 30 and 100
+items. Neither can account for a rare value that no item shows yet.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _QUANTILE = 0.975
 _DRAWS = 4_000
 _SEED = 5
 _FEW = 12
-"""Below, no shape can be told: a plain interval of the mean's logarithm."""
+"""Below this number, the shape is unknown: a plain interval of the mean's logarithm."""
 _LIKE_NORMAL = 0.05
 """Level of the test of the logarithms' normality."""
 _WIDEST = 40.0
-"""Of an interval's logarithm: two values may say anything."""
+"""The most for an interval's logarithm: two values may give anything."""
 _SMALLEST = 0.5
-"""In place of 0 where a logarithm is taken: half a token."""
+"""Used for 0 before taking a logarithm: half a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Interval:
 
 
 def total(sample: Floats, items: int, *, anew: bool = False) -> Interval:
-    """Over so many items, of amounts that are 0 or more.
+    """The total over this many items, of amounts that are 0 or more.
 
-    `sample` has 2 values or more, whose mean stands for all items, and which were drawn from those by chance: they
-    count as they are. With `anew`, and of fewer items than the sample has, all are taken to be others.
+    `sample` has 2 or more values that were randomly drawn from the items, so that their mean is an estimate for all;
+    they count as they are. With `anew`, and for fewer items than the sample has, all items are assumed to be others.
     """
     n = len(sample)
     rest = items if anew or items < n else items - n
@@ -80,7 +80,7 @@ def looks_normal(sample: Floats) -> bool:
 
 
 def _error(sample: Floats, rest: int) -> float:
-    """Standard error of the total of the rest: of the mean, and of those values themselves."""
+    """Standard error of the total of the rest: that of the mean, and that of the values themselves."""
     return rest * float(sample.std(ddof=1)) * math.sqrt(1 / len(sample) + 1 / rest)
 
 
@@ -92,8 +92,8 @@ def _by_log_of_mean(sample: Floats, rest: int) -> tuple[float, float]:
 
 
 def _by_logs(logs: Floats, rest: int) -> tuple[float, float]:
-    """Draws of the normal distribution's two figures as the sample leaves them open, and of the total that they make,
-    which is taken to be lognormal, too."""
+    """Draws of the normal distribution's two parameters, as uncertain as the sample leaves them, and of the resulting
+    total, which is assumed to be lognormal, too."""
     rng = np.random.default_rng(_SEED)
     n = len(logs)
     variance = (n - 1) * logs.var(ddof=1) / rng.chisquare(n - 1, _DRAWS)
@@ -105,7 +105,7 @@ def _by_logs(logs: Floats, rest: int) -> tuple[float, float]:
 
 
 def _by_skewness(sample: Floats, rest: int) -> tuple[float, float]:
-    """Hall's transformation of Student's statistic, whose distribution leans as the sample does, and back."""
+    """Hall's transformation of Student's statistic, whose distribution is skewed like the sample, and its inverse."""
     n = len(sample)
     apart = sample - sample.mean()
     lean = float((apart**3).mean()) / float(sample.std(ddof=1)) ** 3 / math.sqrt(n)

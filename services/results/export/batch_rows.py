@@ -59,7 +59,7 @@ class _Answer:
 
     @property
     def name(self) -> str:
-        """Its own id, or what stands for one in a suite."""
+        """Its own id, or a suite's substitute for one."""
         return self.custom_id or f"{self.task}-{self.item}" + (f"-{self.repeat}" if self.repeat else "")
 
 
@@ -82,7 +82,7 @@ def batch_output(
     connection: Connection, request: ListItemsRequest, format_: ExportRequest.Format, visible: Visibility
 ) -> Table:
     """The items that ListItems would list, in its order. Raises as `item_choice.choose`, and InvalidRequestError for
-    another format and for answers that are no texts."""
+    another format and for answers that are not texts."""
     if format_ not in (ExportRequest.FORMAT_JSONL, ExportRequest.FORMAT_CSV):
         raise InvalidRequestError("Batch output is written only as JSONL or CSV.", "format")
     chosen = filters.choose(connection, request, visible)
@@ -122,8 +122,8 @@ def _line(run: _Run, answer: _Answer) -> Row:
 
 
 def _body(run: _Run, answer: _Answer, key: str) -> Value:
-    """A chat completion. `created` is the job's: when a single answer came is not stored. `note` is no field of
-    OpenAI's; it says that a text was cut for storage, or why the provider refused."""
+    """A chat completion. `created` is the job's: the time of a single answer is not stored. `note` is not one of
+    OpenAI's fields; it says that a text was cut for storage, or why the provider refused."""
     message: dict[str, Value] = {"role": "assistant", "content": answer.response}
     if answer.reasoning:
         message["reasoning"] = answer.reasoning
@@ -139,7 +139,7 @@ def _body(run: _Run, answer: _Answer, key: str) -> Value:
 
 
 def _usage(answer: _Answer) -> Value:
-    """null where the provider does not tell it whole: OpenAI's clients take no count that is none."""
+    """null where the provider does not give every count: OpenAI's clients reject a missing one."""
     read, written = answer.input_tokens, answer.output_tokens
     if read is None or written is None:
         return None

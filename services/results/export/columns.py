@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 Value = str | int | float | bool | datetime | dict[str, "Value"] | list["Value"] | None
-"""None where there is no value: a number that is not finite is none. A text is never None."""
+"""None where there is no value; a number that is not finite counts as no value. A text is never None."""
 Row = Sequence[Value]
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of one kind, in order, as they come: some megabytes of them at most are together in one batch."""
+    """Rows of one kind, in order, as they come: one batch holds some megabytes of them at most."""
 
     columns: Sequence[tuple[str, Kind]]
     batches: Iterator[Sequence[Row]]

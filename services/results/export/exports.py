@@ -17,7 +17,7 @@ from touchstone.v1 import results_service_pb2
 from touchstone.v1.results_service_pb2 import ExportRequest, ExportResponse, ListItemsRequest
 
 AT_ONCE = 4
-"""Each holds some megabytes and a snapshot, beside which the file only grows."""
+"""Each holds some megabytes and a snapshot; while it exists, the file only grows."""
 _BUSY_RETRY_S = 10
 
 

@@ -81,7 +81,7 @@ def _text(value: Value) -> str | None:
 
 
 class _Tail(io.RawIOBase):
-    """A file to write at its end, of which only what was not taken yet is kept."""
+    """A file that is appended to, of which only the part not yet taken is kept."""
 
     def __init__(self, buffer: io.BytesIO) -> None:
         self._buffer = buffer
@@ -99,7 +99,7 @@ class _Tail(io.RawIOBase):
 
 
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\u0085\u2028\u2029"}
-"""What Unicode ends a line with beyond JSON's own escapes: many readers do not split at line feeds alone."""
+"""Line ends in Unicode beyond those that JSON escapes: many readers do not split at line feeds alone."""
 
 _STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -107,7 +107,7 @@ PIECE_BYTES = 1_000_000
 
 
 class JsonFile:
-    """`lines`: one object a line and nothing between; else one array."""
+    """`lines`: one object per line and nothing between; else one array."""
 
     def __init__(self, table: Table, *, lines: bool) -> None:
         self._names = [name for name, _ in table.columns]
@@ -144,7 +144,7 @@ def iso(value: Value) -> Value:
 
 
 class CsvFile:
-    """A header line, then a line per row. Nothing stands for a missing value."""
+    """A header line, then a line per row. A missing value is an empty cell."""
 
     def __init__(self, table: Table) -> None:
         self._kinds = [kind for _, kind in table.columns]

@@ -30,12 +30,12 @@ _ROLE = re.compile(r"(system|developer|user|assistant|tool):\n")
 _NEXT = re.compile(r"\n\n(user|assistant):\n")
 
 _MESSAGE_BYTES = 32
-"""What a message takes at most as JSON beyond what it takes in a prompt."""
+"""The most characters that a message takes as JSON beyond those in a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """The file's table, and how many annotated answers are not in it, as a text of theirs is not whole any more."""
+    """The file's table, and how many annotated answers are left out because one of their texts is no longer whole."""
 
     table: Table
     left_out: int
@@ -44,9 +44,9 @@ class Golden:
 def golden(
     connection: Connection, request: ListItemsRequest, format_: ExportRequest.Format, visible: Visibility
 ) -> Golden:
-    """Of the items that ListItems would list those found golden, and those with a corrected answer.
+    """The items that ListItems would list and that are marked golden or have a corrected answer.
 
-    Raises as `item_choice.choose`, and InvalidRequestError for another format and for prompts that are no chats.
+    Raises as `item_choice.choose`, and InvalidRequestError for another format and for prompts that are not chats.
     """
     if format_ != ExportRequest.FORMAT_JSONL:
         raise InvalidRequestError("Golden examples are written only as JSONL.", "format")
@@ -103,8 +103,8 @@ def _stored_messages(text: str) -> list[Value] | None:
 
 
 def _single(prompt: str) -> list[Value] | None:
-    """Of a prompt with one message, whatever its text looks like; another tool's has no role. None where it may have
-    several: of an uploaded row those are stored beside it unless they take too much room as JSON."""
+    """The message of a prompt with only one, whatever its text looks like; another tool's prompt has no role. None
+    where there may be several: an uploaded row's messages are stored with it unless they take too much room as JSON."""
     several = len(_ROLE.findall(prompt)) - 1
     if several > 0:
         as_json = len(json.dumps(prompt, ensure_ascii=False).encode()) + _MESSAGE_BYTES * (several + 1)
@@ -117,7 +117,7 @@ def _single(prompt: str) -> list[Value] | None:
 
 
 def _split(prompt: str) -> list[Value] | None:
-    """A suite's prompt with examples: user and assistant in turns, the user last. None where that is not so, as a text
+    """A suite's prompt with examples: user and assistant in turns, the user last. None for any other order, as a text
     may look like a turn."""
     first = _ROLE.match(prompt)
     if first is None or first[1] != "user":

@@ -29,7 +29,7 @@ CHUNK_ROWS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An item: the values asked for, and what it counts and is thought of; None for what there is not."""
+    """An item: the requested values, its score and its annotation; None for what is missing."""
 
     values: list[Any]
     score: float | None
@@ -70,8 +70,8 @@ def _cuts(sizes: np.typing.NDArray[np.int64]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of the file and what it is in SQL: rows come as they are written, as there may be very many. `sql` is
-    empty for what does not come from `items`."""
+    """A column of the file and its SQL: rows are read as they are written, as there may be very many. `sql` is empty
+    for a column that does not come from `items`."""
 
     name: str
     kind: Kind
@@ -137,7 +137,7 @@ def _row(found: Found) -> Row:
 
 
 def _parsed(text: str) -> Value:
-    """What a provider or an uploaded row made too deep or too long for Python stays a text."""
+    """JSON that is too deep or too long for Python stays a text."""
     try:
         found: Value = item_rows.parsed_json(text)
     except ValueError:

@@ -24,8 +24,8 @@ JOBS_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A job. `result` is what it measured, None while its present attempt is not sealed unless asked for as of now;
-    `averages` are those over tasks, with the number of tasks, once it is sealed."""
+    """A job. `result` is what it measured, None until its present attempt is sealed, unless the state as of now is
+    asked for; `averages` are those over tasks, with the number of tasks, once it is sealed."""
 
     job: job_pb2.Job
     result: metric_pb2.JobResult | None
@@ -117,7 +117,7 @@ def _whole(name: str, read: Callable[[job_pb2.Job], int]) -> Column[Run]:
 
 
 def _measured(name: str, kind: Kind, read: Callable[[metric_pb2.JobResult], Value]) -> Column[Run]:
-    """Empty while nothing is measured for good."""
+    """Empty until the measurement is final."""
     missing = "" if kind is Kind.TEXT else None
     return Column(name, kind, lambda run: missing if run.result is None else read(run.result))
 
@@ -182,7 +182,7 @@ def _score(field: str) -> Column[Run]:
 
 
 def _score_over(rule: Weighting) -> Column[Run]:
-    """Empty where a single task makes the score up, as both rules give the same."""
+    """Empty where the score comes from a single task, as both rules give the same."""
     name = weighting.average_name("score", rule)
 
     def read(run: Run) -> Value:
@@ -193,7 +193,7 @@ def _score_over(rule: Weighting) -> Column[Run]:
 
 
 def _tokens(side: str) -> Column[Run]:
-    """Empty, too, where no answer tells them."""
+    """Also empty where no answer has them."""
 
     def read(result: metric_pb2.JobResult) -> Value:
         tokens, untold = getattr(result, f"{side}_tokens"), getattr(result, f"{side}_untold")

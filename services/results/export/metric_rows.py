@@ -16,7 +16,7 @@ from touchstone.v1.suite_pb2 import MetricSpec
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric of a task; without one an average over `tasks` of them: "macro" weighs tasks alike, "micro" items."""
+    """A metric of a task; without one an average over `tasks` of them: "macro" weighs tasks equally, "micro" items."""
 
     run: Run
     metric: metric_pb2.Metric
@@ -107,7 +107,7 @@ def _measures(run: Run) -> Iterator[Measure]:
         metric = metric_pb2.Metric()
         metric.CopyFrom(stored)
         metric.metric, rule = weighting.parted(stored.metric)
-        # What is by the suite's own rule is there already, under the metric's name.
+        # The average by the suite's own rule is already there, under the metric's name.
         if rule != own:
             yield Measure(run, metric, averaged=weighting.OLDER_NAMES[rule or own], tasks=tasks)
     for average in run.result.averages:

@@ -1,1 +1,1 @@
-"""Answers that other tools collected: taken in, given to evaluators, and dropped once a run holds them."""
+"""Answers that other tools collected: stored, given to evaluators, and dropped once a run holds them."""

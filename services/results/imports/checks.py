@@ -1,4 +1,4 @@
-"""What an import must be like. Pure."""
+"""Checks of an import. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_run(run: ImportedRun) -> None:
 
 
 def check_answers(answers: Sequence[ImportedAnswer], before: int, mode: suite_pb2.Mode) -> None:
-    """`before` is the number of answers in earlier messages, by which an answer at fault is named.
+    """`before` is the number of answers in earlier messages, used to name a wrong answer.
 
     Raises InvalidRequestError.
     """

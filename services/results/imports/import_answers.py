@@ -18,7 +18,7 @@ from touchstone.v1.results_service_pb2 import ImportAnswersRequest, ImportAnswer
 async def take(
     database: Database, requests: AsyncIterator[ImportAnswersRequest], owner: str, now: datetime
 ) -> ImportAnswersResponse:
-    """Stores message after message, and forgets them all when the stream breaks or one is wrong.
+    """Stores message after message, and drops them all when the stream breaks or one is wrong.
 
     Raises InvalidRequestError.
     """

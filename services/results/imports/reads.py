@@ -1,4 +1,4 @@
-"""What evaluators and the scheduler read of an import."""
+"""What evaluators and the scheduler read from an import."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from touchstone.v1.results_service_pb2 import (
 
 _ITEMS = 100_000
 _ROWS_BYTES = MAX_PAGE_BYTES - 256 * 1024
-"""Of the rows on a page but the last one, which has 128 KB at most."""
+"""Bytes of the rows on a page without the last one, which has at most 128 KB."""
 _MOST = 1000
 _CHUNK = 64
-"""Answers read at once; one may take half a megabyte."""
+"""Answers per read; one may take half a megabyte."""
 _PLAIN = (
     *("task", "item", "repeat", "row", "prompt", "response", "finish_reason", "latency_ms", "input_tokens"),
     *("output_tokens", "error"),
@@ -33,7 +33,7 @@ _COLUMNS = ", ".join(f'"{name}"' for name in _PLAIN)
 
 
 def get_import(connection: Connection, request: GetImportRequest) -> GetImportResponse:
-    """Raises NotFoundError when there is no such import, or its answers are gone."""
+    """Raises NotFoundError when there is no such import, or its answers were dropped."""
     where = {"import_id": request.import_id}
     found = first_row(
         connection, "SELECT run, owner, dropped_at FROM imports WHERE import_id = $import_id AND whole", where
@@ -86,7 +86,8 @@ def _add_items(
 
 
 def find_answers(connection: Connection, request: FindResponsesRequest) -> FindResponsesResponse:
-    """Answers by item; at least one where there is one, and then what fits one message. Raises InvalidRequestError."""
+    """Answers by item; at least one if there is one, and then as many as fit into one message. Raises
+    InvalidRequestError."""
     if request.job_id or request.identities or request.positions:
         raise InvalidRequestError("Set exactly one of import_id, positions and identities.", "import_id")
     if not request.task:

@@ -103,7 +103,7 @@ def add(connection: Connection, import_id: str, answers: Sequence[ImportedAnswer
 
 
 def finish(connection: Connection, import_id: str, answers: int, used: int) -> None:
-    """All is there. Raises InvalidRequestError for an answer that is there twice, and for too many tasks."""
+    """Completes an import. Raises InvalidRequestError for an answer that is there twice, and for too many tasks."""
     where = {"import_id": import_id}
     counted = first_row(
         connection, "SELECT count(DISTINCT task) FROM imported_answers WHERE import_id = $import_id", where
@@ -118,7 +118,7 @@ def finish(connection: Connection, import_id: str, answers: int, used: int) -> N
     )
     if twice is not None:
         task, item, repeat = twice
-        raise InvalidRequestError(f"Item {item} of {task} has two answers number {repeat}.", "answers")
+        raise InvalidRequestError(f"Item {item} of {task} has two answers with number {repeat}.", "answers")
     connection.execute(
         "UPDATE imports SET whole = true, answers = $answers, bytes = $used WHERE import_id = $import_id",
         where | {"answers": answers, "used": used},
@@ -126,13 +126,13 @@ def finish(connection: Connection, import_id: str, answers: int, used: int) -> N
 
 
 def discard(connection: Connection, import_id: str) -> None:
-    """Forgets an import that did not become whole."""
+    """Removes an incomplete import."""
     for table in ("imported_answers", "imports"):
         connection.execute(f"DELETE FROM {table} WHERE import_id = $import_id", {"import_id": import_id})
 
 
 def note_job(connection: Connection, job: job_pb2.Job) -> None:
-    """Part of storing an event: which job an import became, and whether that has all its answers by now."""
+    """Part of storing an event: which job an import became, and whether that now has all its answers."""
     if not job.spec.reuse.import_id:
         return
     connection.execute(
@@ -158,7 +158,8 @@ _KEPT = timedelta(days=7)
 
 
 async def keep_tidy(database: Database, max_bytes: int) -> None:
-    """Drops what is not needed any more, until cancelled. `max_bytes` bounds all waiting answers; 0 means no bound."""
+    """Drops answers that are no longer needed, until cancelled. `max_bytes` bounds all waiting answers; 0 means no
+    bound."""
     await forget_unfinished(database)
     while True:
         await tidy(database, max_bytes, datetime.now(UTC).replace(tzinfo=None))
@@ -166,7 +167,7 @@ async def keep_tidy(database: Database, max_bytes: int) -> None:
 
 
 async def forget_unfinished(database: Database) -> None:
-    """At the start: of what a crash left unfinished, nobody sends the rest."""
+    """At the start: nobody sends the rest of imports that a crash left unfinished."""
     for import_id in await database.read(_unfinished):
         await database.write(partial(discard, import_id=import_id))
 
@@ -184,7 +185,8 @@ def _unfinished(connection: Connection) -> list[str]:
 
 
 def _over(connection: Connection, max_bytes: int, now: datetime) -> list[str]:
-    """Imports to drop: done with, too old, and the oldest ones beyond the bound. Never one that a live job takes."""
+    """Imports to drop: finished ones, old ones, and the oldest ones beyond the limit. Never one that a live job
+    takes."""
     rows = connection.execute(
         "SELECT import_id, done OR created_at < $oldest, bytes FROM imports WHERE whole AND dropped_at IS NULL "
         "ORDER BY created_at DESC, import_id",

@@ -1,1 +1,1 @@
-"""From JetStream into DuckDB: item results, job events, seals and what people say."""
+"""From JetStream into DuckDB: item results, job events, seals, and people's marks, verdicts and names."""

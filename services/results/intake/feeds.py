@@ -1,5 +1,5 @@
 """From JetStream into DuckDB. A message is acknowledged after the transaction that holds it, and its stream position,
-is on disk; so a crash at any moment loses nothing and doubles nothing.
+is on disk; so a crash at any moment neither loses nor duplicates anything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Store = Callable[[Connection, Sequence[Msg]], None]
 
 _LINGER_S = 0.1
 _FEW_MESSAGES = BATCH // 2
-"""Fewer than so many are followed by a pause, so that small messages share the next commit."""
+"""Below this number of messages, a pause follows, so that small messages share the next commit."""
 _ROOM_CHECK_S = 1.0
 
 
@@ -55,7 +55,7 @@ def store_events(connection: Connection, messages: Sequence[Msg]) -> None:
     events = []
     for msg in messages:
         event = job_pb2.JobEvent.FromString(msg.data)
-        # Such URLs often hold a token, and everybody may read the jobs here. The scheduler has told who is to be told.
+        # Such URLs often hold a token, and everybody may read the jobs here. The scheduler calls the URL itself.
         event.job.spec.ClearField("webhook_url")
         events.append(event)
     writes.store_events(connection, events)
@@ -71,8 +71,9 @@ class _UnfitError(Exception):
 
 @contextlib.contextmanager
 def _telling_apart(*, alone: bool) -> Iterator[None]:
-    """Turns errors of storing messages into _UnfitError, but for those that tell of the database or the machine: they
-    would befall any message. Memory may do for fewer messages at once, so it counts as such only for one `alone`."""
+    """Turns errors of storing messages into _UnfitError, except errors of the database or the machine, which would hit
+    any message. Memory may suffice for fewer messages, so running out of it counts as unfit only for one message
+    `alone`."""
     try:
         yield
     except (duckdb.OutOfMemoryException, MemoryError) as error:
@@ -90,8 +91,8 @@ def _telling_apart(*, alone: bool) -> Iterator[None]:
 class Feed:
     """One stream on its way into the database.
 
-    `first` is a quicker way to store, tried first; where it meets a key that is stored already, `store` does it. A
-    message that cannot be stored is set aside, alone: the others that came with it are stored.
+    `first` is a quicker way to store and is tried first; where it meets a key that is already stored, `store` takes
+    over. Only the message that cannot be stored is set aside; the others of its batch are stored.
     """
 
     def __init__(
@@ -115,10 +116,10 @@ class Feed:
         self._waiting = 0
 
     async def run(self) -> None:
-        """Stores until cancelled. Survives a NATS that is away; raises UnavailableError when the disk refuses."""
+        """Stores until cancelled. Survives outages of NATS; raises UnavailableError when the disk refuses."""
         mark = await self._database.read(lambda connection: writes.read_mark(connection, self._stream.name))
         while True:
-            # The stored mark counts only once the stream was found to be the one that it speaks of.
+            # The stored mark counts only after a check that the stream is the one that it belongs to.
             mark, messages = await self._stream.fetch(mark)
             if messages:
                 await self._commit(mark, messages)
@@ -156,15 +157,15 @@ class Feed:
                 await self._set_aside(messages[0], error.reason)
                 await self._write(mark, [])
                 return
-            # Some of them are at fault: halves, and halves of halves, tell which.
+            # Some of them are at fault: repeated halving finds them.
             middle = len(messages) // 2
             before = Mark(mark.stream, mark.created, _position_of(messages[middle - 1]))
             await self._commit(before, messages[:middle])
             await self._commit(mark, messages[middle:])
 
     def _doubt(self, messages: Sequence[Msg]) -> None:
-        """Messages of which one broke the database before this start are stored one by one, and the one that breaks it
-        alone is not stored any more."""
+        """If one of these messages broke the database before this start, they are stored one by one. A message that
+        breaks it alone is no longer stored."""
         suspects = self._blamed.suspects
         if suspects is None or not any(suspects.has(_position_of(msg)) for msg in messages):
             return
@@ -210,8 +211,8 @@ def _position_of(msg: Msg) -> int:
 
 
 async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room, holding: asyncio.Lock) -> None:
-    """Purges RESULTS of what is on disk here and no longer needed by the scheduler, once it is half full or the disk is
-    low. Not while `holding` is held."""
+    """Once RESULTS is half full or the disk is low, purges what is on disk here and no longer needed by the scheduler.
+    Not while `holding` is held."""
     while True:
         await asyncio.sleep(_ROOM_CHECK_S)
         try:
@@ -234,7 +235,7 @@ async def _purge(connection: bus.Bus, stored: int, room: bus.Room) -> None:
 
 
 async def floor(connection: bus.Bus) -> int:
-    """The last position of RESULTS that the scheduler no longer needs; 0 for what is no position, so that nothing is
+    """The last position of RESULTS that the scheduler no longer needs; 0 for an invalid position, so that nothing is
     purged that it may need. Raises NATS's errors."""
     entry = await connection.kv_get(bus.JOBS, bus.FLOOR_KEY)
     try:

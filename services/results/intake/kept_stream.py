@@ -1,6 +1,6 @@
-"""What people say: marks of runs, verdicts on answers, names of configurations. They come from no job, so no other
-stream can bring them back. Each is published to KEPT before it is acknowledged, and read from there as results are:
-a database that lost its last changes, or was restored from a backup, has them again after its next start.
+"""What people enter: marks of runs, verdicts on answers, names of configurations. They do not come from a job, so no
+other stream can restore them. Each is published to KEPT before it is acknowledged, and read from there like results: a
+database that lost its last changes, or was restored from a backup, has them again after its next start.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def store(connection: Connection, messages: Sequence[Msg]) -> None:
             changes = ", ".join(f"{name} = excluded.{name}" for name in row if name != "configuration")
             conflict = f"DO UPDATE SET {changes} WHERE excluded.named_at > {NAMES}.named_at"
         elif table not in NUMBERED:
-            continue  # Of a newer version.
+            continue  # Written by a newer version.
         connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT {conflict}", row)
         if table == "marks":
             marked.add(row["job_id"])
@@ -49,7 +49,7 @@ def store(connection: Connection, messages: Sequence[Msg]) -> None:
 
 
 class KeptStream:
-    """Publishes what is stored and not yet published. One process does, the results service."""
+    """Publishes what is stored and not yet published. Only one process does this, the results service."""
 
     def __init__(self, connection: bus.Bus, database: Database) -> None:
         self._bus, self._database = connection, database
@@ -61,7 +61,7 @@ class KeptStream:
 
     async def begin(self) -> None:
         """Reads what is published by now, then publishes the rest: rows of an older version, or of a service that was
-        killed before it published them. Call it when everything published is stored. Raises UnavailableError."""
+        killed before it published them. Call it once everything published is stored. Raises UnavailableError."""
         try:
             for table in NUMBERED:
                 newest = [msg async for msg in self._bus.newest(bus.KEPT, bus.kept_subject(table))]
@@ -75,7 +75,7 @@ class KeptStream:
 
     async def publish(self) -> None:
         """Returns when everything that was stored before the call is published. Raises UnavailableError when NATS does
-        not answer: what was said may then be lost with the database, and the caller has to say it again."""
+        not answer: the entry may then be lost with the database, and the caller has to repeat it."""
         async with self._lock:
             try:
                 for table in NUMBERED:
@@ -91,7 +91,7 @@ class KeptStream:
 
 
 def _number(published: bytes) -> int:
-    """0, so that every row is published again, where it cannot be read: then it was set aside."""
+    """0 where it cannot be read, because it was set aside: then every row is published again."""
     try:
         number = json.loads(published)["number"]
     except (ValueError, LookupError, TypeError, RecursionError):

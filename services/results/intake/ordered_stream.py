@@ -1,6 +1,6 @@
 """A JetStream stream read in order and without gaps from a position that the database keeps.
 
-The position in the database is the truth; the durable consumer is only how messages come here. It is made anew from
+The position in the database is authoritative; the durable consumer only delivers the messages. It is recreated from
 that position at every start, after every reconnect and at any sign that a delivery was lost, so that nothing waits for
 `ack_wait` and nothing is skipped.
 """
@@ -24,7 +24,7 @@ from services.results.intake.writes import Mark
 log = logging.getLogger(__name__)
 
 BATCH = 128
-"""Messages handed over at once: at most 64 MB of item results."""
+"""Messages handed over in one batch: at most 64 MB of item results."""
 _IDLE_S = 1.0
 _SILENT_SECONDS = 3
 _REQUEST_S = 5.0
@@ -57,8 +57,8 @@ class OrderedStream:
     async def fetch(self, mark: Mark) -> tuple[Mark, list[Msg]]:
         """Messages after the mark, with the mark to store with them; none when none came within a second.
 
-        The mark given must be the one last returned. Without messages it comes back changed only when the stream turns
-        out to be another one than the mark speaks of.
+        The mark given must be the one last returned. Without messages it changes only when the mark turns out to belong
+        to another stream.
         """
         if self._subscription is None or self._connects != self._bus.client.stats["reconnects"]:
             return await self._resume(mark), []
@@ -75,7 +75,7 @@ class OrderedStream:
         return await self._in_order(mark, fetched)
 
     async def _receive(self) -> list[Msg]:
-        """What is there, at most a batch; waits for the first message, not for more."""
+        """The messages that are there, at most a batch; waits for the first one only."""
         assert self._subscription is not None
         await self._ask()
         received: list[Msg] = []
@@ -86,7 +86,7 @@ class OrderedStream:
                     break
                 msg = await self._subscription.next_msg(timeout=_IDLE_S)
                 status = (msg.headers or {}).get("Status")
-                # A stored message may have any headers; the server's own word has nowhere to reply to.
+                # A stored message may have any headers; messages from the server itself have no reply subject.
                 if msg.reply:
                     self._asked -= 1
                     received.append(msg)
@@ -101,7 +101,7 @@ class OrderedStream:
         """Keeps a pull request open, so that messages come when they are stored and never more than two batches."""
         now = asyncio.get_running_loop().time()
         if now > self._asked_until + _IDLE_S:
-            self._asked = 0  # The answer that the request is over was lost.
+            self._asked = 0  # The message that ends the request was lost.
         if self._asked >= BATCH // 2:
             return
         request = {"batch": BATCH, "expires": int(_REQUEST_S * 1e9)}
@@ -131,7 +131,7 @@ class OrderedStream:
         return Mark(mark.stream, mark.created, sequence), messages
 
     async def _resume(self, mark: Mark) -> Mark:
-        """Reads on after the mark, as soon as NATS allows it."""
+        """Continues after the mark, as soon as NATS allows it."""
         while True:
             self._connects = self._bus.client.stats["reconnects"]
             try:
@@ -158,7 +158,7 @@ class OrderedStream:
                 mark.sequence + 1,
                 info.state.first_seq - 1,
             )
-        # What is gone does not come any more: nobody may wait for it.
+        # Purged messages never arrive: nobody may wait for them.
         mark = Mark(mark.stream, mark.created, max(mark.sequence, info.state.first_seq - 1))
         with contextlib.suppress(nats.js.errors.NotFoundError):
             await self._bus.js.delete_consumer(self.name, self._durable)
@@ -168,7 +168,7 @@ class OrderedStream:
                 durable_name=self._durable,
                 deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
                 opt_start_seq=mark.sequence + 1,
-                # Deliveries are checked to be without gaps, so the last one speaks for all before it.
+                # Deliveries are checked for gaps, so acknowledging the last one covers all before it.
                 ack_policy=api.AckPolicy.ALL,
                 ack_wait=_ACK_WAIT_S,
                 max_ack_pending=10 * BATCH,
@@ -180,7 +180,7 @@ class OrderedStream:
         return mark
 
     async def _check(self) -> None:
-        """After some silence: a consumer that is gone, or a lost last delivery, would be silent for ever."""
+        """After some silence: a consumer that is gone, or a lost last delivery, would never be noticed otherwise."""
         self._silent += 1
         if self._silent % _SILENT_SECONDS:
             return

@@ -1,5 +1,5 @@
-"""Seals that the database has lost, or that older rules made. A seal is written on the scheduler's call and stands in
-no stream; but it follows from the job's end, which AUDIT has, and from the stored items.
+"""Seals that the database has lost, or that follow older rules. A seal is written on the scheduler's call and is not in
+any stream; it can be recomputed from the job's end, which AUDIT has, and from the stored items.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIRST_S, _PAUSE_S = 0.5, 10.0
 
 
 async def reseal_lost(connection: bus.Bus, database: Database, items: Feed, events: Feed) -> None:
-    """Seals completed jobs without a seal of the present rules, whenever everything of the streams is stored, until
+    """Seals completed jobs without a seal of the present rules, whenever the streams are fully stored, until
     cancelled."""
     pause = _FIRST_S
     while True:
@@ -61,7 +61,7 @@ async def reseal(database: Database) -> int:
 
 
 async def _sealed(database: Database, job_id: str) -> job_pb2.Job | None:
-    """The job, once its result is computed and stored; None where that cannot be."""
+    """The job, once its result is computed and stored; None where that is impossible."""
     job = await database.read(partial(job_reads.get_job, job_id=job_id))
     try:
         computed = await database.read_long(partial(compute, job=job, seal=True))
@@ -99,8 +99,8 @@ def _lost(connection: Connection) -> list[str]:
 
 
 def _outdated(connection: Connection) -> list[str]:
-    """Completed jobs sealed by older rules, newest first: those are on the boards. One that cannot be computed keeps
-    what it has."""
+    """Completed jobs sealed by older rules, newest first, as boards show those. A job whose seal cannot be computed
+    keeps the old one."""
     rows = connection.execute(
         "SELECT j.job_id FROM jobs j JOIN seals s ON s.job_id = j.job_id AND s.attempt = j.attempt "
         "WHERE j.state = $completed AND s.rules < $rules ORDER BY s.sealed_at DESC, j.job_id",

@@ -1,6 +1,6 @@
 """Messages that may have broken the open database, remembered across the restart that this takes.
 
-DuckDB answers some of its own faults with an InternalException, and is of no use from then on. The same message would
+DuckDB reports some of its own faults with an InternalException, and is unusable from then on. The same message would
 break it again after each start, so it has to be found and set aside.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 MOST_TRIES = 2
-"""So often a message alone may break the database: the fault may have been a passing one of the machine."""
+"""How often one message alone may break the database: the machine may have had a passing fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Suspects:
 
 
 class Blamed:
-    """What is remembered of one stream, in a file beside the database."""
+    """What is remembered of one stream, in a file next to the database."""
 
     def __init__(self, folder: Path, stream: str) -> None:
         self._path = folder / f"suspects-{stream}.json"
@@ -39,7 +39,7 @@ class Blamed:
             self.suspects = Suspects(**json.loads(self._path.read_text()))
 
     def note(self, first: int, last: int, reason: str) -> None:
-        """The database broke over these. A disk that refuses keeps the note from helping, no more."""
+        """The database broke while storing these. If the disk refuses the note, only its help is lost."""
         before = self.suspects
         tries = before.tries + 1 if before is not None and (before.first, before.last) == (first, last) else 1
         self.suspects = Suspects(first, last, tries, reason)

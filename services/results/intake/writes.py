@@ -30,7 +30,7 @@ _EVENTS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a stream is stored. `created` tells a stream from a later one of the same name."""
+    """How far a stream is stored. `created` distinguishes a stream from a later one with the same name."""
 
     stream: str
     created: str
@@ -51,7 +51,7 @@ def write_mark(connection: Connection, mark: Mark) -> None:
 
 
 def insert_items(connection: Connection, batches: Sequence[item_result_pb2.ItemResultBatch]) -> None:
-    """Stores item results of which none is stored yet, at half the cost of `store_items`.
+    """Stores item results that are all new, at half the cost of `store_items`.
 
     Raises duckdb.ConstraintException when one is; the transaction is void then.
     """
@@ -69,10 +69,11 @@ def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemR
         return
     connection.register("batch", table)
     connection.execute(query(statement))
-    # Not after a failure: in a void transaction this fails, too, and would hide why. The next batch takes the name.
+    # Not after a failure: in a void transaction this fails, too, and would hide the cause. The next batch takes the
+    # name.
     connection.unregister("batch")
     for batch in batches:
-        # A job also finds answers of its own, of rows that ask the same.
+        # A job also finds its own answers, for rows that ask the same.
         for source in sorted({item.source_job for item in batch.items} - {"", batch.job_id}):
             _note_source(connection, batch.job_id, source)
     early_end_counts.count_late(connection, {batch.job_id for batch in batches})
@@ -96,7 +97,7 @@ def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> 
 
 
 def _place(event: job_pb2.JobEvent) -> tuple[int, str]:
-    """As intake/delete_older_job.sql orders events."""
+    """Events are ordered as in intake/delete_older_job.sql."""
     return len(event.event_id), event.event_id
 
 
@@ -120,7 +121,7 @@ def _events_table(events: Iterable[job_pb2.JobEvent]) -> pa.Table:
 def store_seal(
     connection: Connection, job: job_pb2.Job, computed: Computed, sealed_at: datetime
 ) -> results_service_pb2.SealJobResponse:
-    """Stores a seal, its metrics and who stands for its configuration now; returns what is stored.
+    """Stores a seal, its metrics and which run now represents its configuration; returns what is stored.
 
     An attempt is sealed once: if this or a later one is, nothing changes.
     """
@@ -131,7 +132,7 @@ def store_seal(
 def write_seal(
     connection: Connection, job: job_pb2.Job, computed: Computed, sealed_at: datetime
 ) -> results_service_pb2.SealJobResponse:
-    """The same in place of whatever seal there is."""
+    """The same, replacing any existing seal."""
     again = job_reads.sealed_result(connection, job.job_id, 0) is not None
     _store_job(connection, job, "")
     connection.execute(
@@ -195,7 +196,7 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
 
 
 def _note_source(connection: Connection, job_id: str, source: str) -> None:
-    """Whose answers a job took."""
+    """The sources of a job's answers."""
     connection.execute(
         "INSERT INTO run_sources VALUES ($job_id, $source) ON CONFLICT DO NOTHING",
         {"job_id": job_id, "source": source},

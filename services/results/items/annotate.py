@@ -1,4 +1,4 @@
-"""Saying of an answer what a person thinks of it. Nothing is changed: every annotation is kept, the newest holds."""
+"""Adding a person's annotation to an answer. Every annotation is kept; the newest applies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def annotate(
     now: datetime,
     visible: Visibility = EVERYTHING,
 ) -> None:
-    """Adds an annotation; saying again what one has said, and what holds, changes nothing.
+    """Adds an annotation; repeating the annotation that applies changes nothing.
 
     Raises InvalidRequestError, NotFoundError for the job and the item, PermissionDeniedError for other users' jobs, and
     ConflictError for an item without an answer.

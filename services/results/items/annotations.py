@@ -1,4 +1,4 @@
-"""What people think of answers, as it is read: of an answer the newest annotation holds."""
+"""People's annotations of answers as they are read: the newest annotation of an answer applies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Key = tuple[str, str, int, int]
 
 
 def held(connection: Connection, job_ids: Sequence[str], items: Sequence[int]) -> dict[Key, Annotation]:
-    """Of answers of these jobs to items with these numbers, in any task; without those that were taken back."""
+    """Annotations of these jobs' answers to items with these numbers, in any task, without withdrawn ones."""
     jobs = sorted(set(job_ids))
-    # Most jobs have none, and to plan the question below takes four times as long.
+    # Most jobs have none, and planning the query below takes four times as long.
     some = "SELECT 1 FROM annotations WHERE list_contains($jobs::VARCHAR[], job_id) LIMIT 1"
     if first_row(connection, some, {"jobs": jobs}) is None:
         return {}
@@ -34,7 +34,7 @@ def held(connection: Connection, job_ids: Sequence[str], items: Sequence[int]) -
 
 
 def put_on(connection: Connection, stored: Iterable[StoredItem]) -> None:
-    """Adds to each answer what is thought of it."""
+    """Adds its annotation to each answer."""
     by_key = {(one.job_id, one.task, one.result.item, one.result.repeat): one for one in stored}
     if by_key:
         jobs, _, items, _ = zip(*by_key, strict=True)

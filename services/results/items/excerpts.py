@@ -15,8 +15,8 @@ _VALUE_LENGTH = 200
 
 
 def _beginnings() -> str:
-    """COLUMNS with texts cut to what an excerpt may need, in characters. Messages and metadata are JSON, of which a
-    part says nothing: long messages are left out, as the prompt holds their texts; metadata are read whole."""
+    """COLUMNS with texts cut to what an excerpt may need, in characters. Messages and metadata are JSON, which cannot
+    be cut: long messages are left out, as the prompt holds their texts, and metadata are read whole."""
     columns = item_rows.COLUMNS
     for name in _TEXTS:
         columns = columns.replace(f'"{name}"', f'left("{name}", {EXCERPT_BYTES + 1}) AS "{name}"')
@@ -29,7 +29,7 @@ COLUMNS = _beginnings()
 
 
 def cut(stored: StoredItem) -> StoredItem:
-    """Cuts an item's texts in place. Metadata stay an object: of a long one the first fields, with their beginnings."""
+    """Cuts an item's texts in place. Metadata stay an object: a long one keeps the beginnings of its first fields."""
     for name in _TEXTS:
         text = getattr(stored.result, name).encode()
         if len(text) > EXCERPT_BYTES:

@@ -59,7 +59,7 @@ def choose(connection: Connection, request: ListItemsRequest, visible: Visibilit
     score = score_of(job.plan)
     asked = condition(request.query, request.conditions, score, uploaded=job.spec.HasField("dataset"))
     where = {"job_id": request.job_id, "task": request.task, "choice": choice, **asked.parameters}
-    # Looking for no baseline would take half of a page's time.
+    # Without a baseline, the search for one would take half of a page's time.
     beside = query("items/items_alone")
     if request.baseline_job_id:
         beside, where = query("items/items_beside"), where | {"baseline": request.baseline_job_id}
@@ -68,7 +68,7 @@ def choose(connection: Connection, request: ListItemsRequest, visible: Visibilit
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression that is true of the items wanted, with its parameters."""
+    """An expression that is true for the wanted items, with its parameters."""
 
     sql: str
     parameters: dict[str, Any]
@@ -77,10 +77,10 @@ class Condition:
 def condition(
     text: str, asked: pb.ItemConditions, score: Score, of_job: str = "job_id = $job_id", *, uploaded: bool = True
 ) -> Condition:
-    """`text` is ListItemsRequest.query; `of_job` is SQL that holds of the rows' annotations, on the columns of the
-    table. `uploaded`: the items are rows of a dataset, which have ids and metadata of their own.
+    """`text` is ListItemsRequest.query; `of_job` is SQL that selects the rows' annotations, on the columns of the
+    table. `uploaded`: the items are rows of a dataset, which have their own ids and metadata.
 
-    Raises InvalidRequestError for a verdict that is none and for bounds that are no numbers."""
+    Raises InvalidRequestError for an unknown verdict and for bounds that are not numbers."""
     parts = [
         *([_contains(text, uploaded)] if text else []),
         *_metadata(asked),
@@ -104,7 +104,7 @@ def _contains(text: str, uploaded: bool) -> _Part:
 
 
 def _metadata(asked: pb.ItemConditions) -> Iterator[_Part]:
-    """A field is a name, or names joined by points where none is called so."""
+    """A field is a name, or a dotted path where no field has that name."""
     name, value = asked.metadata_field, {"metadata_value": asked.metadata_value}
     if name:
         paths = {"metadata_path": _pointer([name]), "metadata_way": _pointer(name.split("."))}

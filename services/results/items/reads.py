@@ -1,4 +1,4 @@
-"""Items as they are read: pages with cut texts, one item whole, and what is stored of a job."""
+"""Items as they are read: pages with cut texts, one whole item, and a job's stored results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from touchstone.v1.results_service_pb2 import ListItemsRequest, StoredItem
 COUNT_LIMIT = 10_001
 
 _Pair = tuple[StoredItem, StoredItem | None]
-"""An item and the baseline's."""
+"""An item and the baseline's answer to it."""
 
 
 def list_items(
@@ -76,7 +76,7 @@ def get_item(
         raise
     except NotFoundError as error:
         unknown = error
-        # Items may be here before the audit trail names their job.
+        # Items may arrive before the audit trail names their job.
         score = score_of(())
     rows = connection.execute(
         f"SELECT {score.sql}, {COLUMNS} FROM items "
@@ -102,7 +102,7 @@ def list_stored_items(connection: Connection, job_id: str) -> results_service_pb
 
 
 def read_excerpts(connection: Connection, places: Sequence[int], score: Score) -> dict[int, StoredItem]:
-    """Rows of `items` by their numbers, with cut texts and what is thought of them."""
+    """Rows of `items` by their numbers, with cut texts and annotations."""
     text = f"SELECT rowid, {score.sql}, {excerpts.COLUMNS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
     rows = connection.execute(text, {"places": places} | score.parameters).fetchall()
     stored = {place: excerpts.cut(stored_item(values, number)) for place, number, *values in rows}

@@ -31,7 +31,7 @@ class Score:
 
 
 def score_of(plans: Iterable[job_pb2.TaskPlan], prefix: str = "score") -> Score:
-    """Of a job with these tasks. `prefix` begins the parameters' names, to tell several jobs' apart."""
+    """Of a job with these tasks. `prefix` begins the parameters' names, to keep several jobs apart."""
     tasks: dict[_Kind, list[str]] = defaultdict(list)
     for plan in plans:
         tasks[_kind(plan.metrics)].append(plan.task)
@@ -45,7 +45,7 @@ def score_of(plans: Iterable[job_pb2.TaskPlan], prefix: str = "score") -> Score:
     if not cases:
         return Score("NULL::DOUBLE", {})
     found = cases[0][0]
-    # Of one kind only: looking a task up among many would take a fifth of a page's time.
+    # One kind alone needs no CASE, which would take a fifth of a page's time.
     if len(tasks) > 1:
         whens = [
             f"WHEN list_contains(${prefix}_tasks_{place}::VARCHAR[], task) THEN {number}"

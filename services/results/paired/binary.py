@@ -16,7 +16,7 @@ _POWER = 0.8
 
 
 def mcnemar(only_a: Floats, only_b: Floats) -> Floats:
-    """Two-sided p of the exact test that either model is as likely to be the one that is right alone.
+    """Two-sided p of the exact test that either model is equally likely to be the only one that is right.
 
     Source: McNemar, Psychometrika 12 (1947) 153, with the binomial distribution.
     """
@@ -25,14 +25,14 @@ def mcnemar(only_a: Floats, only_b: Floats) -> Floats:
 
 
 def standard_error(n: Floats, only_a: Floats, only_b: Floats) -> Floats:
-    """Of the difference of the shares right: √((b + c)/n − ((b − c)/n)²)/√n."""
+    """Standard error of the difference of the shares right: √((b + c)/n − ((b − c)/n)²)/√n."""
     share = (only_a - only_b) / n
     error: Floats = np.sqrt(np.maximum((only_a + only_b) / n - share**2, 0.0) / n)
     return error
 
 
 def score_statistic(n: Floats, only_a: Floats, only_b: Floats, difference: npt.ArrayLike) -> Floats:
-    """How many standard errors the observed difference lies above a true one, under which the error is taken.
+    """How many standard errors the observed difference is above a true one, with the error computed under the latter.
 
     Source: Tango, Statistics in Medicine 17 (1998) 891.
     """
@@ -48,7 +48,7 @@ def score_statistic(n: Floats, only_a: Floats, only_b: Floats, difference: npt.A
 
 
 def score_interval(n: Floats, only_a: Floats, only_b: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """Interval of the difference of the shares right: all that `score_statistic` does not reject."""
+    """Interval of the difference of the shares right: all values that `score_statistic` does not reject."""
     # Both ends by one routine, so that exchanging the models negates them to the last digit.
     return -_upper(n, only_b, only_a, alpha), _upper(n, only_a, only_b, alpha)
 
@@ -77,7 +77,7 @@ def equivalence_p(n: Floats, only_a: Floats, only_b: Floats, margin: float) -> F
 
 
 def smallest_difference(n: Floats, only_a: Floats, only_b: Floats, alpha: float) -> Floats:
-    """Smallest true difference that n items show with 80 % power, when so large a share is right in one model only.
+    """Smallest true difference that n items show with 80 % power, when this share of them is right in one model only.
 
     The share counts one item more on either side, so that runs without any difference do not promise too much.
     Source: Connor, Biometrics 43 (1987) 207: z_α √ψ + z_β √(ψ − d²) = d √n, solved for d.

@@ -1,6 +1,6 @@
 """Differences of metrics of the confusion matrix: standard errors by draws, and intervals. Pure.
 
-As of a single metric, an interval is the range of all values that Pearson's chi-square test, with one degree of
+As for a single metric, an interval is the range of all values that Pearson's chi-square test, with one degree of
 freedom, does not reject, here by the counts of references and both models' answers. For accuracy it would be close to
 Tango's interval.
 """
@@ -24,13 +24,13 @@ from services.results.statistics.metric_values import BINARY_F1, Cell, Floats, I
 
 _PRIOR = 0.5
 _CHUNK = 2_000_000
-"""Numbers held at once, in each of a few arrays."""
+"""Numbers in memory at a time, in each of a few arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class JointCells:
-    """How many items two models answered in which way: `counts[i]` have A's answer in cell `a[i]` of the grid and B's
-    in `b[i]`. The order does not depend on that of rows."""
+    """How many items two models answered in which way: `counts[i]` items have A's answer in cell `a[i]` of the grid and
+    B's in `b[i]`. The order does not depend on the order of rows."""
 
     a: Ints
     b: Ints
@@ -51,7 +51,7 @@ def posterior_stderrs(metric: Confusion, counts: Floats, pairs: Pairs, resamples
     """Standard deviations of the differences of all pairs in their posterior; 0 where all answers are the same."""
     grid = grid_of(metric, counts)
     assert grid.places is not None
-    # The same stream for every pair: none hangs on which others are compared.
+    # The same stream for every pair: none depends on which others are compared.
     return np.array(
         [
             posterior_stderr(
@@ -63,7 +63,7 @@ def posterior_stderrs(metric: Confusion, counts: Floats, pairs: Pairs, resamples
 
 
 def joint_cells(places: Ints, counts: Floats, pair: tuple[int, int], width: int) -> JointCells:
-    """Of two models, from the cells (rows, models) that their answers lie in; the grid has `width` cells."""
+    """The counts of two models, from the cells (rows, models) of their answers; the grid has `width` cells."""
     codes = places[:, pair[0]] * width + places[:, pair[1]]
     found = np.unique(codes, return_inverse=True)
     return JointCells(found[0] // width, found[0] % width, np.bincount(found[1], counts, len(found[0])).astype(float))
@@ -89,7 +89,7 @@ def posterior_stderr(grid: Grid, joint: JointCells, resamples: int, rng: Generat
         shares = rng.standard_gamma(alpha, (size, len(kinds)))
         shares /= shares.sum(axis=1, keepdims=True)
         draws.append(grid.of_shares(shares @ to_a) - grid.of_shares(shares @ to_b))
-    # The prior is doubt, and no further items.
+    # The prior adds doubt, not items.
     return float(np.std(np.concatenate(draws)) * np.sqrt(alpha.sum() / joint.counts.sum()))
 
 
@@ -101,7 +101,7 @@ def _chunks(resamples: int, width: int) -> Iterator[int]:
 
 
 def difference_ranges(metric: Confusion, counts: Floats, pairs: Pairs, quantile: float) -> list[tuple[float, float]]:
-    """Intervals of A − B; `quantile` is the normal distribution's. The opposite, to the last digit, of B − A."""
+    """Intervals of A − B; `quantile` is the normal distribution's. They are the exact opposite of those of B − A."""
     grid = grid_of(metric, counts)
     assert grid.places is not None
     found = []
@@ -124,11 +124,11 @@ def _largest(grid: Grid, joint: JointCells, quantile: float) -> float:
 
 
 def _layouts(grid: Grid, joint: JointCells) -> tuple[Floats, Layout, Layout]:
-    """Counts of the cells (reference, A's answer, B's answer) that could occur, and where they lie in either table.
+    """Counts of the cells (reference, A's answer, B's answer) that could occur, and their positions in either table.
 
-    A label's answers that could occur are those that either model gave to it: with every label allowed, the range for
-    a few items would be much too wide. Where no answer differs, and where a label is only said,
-    either model may be right or take it for the next one.
+    The answers that could occur for a label are those that either model gave: with every label allowed, the range for a
+    few items would be much too wide. If no answer differs, or a label occurs only as an answer, either model may be
+    right or confuse it with the next one.
     """
     names = grid.cells
     labels = metric_values.labels_of(names[place] for place in (*joint.a, *joint.b))
@@ -158,7 +158,8 @@ def _layouts(grid: Grid, joint: JointCells) -> tuple[Floats, Layout, Layout]:
 
 
 def _places(grid: Grid, cell: Cell, labels: list[str]) -> tuple[int, int]:
-    """Of the reference and of the prediction; no answer comes after all labels. Of binary F1 0 is positive."""
+    """Indices of the reference and of the prediction; no answer comes after all labels. For binary F1, 0 is
+    positive."""
     if grid.name in BINARY_F1:
         return int(cell.reference != grid.positive), int(not metric_values.said_positive(cell, grid.positive))
     return labels.index(cell.reference), len(labels) if cell.prediction is None else labels.index(cell.prediction)

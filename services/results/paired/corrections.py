@@ -1,4 +1,4 @@
-"""Many hypotheses at once: which belong together, what becomes of their p, and what so many items can show. Pure."""
+"""Many hypotheses at once: which belong together, their adjusted p, and what the items can show. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from services.results.paired.pairs.difference import Difference
 from services.results.statistics.metric_values import Floats, Ints
 
 EXPLORATORY_FROM = 21
-"""So many tasks are explored, and no longer tested one by one."""
+"""From this number on, tasks are explored, not tested one by one."""
 
 
 class Family(StrEnum):
-    """What hypotheses are corrected together. Baselines are in none."""
+    """The families of hypotheses that are corrected together. Baselines are in none."""
 
     PRIMARY = "primary"
     """Differences of the suite's score, of all pairs of models."""
     TASKS = "tasks"
     """Their tasks."""
     EXPLORATORY = "exploratory"
-    """Tasks too many, and metrics beside, for the chance of a single error to be controlled."""
+    """Many tasks, and metrics that are not scored: the chance of a single error is not controlled."""
 
 
 class Correction(StrEnum):
@@ -35,7 +35,7 @@ class Correction(StrEnum):
 
 
 def task_family(tasks: int) -> tuple[Family, Correction]:
-    """Of a suite with so many tasks."""
+    """The family of a suite with this many tasks."""
     if tasks < 2:
         return Family.TASKS, Correction.NONE
     if tasks < EXPLORATORY_FROM:
@@ -44,7 +44,7 @@ def task_family(tasks: int) -> tuple[Family, Correction]:
 
 
 def adjust(p: Sequence[float | None], correction: Correction) -> list[float | None]:
-    """Adjusted p of one family, in its order. What has no p stays outside."""
+    """Adjusted p of one family, in its order. Members without p stay outside."""
     known = [(place, each) for place, each in enumerate(p) if each is not None]
     values = [each for _, each in known]
     if correction is Correction.HOLM:
@@ -60,7 +60,7 @@ def adjust(p: Sequence[float | None], correction: Correction) -> list[float | No
 def adjust_pairs(p: Sequence[float | None], omnibus: float | None) -> list[float | None]:
     """Adjusted p of the suite's differences of several pairs: Holm's, and never below that of all models together.
 
-    Otherwise two models could differ where it is not shown that any do.
+    Otherwise two models could differ although it is not shown that any do.
     """
     floor = omnibus or 0.0
     return [None if each is None else max(each, floor) for each in adjust(p, Correction.HOLM)]
@@ -93,12 +93,12 @@ def _in_order(values: Floats, order: Ints) -> list[float]:
 
 
 def within(differences: Sequence[Difference], alpha: float) -> list[Difference]:
-    """Members of one family that is corrected to `alpha`, each with the smallest true difference that it shows with
-    80 % power or more.
+    """Members of a family that is corrected to `alpha`, each with the smallest true difference that it shows with 80 %
+    power or more.
 
     Computed at alpha by the number of members, the first step of Holm's and the last of Benjamini and Hochberg's
-    corrections: what is found there is found whatever the others show. The step that a member comes to hangs on the
-    others, and would be another one with other answers of the same models.
+    corrections: what is found at that step is found whatever the others show. The step of a member depends on the
+    others, and would differ with other answers of the same models.
     """
     level = alpha / max(1, len(differences))
     found = list(differences)

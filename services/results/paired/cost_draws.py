@@ -13,7 +13,7 @@ from services.results.statistics.distributions import normal_quantile
 from services.results.statistics.metric_values import Floats
 
 _CHUNK = 2_000_000
-"""Numbers held at once, in each of a few arrays."""
+"""Numbers in memory at a time, in each of a few arrays."""
 _DRAWS = 20_000_000
 """Items drawn at most in all; larger tasks get fewer resamples, at least `_FEWEST`."""
 _FEWEST = 500
@@ -32,7 +32,7 @@ def differences(cost: Cost, pairs: Pairs, terms: Terms, seed: Sequence[int]) -> 
 
 def _difference(value: float, drawn: Floats, n: int, alpha: float, power: float) -> Difference:
     drawn, error = np.sort(drawn), float(np.std(drawn))
-    # Whole draws and no interpolation: exchanging the models negates the ends to the last digit.
+    # Draws without interpolation, so that exchanging the models negates the ends exactly.
     cut = int(alpha / 2 * len(drawn))
     beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
     return Difference(
@@ -68,8 +68,8 @@ def log_draws(cost: Cost, resamples: int, rng: np.random.Generator) -> Floats:
 
 
 def _statistic(cost: Cost, counts: Floats) -> Floats:
-    """(resamples, models) of items that occur `counts` (resamples, rows) times. The quantile q of n numbers lies
-    between the places around q (n − 1), as in numpy."""
+    """(resamples, models) of items that occur `counts` (resamples, rows) times. The quantile q of n numbers is between
+    the positions around q (n − 1), as in numpy."""
     if cost.statistic not in _QUANTILES:
         mean: Floats = counts @ cost.values / counts.sum(axis=1, keepdims=True)
         return mean

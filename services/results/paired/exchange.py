@@ -1,8 +1,8 @@
-"""What exchanging two models within rows makes of a difference, for metrics of the table, too. Pure.
+"""How exchanging two models within rows changes a difference, including metrics of the table. Pure.
 
-The test exchanges two models within random rows of all tasks, for differences that are no sums over rows. A metric of
-the table is taken of the two tables that an exchange leaves. As a sum of what rows add it would be far off where the
-models are unlike, such as one that gives nearly all items one label.
+The test exchanges two models within random rows of all tasks, for differences other than sums over rows. A metric of
+the table is computed from the two tables after an exchange. As a sum over rows it would be far off for unlike models,
+such as one that gives nearly all items one label.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from services.results.statistics.metric_values import Floats
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A metric of the two tables of a pair, which counts `weight` in the difference.
+    """A metric of the two tables of a pair, with `weight` in the difference.
 
-    `middle` (cells,) is the mean of both; each row of a kind adds its `moves` (kinds, cells) to one table and takes
+    `middle` (cells,) is the mean of both; each row of a kind adds its `moves` (kinds, cells) to one table and subtracts
     them from the other.
     """
 
@@ -43,8 +43,8 @@ class Tables:
         return found
 
     def _of(self, totals: Floats) -> Floats:
-        # Parts of items do not cancel to the last digit. Cells that the metric does not tell apart may be below 0: they
-        # are right together.
+        # Parts of items do not cancel to the last digit. Cells that the metric does not distinguish may be below 0:
+        # only their sum matters.
         totals = np.where(np.abs(totals) > SAME, totals, 0.0)
         return self.metric(totals / totals.sum(axis=1, keepdims=True))
 
@@ -53,9 +53,9 @@ class Tables:
 class Exchange:
     """A pair's difference in one task, the mean of its metrics, as the models are exchanged within rows.
 
-    Rows are of one kind where they add the same, or its opposite. There are `times` (kinds,) of each; `ahead` (kinds,)
-    is how many more lie one way than the other in the answers as they are. A row adds its kind's `sums` (kinds,) to
-    metrics that are sums over rows; the others are in `tables`.
+    Rows are of one kind if they add the same, or its opposite. There are `times` (kinds,) of each; `ahead` (kinds,) is
+    how many more point one way than the other in the actual answers. A row adds its kind's `sums` (kinds,) to metrics
+    that are sums over rows; the others are in `tables`.
     """
 
     times: Floats
@@ -65,18 +65,18 @@ class Exchange:
 
     @property
     def differing(self) -> float:
-        """Units that the models differ in."""
+        """Units in which the models differ."""
         if self.tables:
             return float(self.times.sum())
         sizes = np.abs(self.sums)
         return float(self.times @ (sizes > SAME * sizes.max(initial=0.0)))
 
     def slopes(self) -> Floats:
-        """What one row of each kind makes the difference where of all others as many lie either way."""
+        """The difference made by one row of each kind if all others are balanced."""
         return self._of(self.sums, [each.moves for each in self.tables])
 
     def differences(self, ahead: Floats) -> Floats:
-        """Of exchanges (exchanges, kinds) that leave so many rows ahead."""
+        """The differences of exchanges (exchanges, kinds) that leave this many rows ahead."""
         return self._of(ahead @ self.sums, [ahead @ each.moves for each in self.tables])
 
     def _of(self, sums: Floats, changes: Sequence[Floats]) -> Floats:
@@ -89,7 +89,7 @@ class Exchange:
 class Part:
     """A task in a weighted sum of independent differences.
 
-    `added` is what its rows add, without the weight; `exchanges`, one per pair, are with it.
+    `added` is what its rows add, without the weight; `exchanges`, one per pair, include it.
     """
 
     weight: float
@@ -115,7 +115,7 @@ def part_of(metrics: Sequence[ScoreMetric], counts: Floats, pairs: Pairs, weight
 
 
 def _of_pair(grids: Sequence[Grid], weight: float, sums: Floats, counts: Floats, pair: Pair) -> Exchange:
-    # What tells rows apart turns into its opposite when the models are exchanged.
+    # The values that distinguish rows turn into their opposites when the models are exchanged.
     told = np.concatenate([*(grid.told_apart(*pair) for grid in grids), sums[:, None]], axis=1)
     differ = np.flatnonzero((told != 0).any(axis=1) & (counts > 0))
     told = told[differ]
@@ -140,9 +140,9 @@ def _of_pair(grids: Sequence[Grid], weight: float, sums: Floats, counts: Floats,
 
 
 _MOST_SIZES = 64
-"""Sums over rows that add more sizes than these are as good as normal."""
+"""Sums over rows with more different sizes than this are practically normal."""
 _FLIPS = 5_000_000
-"""Drawn at most for a pair; what has more kinds of rows gets fewer draws, at least `_FEWEST`."""
+"""The most draws for a pair; a pair with more kinds of rows gets fewer, at least `_FEWEST`."""
 _FEWEST = 1_000
 _NOTHING = 1e-12
 
@@ -150,7 +150,7 @@ _NOTHING = 1e-12
 def exchange_p(parts: Sequence[Exchange], observed: float, draws: int, rng: Generator) -> float:
     """Two-sided p of the sum of the differences of independent tasks, which is `observed`.
 
-    Exact for sums over rows, and where few outcomes are possible; else exchanges are drawn.
+    Exact for sums over rows, and if few outcomes are possible; else exchanges are drawn.
     """
     plain = [part for part in parts if not part.tables]
     sums = np.concatenate([np.zeros(0), *(part.sums for part in plain)])
@@ -179,7 +179,7 @@ def _enumerated(parts: Sequence[Exchange], observed: float) -> float:
         leads, share = outcomes(flips)
         ahead = np.concatenate([np.repeat(ahead, len(leads), axis=0), np.tile(leads, len(ahead))[:, None]], axis=1)
         chances = np.multiply.outer(chances, share).ravel()
-    # The second half has the first one's differences with the other sign; between them may lie 0.
+    # The second half has the first one's differences with the other sign; 0 may be between them.
     half = len(ahead) // 2
     reached = np.abs(_differences(parts, ahead[:half])) >= observed * (1 - SAME)
     return min(1.0, 2 * float(chances[:half][reached].sum()))
@@ -188,9 +188,9 @@ def _enumerated(parts: Sequence[Exchange], observed: float) -> float:
 def _drawn(
     parts: Sequence[Exchange], variance: float, observed: float, lead: float, draws: int, rng: Generator
 ) -> float:
-    """Half of the draws are of exchanges that tend to as large a difference, and count the less: small p need no more
-    draws than large ones. `variance` is that of a normal part; `lead` is what the answers as they are come to when
-    every row adds its slope.
+    """Half of the draws are exchanges that tend towards an equally large difference, with a smaller weight: small p
+    need no more draws than large ones. `variance` belongs to a normal part; `lead` is the sum for the actual answers
+    when every row adds its slope.
 
     Source: Harrison, Biometrika 99 (2012) 57, for p of weighted draws, and Owen and Zhou, Journal of the American
     Statistical Association 95 (2000) 135, for the weights of both halves.

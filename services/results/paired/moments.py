@@ -18,15 +18,15 @@ from services.results.statistics.metric_values import Floats
 
 POWER = 0.8
 _NO_SPREAD = 1e-9
-"""What is rounding, as a part of the largest row or of a whole unit."""
+"""What counts as rounding, as a part of the largest row or of a whole unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of the estimates of differences, one per pair.
+    """Spreads of the estimated differences, one per pair.
 
-    `stderr` is the plain one. `width` and `degrees` are what intervals are made with: where only few rows differ,
-    their number is itself a guess.
+    `stderr` is the plain standard error. `width` and `degrees` are for intervals: if only few rows differ, their number
+    is itself uncertain.
     """
 
     stderr: Floats
@@ -34,7 +34,7 @@ class Spread:
     degrees: Floats
 
     def replaced(self, stderr: Floats) -> Spread:
-        """With better standard errors, and the normal distribution; 0 where there is none."""
+        """With better standard errors, and the normal distribution; 0 without one."""
         better = stderr > 0
         return Spread(
             np.where(better, stderr, self.stderr),
@@ -82,8 +82,8 @@ def spread(parts: Sequence[Part]) -> Spread | None:
     if not units:
         return None
     plain = np.sqrt(variance)
-    # One row more that differs, as far as those that do; where all rows differ nothing is added. Without any spread the
-    # interval is about as wide as Tango's for right and wrong.
+    # Assumes one more row that differs, as much as those that do; if all rows differ, nothing is added. Without any
+    # spread the interval is about as wide as Tango's for right and wrong.
     spreads = variance > _NO_SPREAD**2 * range_
     more = variance * (1 - differing / units) / np.maximum(differing, 1)
     width = np.sqrt(np.where(spreads, variance + more, 4 * range_ / units))
@@ -94,7 +94,7 @@ def spread(parts: Sequence[Part]) -> Spread | None:
 def tested(parts: Sequence[Part], test: str, terms: Terms, seed: Sequence[int]) -> list[Difference]:
     """The weighted sums, one per pair, tested by exchanging the two models within random rows of all parts.
 
-    A part that is undefined counts as 0; alone it leaves the difference undefined.
+    An undefined part counts as 0; if it is the only part, the difference is undefined.
     """
     values = np.sum([part.weight * part.added.values for part in parts], axis=0)
     draws = terms.draws(len(values))
@@ -105,14 +105,15 @@ def tested(parts: Sequence[Part], test: str, terms: Terms, seed: Sequence[int]) 
         if reason and len(parts) == 1:
             found.append(Difference(None, n, undefined_reason=reason))
         else:
-            # The same stream for every pair: none hangs on which others are compared.
+            # The same stream for every pair: none depends on which others are compared.
             p = exchange_p([part.exchanges[place] for part in parts], value, draws, default_rng(seed))
             found.append(Difference(value, n, p=p, test=test, undefined_reason=reason))
     return found
 
 
 def with_spread(found: Sequence[Difference], known: Spread | None, terms: Terms, limit: float) -> list[Difference]:
-    """Adds what the spread says; no interval goes beyond the `limit`, the largest difference there can be."""
+    """Adds the figures that follow from the spread; no interval exceeds the `limit`, the largest possible
+    difference."""
     if known is None:
         return list(found)
     values = np.array([0.0 if each.value is None else each.value for each in found])

@@ -19,7 +19,7 @@ _NO_SPREAD = 1e-18
 
 
 def task_omnibus(task: TaskRows, metric: str, models: Sequence[int]) -> Omnibus | None:
-    """One metric of one task; None for costs, and where nothing can be told."""
+    """One metric of one task; None for costs, and if nothing can be tested."""
     each = task.metrics[metric]
     if isinstance(each, Cost):
         return None
@@ -43,10 +43,10 @@ def suite_omnibus(groups: Groups, models: Sequence[int], metric: str = "", *, by
 def _omnibus(
     parts: Sequence[Contributions], weights: Sequence[float], models: Sequence[int], test: str
 ) -> Omnibus | None:
-    """(k − 1) Σ_j (T_j − T̄)² / Σ_i Σ_j (x_ij − x̄_i)², T_j being model j's value and x_ij what row i adds to it.
+    """(k − 1) Σ_j (T_j − T̄)² / Σ_i Σ_j (x_ij − x̄_i)², where T_j is model j's value and x_ij what row i adds to it.
 
-    Of right and wrong it is Cochran's Q; of any scores, the same argument holds: that each row's are exchangeable.
-    Source: Cochran, Biometrika 37 (1950) 256.
+    For right and wrong it is Cochran's Q; for any scores, the same argument applies: each row's scores are
+    exchangeable. Source: Cochran, Biometrika 37 (1950) 256.
     """
     if len(models) < 3 or not parts or not all(part.n for part in parts):
         return None

@@ -1,7 +1,7 @@
-"""The test that exchanges two models within every row: the sum of differences against that with random signs. Pure.
+"""The test that exchanges two models within every row: the sum of differences against the sum with random signs. Pure.
 
-Where the models are alike, each row's difference is as likely to be the other way round, whatever its size: the test is
-exact, for fractional scores and few clusters too, and needs no draws. For differences of one size it is McNemar's.
+If the models are equal, each row's difference is equally likely to have the other sign, whatever its size: the test is
+exact, also for fractional scores and few clusters, and needs no draws. For differences of one size it is McNemar's.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from services.results.statistics.distributions import binomial_tail, normal_tail
 from services.results.statistics.metric_values import Floats
 
 SAME = 1e-9
-"""Sizes that differ by this part of the largest are one."""
+"""Sizes that differ by at most this part of the largest count as equal."""
 ATOMS = 100_000
-"""Outcomes that are enumerated at most."""
+"""The most outcomes that are enumerated."""
 _LATTICE = 1 << 16
-"""Points of a lattice that is summed at most."""
+"""The most points of a lattice that is summed."""
 _DIVISORS = 12
 _FOURIER_FLOOR = 1e-11
-"""Below this a sum by Fourier transform is rounding."""
+"""Below this value a sum by Fourier transform is only rounding."""
 
 
 def sign_flip_p(differences: Floats, counts: Floats) -> float:
-    """Two-sided p of `differences` of rows that each occur `counts` times (whole numbers)."""
+    """Two-sided p of `differences` of rows, each occurring `counts` times (whole numbers)."""
     sizes, times = distinct(np.abs(differences), counts)
     observed = abs(float(differences @ counts))
     if len(sizes) == 0 or observed <= SAME * sizes[-1]:
@@ -34,7 +34,7 @@ def sign_flip_p(differences: Floats, counts: Floats) -> float:
         flips = float(times[0])
         least = math.floor((flips - observed / sizes[0]) / 2 + 0.25)
         return min(1.0, 2 * float(binomial_tail(least, flips)))
-    # The observed sum itself counts, whatever its last digit.
+    # The observed sum itself counts, whatever its rounding.
     reached = observed - SAME * sizes[-1]
     if np.sum(np.log(times + 1)) <= math.log(ATOMS):
         return _enumerated(sizes, times, reached)
@@ -58,9 +58,9 @@ def distinct(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def outcomes(flips: float) -> tuple[Floats, Floats]:
-    """How many more heads than tails so many flips may have, and the chances of that."""
+    """How many more heads than tails this many flips may have, and the chances of that."""
     whole = round(flips)
-    # From the thin end, where nothing cancels; the other half is the same.
+    # From the tail, where nothing cancels; the other half is the same.
     first = np.diff(binomial_tail(np.arange(-1, whole // 2 + 1), flips))
     return flips - 2 * np.arange(whole + 1, dtype=float), np.concatenate([first, first[: (whole + 1) // 2][::-1]])
 
@@ -75,7 +75,7 @@ def _enumerated(sizes: Floats, times: Floats, reached: float) -> float:
 
 
 def _unit(sizes: Floats, times: Floats) -> float:
-    """What all sizes are multiples of, when the lattice of their sums is small enough; else 0."""
+    """The common divisor of all sizes, if the lattice of their sums is small enough; else 0."""
     for divisor in range(1, _DIVISORS + 1):
         unit = float(sizes[0]) / divisor
         parts = sizes / unit
@@ -98,7 +98,7 @@ def _on_lattice(parts: Floats, times: Floats, reached: float) -> float:
 
 
 def _saddlepoint(sizes: Floats, times: Floats, observed: float) -> float:
-    """Many flips of many sizes: the chance of a larger sum to a relative error of about a hundredth.
+    """Many flips of many sizes: the chance of a larger sum, with a relative error of about a hundredth.
 
     Source: Lugannani and Rice, Advances in Applied Probability 12 (1980) 475, for K(s) = Σ log cosh(a s).
     """
@@ -111,7 +111,7 @@ def _saddlepoint(sizes: Floats, times: Floats, observed: float) -> float:
     for _ in range(100):
         slope = np.tanh(sizes * s)
         curvature = float((sizes**2 * times) @ (1 - slope**2))
-        # K' is concave: Newton's steps from the left never pass the root, where the sum is far out they are long.
+        # K' is concave: Newton's steps from the left never pass the root, and are long if the sum is far out.
         step = (target - float((sizes * times) @ slope)) / max(curvature, 1e-12)
         s += step
         if abs(step) <= 1e-10 * s:

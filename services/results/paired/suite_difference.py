@@ -17,14 +17,14 @@ from services.results.paired.pairs.rows import Cost, Means, TaskRows, is_binary
 from services.results.paired.task_differences import binary_differences, limit_of, pair_counts, task_differences
 
 Groups = Sequence[Sequence[TaskRows]]
-"""Tasks by what counts once: one task, or several (MNLI matched and mismatched)."""
+"""Tasks by what counts as one: one task, or several (MNLI matched and mismatched)."""
 
 
 def suite_differences(
     groups: Groups, pairs: Pairs, terms: Terms, metric: str = "", *, by_items: bool = False
 ) -> list[Difference]:
-    """Of the mean over groups of the mean over a group's tasks of the mean of a task's metrics; `by_items`: of the mean
-    over all tasks, each weighted by its items.
+    """Differences of the mean over groups of the mean over a group's tasks of the mean of a task's metrics; `by_items`:
+    of the mean over all tasks, each weighted by its items.
 
     `metric` restricts it to one metric and to the tasks that have it. An undefined value counts as 0; without items in
     every task the differences are undefined. Raises ValueError for a task without a metric that counts.
@@ -48,7 +48,7 @@ def suite_differences(
 
 
 def chosen_tasks(groups: Groups, metric: str, *, by_items: bool = False) -> tuple[list[TaskRows], list[float]]:
-    """The tasks of an average, and what each counts in it."""
+    """The tasks of an average, and the weight of each."""
     having = [[task for task in group if not metric or metric in task.metrics] for group in groups]
     having = [group for group in having if group]
     tasks = [task for group in having for task in group]
@@ -60,7 +60,7 @@ def chosen_tasks(groups: Groups, metric: str, *, by_items: bool = False) -> tupl
 
 
 def right_or_wrong(metrics: Sequence[Sequence[ScoreMetric]]) -> list[Means]:
-    """One metric per task, where the mean over the items of all tasks is a share of right ones; else none."""
+    """One metric per task, if the mean over the items of all tasks is a share of right ones; else empty."""
     found = [each for of_task in metrics for each in of_task if isinstance(each, Means) and is_binary(each)]
     return found if len(found) == len(metrics) == sum(map(len, metrics)) else []
 

@@ -34,7 +34,7 @@ PairCounts = tuple[Floats, Floats, Floats]
 
 
 def task_differences(tasks: Sequence[TaskRows], pairs: Pairs, terms: Terms) -> list[dict[str, list[Difference]]]:
-    """By task, metric and pair. What only counts right and wrong is computed for all tasks at once."""
+    """By task, metric and pair. Metrics of right and wrong are computed for all tasks at once."""
     found: list[dict[str, list[Difference]]] = []
     counted: list[tuple[int, str]] = []
     tables: list[PairCounts] = []
@@ -56,14 +56,14 @@ def task_differences(tasks: Sequence[TaskRows], pairs: Pairs, terms: Terms) -> l
 
 
 def pair_counts(metric: Means, counts: Floats, pairs: Pairs) -> PairCounts:
-    """Of a metric of right and wrong."""
+    """Differences of a metric of right and wrong."""
     a, b = sides(pairs)
     alone = (metric.sums * counts[:, None]).T @ (1 - metric.sums)
     return np.full(len(a), counts.sum()), alone[a, b], alone[b, a]
 
 
 def limit_of(metric: Metric) -> float:
-    """The largest difference there can be."""
+    """The largest possible difference."""
     if isinstance(metric, Confusion | ClusteredConfusion):
         return 2.0 if metric.name == metric_values.MATTHEWS else 1.0
     return 2.0 if isinstance(metric, Correlation) else 1.0

@@ -8,7 +8,8 @@ from services.results.paired.pairs.difference import Difference, Terms
 
 
 class Verdict(IntEnum):
-    """Of A against B, with the numbers of comparison.proto. No difference shown is not the same as none."""
+    """The verdict on A against B, with the numbers of comparison.proto. "No difference shown" does not mean that there
+    is none."""
 
     BETTER = 1
     WORSE = 2
@@ -18,9 +19,10 @@ class Verdict(IntEnum):
 
 
 def verdict(difference: Difference, adjusted: float | None, terms: Terms, reason: str = "") -> Verdict:
-    """`adjusted` is p after the family's correction, None for a family of its own; `reason` is why runs do not compare.
+    """`adjusted` is p after the family's correction, None for a single comparison; `reason` is why runs are not
+    comparable.
 
-    A difference that is shown counts as such, even when it is shown to be within the margin, too.
+    A difference that is shown counts as one, even if it is also shown to be within the margin.
     """
     value, p = difference.value, difference.p if adjusted is None else adjusted
     if reason or value is None:
@@ -48,7 +50,7 @@ def sentence(
 ) -> str:
     """The verdict on A against B with its figures.
 
-    `points`: the metric is a share and told in percentage points, else in its own range. `unit` is what n counts.
+    `points`: the metric is a share and given in percentage points, else in its own range. `unit` is what n counts.
     `comparisons` are those that p is corrected for together, and `corrected_by` says how.
     """
     value = difference.value
@@ -83,7 +85,7 @@ def sentence(
 
 
 def one_of(comparisons: int) -> str:
-    """What power is told for: a difference tested with others has to be larger than one tested alone."""
+    """What the power refers to: a difference tested with others must be larger than one tested alone."""
     return f" as one of {comparisons:,} comparisons" if comparisons > 1 else ""
 
 
@@ -95,7 +97,7 @@ class _Figures:
         self._scale, self._unit = (100, " points") if points else (1, "")
         self._digits = 1 if points else 3
         if difference.low is not None and difference.high is not None:
-            # Two digits at least of what the interval spans.
+            # At least two digits of the interval's width.
             while self._digits < 6 and (difference.high - difference.low) * self._scale < 5 * 10.0**-self._digits:
                 self._digits += 1
 
@@ -113,7 +115,7 @@ class _Figures:
 
 
 def _why_open(difference: Difference, adjusted: float | None, terms: Terms, corrected_by: str) -> str:
-    """Why nothing is shown though the other figures look as if; "" where they do not."""
+    """Why nothing is shown although other figures suggest it; "" if they do not."""
     beside = (difference.low or 0.0) > 0 or (difference.high or 0.0) < 0
     large = difference.smallest is not None and abs(difference.value or 0.0) >= difference.smallest
     if beside and adjusted is not None and difference.p is not None and difference.p <= terms.alpha:

@@ -26,7 +26,7 @@ _SHARING = (
     "configuration IN (SELECT configuration FROM run_scores WHERE suite IN "
     "(SELECT suite FROM run_scores WHERE configuration = $configuration))"
 )
-"""SQL: configurations that ran on a suite of the one in question, which names must tell apart."""
+"""SQL: configurations that share a suite with this one, so that their names must differ."""
 
 
 def is_prefix(text: str) -> bool:
@@ -62,11 +62,11 @@ def name_configuration(
     now: datetime,
     visible: Visibility = EVERYTHING,
 ) -> pb.Configuration:
-    """Gives or takes a name and an alias; an alias moves here from whichever configuration of the suite has it.
+    """Sets or removes a name and an alias; an alias moves here from the suite's configuration that has it.
 
     The configuration is named by its hash or the hash's first 8 digits or more. Raises NotFoundError without a complete
     run, PermissionDeniedError when the caller has none of its runs or none of those that the alias would be taken from,
-    InvalidRequestError for a text that may not be a name, ConflictError for a name that another one on the suite has.
+    InvalidRequestError for an invalid name, ConflictError for a name that another configuration of the suite has.
     """
     known = _one(connection, request.configuration, visible)
     if known is None:
@@ -112,7 +112,7 @@ def name_configuration(
 
 
 def _check(connection: Connection, field: str, text: str) -> None:
-    """Raises InvalidRequestError for what may not be a name or an alias."""
+    """Raises InvalidRequestError for an invalid name or alias."""
     if not _NAME.fullmatch(text):
         raise InvalidRequestError(f'{field} must have at most 64 characters: letters, digits, ".", "_" and "-".', field)
     if JOB_ID.fullmatch(text):
@@ -150,7 +150,7 @@ def _require_own(connection: Connection, configuration: str, caller: Identity, c
 
 
 def _one(connection: Connection, configuration: str, visible: Visibility) -> pb.Configuration | None:
-    """By its hash, or by a beginning of it that no other has."""
+    """By its hash, or by a unique beginning of it."""
     found = _read(connection, visible, configuration=configuration, size=1) if configuration else []
     if not found and is_prefix(configuration):
         found = _read(connection, visible, prefix=configuration, size=_LISTED)
@@ -174,7 +174,7 @@ def _read(connection: Connection, visible: Visibility, project_id: int = 0, **as
     }
     runs = "FROM current_scores WHERE newest = 1"
     if visible.owner or project_id:
-        # Of all runs the newest ones are kept; of some they are looked for.
+        # The newest of all runs are stored; among some runs they are searched.
         runs = query("runs/own_runs")
         where |= visible.parameters | {"project_id": project_id}
     text = query("runs/list_configurations").format(runs=runs)

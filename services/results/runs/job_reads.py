@@ -28,7 +28,7 @@ def get_job(connection: Connection, job_id: str, visible: Visibility = EVERYTHIN
 
 
 def jobs_by_id(connection: Connection, job_ids: Sequence[str]) -> dict[str, job_pb2.Job]:
-    """Those that are stored."""
+    """The jobs that are stored."""
     rows = connection.execute(
         "SELECT job_id, job FROM jobs WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))", {"job_ids": job_ids}
     ).fetchall()
@@ -52,7 +52,7 @@ def get_job_result(connection: Connection, job_id: str, visible: Visibility = EV
 
 
 def sealed_result(connection: Connection, job_id: str, attempt: int) -> results_service_pb2.SealJobResponse | None:
-    """What sealing this or a later attempt answered, or None when that has not happened."""
+    """The answer of sealing this or a later attempt, or None before that."""
     found = first_row(
         connection,
         "SELECT missing, infrastructure_errors, result FROM seals WHERE job_id = $job_id AND attempt >= $attempt",
@@ -88,7 +88,7 @@ def list_events(
 def jobs_where(
     request: results_service_pb2.ResultsServiceListJobsRequest, visible: Visibility = EVERYTHING
 ) -> tuple[str, dict[str, Any]]:
-    """The SQL condition over `jobs` that a request's filters are, with its parameters. Raises InvalidRequestError."""
+    """A request's filters as an SQL condition over `jobs`, with its parameters. Raises InvalidRequestError."""
     for state in request.states:
         if state not in job_pb2.Job.State.values():
             raise InvalidRequestError(sentences.not_valid(state, "state", job_pb2.Job.State.keys()[1:]), "states")
@@ -139,7 +139,7 @@ def read_page(
     request: results_service_pb2.ResultsServiceListJobsRequest,
     visible: Visibility = EVERYTHING,
 ) -> tuple[list[job_pb2.Job], str]:
-    """The jobs of `list_jobs`, without their number, and the next page's token. Raises as that does."""
+    """The jobs of `list_jobs`, without their number, and the next page's token. Raises as `list_jobs`."""
     size = paging.page_size(request.page_size, default=20, most=1000)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (int, str))
@@ -159,7 +159,7 @@ def read_page(
 
 
 def read_scores(connection: Connection, jobs: Sequence[job_pb2.Job]) -> list[results_service_pb2.JobScores]:
-    """The averages of each job, in the same order; none where its present attempt is not sealed."""
+    """The averages of each job, in the same order; empty if its present attempt is not sealed."""
     if not jobs:
         return []
     attempts = {job.job_id: job.attempt for job in jobs}

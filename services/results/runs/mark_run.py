@@ -1,4 +1,4 @@
-"""Runs taken out of rankings with a reason, and back in. Every mark is kept with who gave it and when."""
+"""Runs taken out of rankings with a reason, and back in. Every mark is kept with its author and time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def mark_run(
     now: datetime,
     visible: Visibility = EVERYTHING,
 ) -> None:
-    """Marks a finished run; it stands for its configuration no longer, or again, from this transaction on. So do runs
-    with its answers when it is invalidated, and when that is taken back.
+    """Marks a finished run. From this transaction on, it no longer represents its configuration, or does so again. The
+    same applies to runs with its answers when it is invalidated, and when that is withdrawn.
 
     Raises InvalidRequestError, NotFoundError, ConflictError for a run that is not finished, and PermissionDeniedError
     for another user's.
@@ -67,10 +67,10 @@ def _check_successor(connection: Connection, request: pb.MarkRunRequest, visible
     by = request.superseded_by
     if request.mark != pb.RUN_MARK_SUPERSEDED:
         if by:
-            raise InvalidRequestError("Only a superseded run names a run in its place.", "superseded_by")
+            raise InvalidRequestError("Only the mark superseded takes a run that replaces it.", "superseded_by")
         return
     if not by or by == request.job_id:
-        raise InvalidRequestError("Name the other run that stands in its place.", "superseded_by")
+        raise InvalidRequestError("Name the run that replaces it.", "superseded_by")
     try:
         successor = job_reads.get_job(connection, by, visible)
     except NotFoundError as error:

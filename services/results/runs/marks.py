@@ -13,7 +13,7 @@ from touchstone.v1 import metric_pb2
 @dataclass(frozen=True, slots=True)
 class RunMarked:
     """Why a run does not count. `name` is "invalidated" or "superseded"; `superseded_by` a job, or empty; `source` the
-    job that was marked where it is not the run's own, or empty."""
+    marked job if that is a different one, or empty."""
 
     name: str
     reason: str
@@ -36,18 +36,18 @@ def put_on(result: metric_pb2.JobResult, mark: RunMarked) -> None:
 
 
 def present(connection: Connection, job_ids: Sequence[str]) -> dict[str, RunMarked]:
-    """Of these jobs those that do not count, by job."""
+    """The jobs among these that do not count, by job."""
     rows = connection.execute(
         "SELECT job_id, mark, reason, superseded_by, source FROM uncounted_runs "
         "WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[])) ORDER BY source DESC",
         {"job_ids": job_ids},
     ).fetchall()
-    # The run's own mark, without a source, comes last and holds.
+    # The run's own mark, without a source, comes last and applies.
     return {job_id: RunMarked(MARKS.of(mark), reason, by, source) for job_id, mark, reason, by, source in rows}
 
 
 def built_on(connection: Connection, job_id: str) -> list[str]:
-    """Jobs whose answers come from this one, directly or by way of others."""
+    """Jobs whose answers come from this one, directly or through others."""
     rows = connection.execute(
         "WITH RECURSIVE built AS ("
         "SELECT job_id FROM run_sources WHERE source = $job_id "

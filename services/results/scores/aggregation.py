@@ -21,7 +21,7 @@ from touchstone.v1.suite_pb2 import MetricSpec
 RESAMPLES = 10_000
 """Resamples behind a final interval."""
 LIVE_RESAMPLES = 500
-"""Resamples behind the interval of a running job, which is asked for again and again."""
+"""Resamples behind the interval of a running job, which is requested again and again."""
 
 _SEED = 20_261_120
 _BOTH_SIGNS = (-1.0, 1.0)
@@ -33,7 +33,7 @@ class Pairs:
     """Predicted and right numbers in item order; an unanswered item's value is the train split's mean.
 
     `clusters` numbers, from 0, the `items`, or the passages that they share. Several answers to one item are pairs of
-    one cluster: averaging them first would measure an ensemble that nobody asked for.
+    one cluster: averaging them first would measure an ensemble instead of the model.
     """
 
     values: Floats
@@ -47,11 +47,10 @@ class Pairs:
 class TaskData:
     """What a task's metrics are computed from.
 
-    `cells` count the items of a class task, `scores` hold those of metrics that are means (accuracy's may come from
-    `cells`), `pairs` are those of a correlation task. `clustered`: items share passages, or have several answers.
-    Then, and where means are to be averaged, clusters are told apart in `members` and within `scores`.
-    `planned` counts items, without those that are known to have no reference; of their answers, `repeats` each, `lost`
-    have no final outcome.
+    `cells` count the items of a class task, `scores` are for metrics that are means (accuracy's may come from `cells`),
+    `pairs` for a correlation task. `clustered`: items share passages, or have several answers. Then, and where means
+    are averaged, `members` and `scores` distinguish clusters. `planned` counts items, without those that are known to
+    have no reference; of their answers, `repeats` each, `lost` have no final outcome.
     """
 
     task: str
@@ -70,10 +69,10 @@ class TaskData:
         return self.scores.get(spec.metric, Scores())
 
     def lost_of(self, spec: MetricSpec, units: int) -> Lost:
-        """What is lost for a metric that has so many units."""
+        """The losses for a metric with this many units."""
         if spec.rule in metric_kinds.GROUP_RULES:
             return Lost(0, self.lost)
-        # A scored item is moved by a lost answer by its share, or altogether where one answer may decide.
+        # A lost answer moves a scored item by its share, or completely where one answer may decide.
         missing = max(0, self.planned - units) if self.lost else 0
         weight = 1.0 if spec.rule in metric_kinds.ANSWER_RULES else 1.0 / self.repeats
         return Lost(missing, weight * max(0, self.lost - missing * self.repeats))
@@ -83,7 +82,7 @@ class TaskData:
 class Measured:
     """A task's metrics in the order shown, and joint resamples of each, all of one length.
 
-    Those `beside` are shown and no part of the task's score.
+    Those in `beside` are reported, and not part of the task's score.
     """
 
     estimates: Mapping[str, Estimate]
@@ -98,7 +97,7 @@ def measure(data: TaskData, metrics: Sequence[MetricSpec], resamples: int = RESA
     Raises ValueError for a metric that cannot be computed.
     """
     metric_kinds.check(metrics)
-    # A stream of random numbers per task: tasks stay independent, and one task's numbers do not hang on the others.
+    # A stream of random numbers per task: tasks stay independent, and one task's numbers do not depend on the others.
     rng = np.random.default_rng([_SEED, crc32(data.task.encode())])
     estimates: dict[str, Estimate] = {}
     draws: dict[str, Floats] = {}
@@ -118,7 +117,7 @@ def _measure_counted(
     estimates: dict[str, Estimate],
     draws: dict[str, Floats],
 ) -> None:
-    """Draws are what averages over metrics and tasks are made with.
+    """Averages over metrics and tasks use the draws.
 
     Clustered metrics are drawn from a normal distribution with their joint standard errors, others from the posterior
     of their cells; single means from that of their share, or a normal distribution.
@@ -239,9 +238,9 @@ def _pair_answered(name: str, pairs: Pairs) -> float | None:
 def _drawn(
     value: float, n: int, clusters: int, drawn: Floats | None, span: tuple[float, float], method: str
 ) -> Estimate:
-    """Interval with the spread of draws in Wilson's form: their percentiles cover too little.
+    """Interval with the spread of draws in Wilson's form: percentiles of the draws cover too little.
 
-    `clusters` are independent: items, or what they hang together in.
+    `clusters` are independent: items, or groups of dependent items.
     """
     if drawn is None or len(drawn) < 2:
         return Estimate(value, n, method=method)

@@ -1,4 +1,4 @@
-"""How far single clusters of items move metrics: the way to standard errors of items that hang together. Pure.
+"""How far single clusters of items move metrics: used for standard errors of dependent items. Pure.
 
 A metric of the confusion matrix is a smooth function of the cells' counts, so that a cluster moves
 it, to first order, by the sum over its items of the function's derivatives (the delta method).
@@ -16,7 +16,7 @@ from services.results.statistics.metric_values import Cell, Floats, Ints
 from services.results.statistics.resampling import shares_metric
 
 Moves = tuple[Ints, Floats]
-"""Clusters' numbers, in increasing order, and what each moves a metric by."""
+"""Clusters' numbers, in increasing order, and how far each moves a metric."""
 
 _STEP = 1e-5
 """Relative step of a derivative; the error is its square, and rounding adds about as much."""
@@ -24,7 +24,7 @@ _STEP = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class ClusterCells:
-    """Which clusters a task's cells consist of: `counts[i]` items of cluster `clusters[i]` lie in cell `places[i]`."""
+    """Which clusters a task's cells consist of: cell `places[i]` has `counts[i]` items of cluster `clusters[i]`."""
 
     clusters: Ints
     places: Ints
@@ -32,7 +32,7 @@ class ClusterCells:
 
 
 def table_moves(cells: Sequence[Cell], members: ClusterCells, name: str, positive: str) -> Moves:
-    """What each cluster moves a metric of the table by. Adds up to 0."""
+    """How far each cluster moves a metric of the table. Adds up to 0."""
     counts = np.array([cell.count for cell in cells])
     steps = np.diag(_STEP * counts)
     both = np.concatenate([counts + steps, counts - steps])
@@ -53,8 +53,8 @@ def joint_draws(
 ) -> dict[str, Floats]:
     """Resamples of a task's metrics from the normal distribution with their clustered covariance, cut at their spans.
 
-    A metric without spread at an end of its span is drawn by itself as if every cluster were one observation, as its
-    interval is made.
+    A metric without spread at an end of its span is drawn separately as if every cluster were one observation, like its
+    interval.
     """
     everyone = np.unique(np.concatenate([numbers for numbers, _ in influences.values()]))
     moves = np.zeros((len(everyone), len(values)))
@@ -78,7 +78,7 @@ def joint_draws(
 
 
 def _root(covariance: Floats) -> Floats:
-    """Lower triangular root of a covariance that may be singular: metrics may move as one, or not at all."""
+    """Lower triangular root of a covariance that may be singular: metrics may move together, or not at all."""
     root = np.zeros_like(covariance)
     for i in range(len(covariance)):
         rest = covariance[i, i] - root[i, :i] @ root[i, :i]

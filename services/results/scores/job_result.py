@@ -19,18 +19,18 @@ from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, metric_pb2
 
 COST_DIGITS = 12
-"""Of US dollars: beyond them sums of the same prices differ by the order in which they were added."""
+"""Decimals of US dollars: beyond them, sums of the same prices differ by the order of addition."""
 SERVED_MODELS = 8
 """Versions listed at most."""
 
 RULES = 4
-"""How results are made. It grows with what their figures mean, who ranks and what is said of them; seals made by older
-rules are made again, so that runs on one board are measured alike."""
+"""The version of the rules for results. It rises when figures, ranking or their wording change; seals by older rules
+are computed again, so that all runs on a board follow the same rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A job's result with what sealing needs. `averages` are metrics over tasks, as (metric, number of tasks).
+    """A job's result with further data for sealing. `averages` are metrics over tasks, as (metric, number of tasks).
 
     `missing` and `errors` count answers.
     """
@@ -42,7 +42,7 @@ class Computed:
 
 
 def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed:
-    """Everything measured so far. `seal`: for good, with full resampling; a running job's intervals take fewer.
+    """Everything measured so far. `seal`: the final result, with full resampling; a running job's intervals take fewer.
 
     Raises InvalidRequestError when the plan asks for a metric that cannot be computed.
     """
@@ -75,7 +75,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
     if ended:
         result.not_ranked_reason = _not_ranked_reason(connection, job, counts, missing + errors)
     averages: list[tuple[metric_pb2.Metric, int]] = []
-    # A job that stopped half-way keeps its tasks' metrics, but they are no score of the suite.
+    # A job that stopped half-way keeps its tasks' metrics, but has no score for the suite.
     if seal or not ended or not missing + errors:
         averages = suite_score.averages_by_metric(job.plan, measured)
         result.averages.extend(suite_score.further_averages(job.plan, measured))
@@ -83,7 +83,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         if metric.metric == suite_score.SCORE:
             result.suite_score.CopyFrom(metric)
     if seal and result.not_ranked_reason == NO_REFERENCE:
-        # Stands for the run on its board and in its history.
+        # Represents the run on its board and in its history.
         averages = [(metric_pb2.Metric(metric=suite_score.SCORE, undefined_reason=NO_REFERENCE), len(job.plan))]
     so_far = suite_score.pooled_accuracy(job.plan, data)
     if so_far is not None:
@@ -92,7 +92,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
 
 
 def _add_unread(job: job_pb2.Job, counts: Mapping[str, Counts], result: metric_pb2.JobResult) -> None:
-    """Tasks of which too many answers are unread, and what is said of that."""
+    """Tasks with too many unread answers, and the caution for them."""
     for plan in job.plan:
         count = counts[plan.task]
         found = unread(plan, count.scored_message(), count.marked_would_read, count.lenient_would_read)
@@ -102,7 +102,7 @@ def _add_unread(job: job_pb2.Job, counts: Mapping[str, Counts], result: metric_p
 
 
 def _not_ranked_reason(connection: Connection, job: job_pb2.Job, counts: Mapping[str, Counts], unanswered: int) -> str:
-    """Why a finished job does not rank; "" for one that does. `unanswered`: answers that are missing or errors."""
+    """Why a finished job does not rank; "" for one that ranks. `unanswered`: answers that are missing or errors."""
     reason = not_ranked_reason(
         job.state,
         unanswered,
@@ -142,7 +142,7 @@ def task_result(
 
 
 def _explained(estimate: Estimate, counts: Counts) -> Estimate:
-    """Why a metric of answers that are there has no value."""
+    """Why a metric has no value although there are answers."""
     return replace(estimate, undefined_reason=NO_REFERENCE) if counts.unscored and not estimate.n else estimate
 
 
@@ -159,7 +159,7 @@ def _add_usage(
     result.reasoning_tokens = total.reasoning_tokens
     result.items_reused = total.reused
     if total.stored > total.errors:
-        # What imported answers cost whoever collected them is not told.
+        # The cost of imported answers to the people who collected them is unknown.
         if not total.unpriced and not job.spec.reuse.import_id:
             result.cost_usd = round(total.cost_usd, COST_DIGITS)
         ((median, p95, ttft_median, ttft_p95),) = connection.execute(
@@ -167,7 +167,7 @@ def _add_usage(
         ).fetchall()
         result.latency_p50_ms, result.latency_p95_ms = median or 0.0, p95 or 0.0
         result.ttft_p50_ms, result.ttft_p95_ms = ttft_median or 0.0, ttft_p95 or 0.0
-    # A baseline's "version" says what it was fitted on, task by task: several are no change.
+    # A baseline's "version" says what it was fitted on, task by task: several do not mean a change.
     if not job.baseline:
         found = connection.execute(
             query("scores/served_models"), {"job_id": job.job_id, "most": SERVED_MODELS}

@@ -29,9 +29,9 @@ class Scores:
     """The scores of `n` units, added up. A unit is an item or a group of items.
 
     `low` and `high` are the totals had every unanswered item been wrong, or right. `variance` is the sample variance of
-    the scores, 0 for fewer than two. `told` is the total of the `told_n` units with an answer. `clusters`, where they
-    are told apart, are the distinct numbers of the clusters that units belong to, with the units (`sizes`), the total
-    score (`sums`) of each, and what that may be at least and at most (`lows`, `highs`).
+    the scores, 0 for fewer than two. `told` is the total of the `told_n` units with an answer. `clusters`, if they are
+    distinguished, are the numbers of the clusters that units belong to, with the units (`sizes`), the total score
+    (`sums`) of each, and its lowest and highest possible value (`lows`, `highs`).
     """
 
     n: int = 0
@@ -61,17 +61,17 @@ class Scores:
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """Where the mean lies for certain; None when scores leave [0, 1]."""
+        """The range in which the mean certainly lies; None when scores leave [0, 1]."""
         return UNIT_SPAN if self.least >= 0 and self.most <= 1 else None
 
     def influences(self) -> Floats:
-        """What each cluster moves the mean by."""
+        """How far each cluster moves the mean."""
         return (self.sums - self.sizes * self.mean) / self.n
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What was planned and has no final outcome: whole units, and how far other lost answers could move the total."""
+    """Planned answers without a final outcome: whole units, and how far other lost answers could move the total."""
 
     units: int = 0
     moved: float = 0.0
@@ -86,10 +86,10 @@ def of_cells(cells: Sequence[Cell]) -> Scores:
 
 
 def estimate(scores: Scores, lost: Lost, *, clustered: bool) -> Estimate:
-    """The mean of the scores. `clustered`: units of one cluster hang together, answers to one item do.
+    """The mean of the scores. `clustered`: units of one cluster depend on each other, as do answers to one item.
 
     Else the interval is Wilson's for scores of 0 and 1, with √(p(1−p)/n), and Student's for others, with s/√n. So is
-    that of scores of 0 and 1 that turn out to have a cluster each.
+    the interval of scores of 0 and 1 if every unit has its own cluster.
     """
     if scores.n == 0:
         return Estimate(None, 0, undefined_reason="no items")
@@ -114,7 +114,7 @@ def _spread(scores: Scores, *, clustered: bool) -> Estimate:
 
 
 def clustered_stderr(influences: Floats) -> float:
-    """√Σ_c ψ_c², ψ_c being what cluster c moves a value by: for a mean √[Σ_c(Σ_{i∈c}(s_i−s̄))²]/n.
+    """√Σ_c ψ_c², where ψ_c is how far cluster c moves a value: for a mean √[Σ_c(Σ_{i∈c}(s_i−s̄))²]/n.
 
     Source: Liang and Zeger, Biometrika 73 (1986) 13.
     """
@@ -122,14 +122,14 @@ def clustered_stderr(influences: Floats) -> float:
 
 
 def without_rounding(stderr: float) -> float:
-    """Shares such as thirds, and derivatives, leave last digits where there is no spread."""
+    """Shares such as thirds, and derivatives, leave rounding errors where there is no spread."""
     return 0.0 if stderr < NO_SPREAD else stderr
 
 
 def clustered_estimate(
     value: float, n: int, stderr: float, clusters: int, span: tuple[float, float] | None
 ) -> Estimate:
-    """A value with its clustered standard error; with fewer than two clusters nothing is known of its spread."""
+    """A value with its clustered standard error; with fewer than two clusters its spread is unknown."""
     if clusters < 2:
         return Estimate(value, n, method="clustered")
     return Estimate(value, n, stderr, *clustered_interval(value, stderr, clusters, span), "clustered")
@@ -138,8 +138,8 @@ def clustered_estimate(
 def pooled(parts: Sequence[tuple[Scores, Lost, bool]]) -> Estimate:
     """The mean over the units of several tasks together, given as for `estimate`. Tasks are independent.
 
-    Where units hang together, or scores are not 0 and 1, its standard error is made up of those of the tasks. Of each
-    task the unanswered units count in `answered` as its answered ones.
+    If units are dependent, or scores are not 0 and 1, its standard error combines those of the tasks. In `answered`,
+    the unanswered units of each task count like its answered ones.
     """
     n = sum(found.n for found, _, _ in parts)
     lost = Lost(sum(gone.units for _, gone, _ in parts), sum(gone.moved for _, gone, _ in parts))

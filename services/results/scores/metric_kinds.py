@@ -10,7 +10,7 @@ from touchstone.v1.suite_pb2 import MetricSpec
 GROUP_RULES = frozenset({MetricSpec.RULE_ALL, MetricSpec.RULE_EQUAL})
 """Units are groups of items."""
 ANSWER_RULES = frozenset({MetricSpec.RULE_ANY, MetricSpec.RULE_MAJORITY})
-"""A single answer may decide about its item."""
+"""Whether a single answer may decide about its item."""
 
 
 def is_accuracy(spec: MetricSpec) -> bool:
@@ -32,7 +32,7 @@ def is_correlation(spec: MetricSpec) -> bool:
 
 
 def counts(specs: Sequence[MetricSpec]) -> list[MetricSpec]:
-    """Those that make up the task's score."""
+    """The metrics that make up the task's score."""
     return [spec for spec in specs if not spec.beside]
 
 

@@ -12,7 +12,7 @@ NO_REFERENCE = "no row has a reference"
 
 def not_ranked_reason(state: int, lost: int, scored: int, *, several_answers: bool = False) -> str:
     """Why a finished run does not rank, or "" when it does. `lost` items, or answers, have no final outcome; `scored`
-    ones count in metrics. What could not be read or was cut counts as wrong: see `unread`.
+    ones count in metrics. Unread and cut answers count as wrong: see `unread`.
     """
     if state == job_pb2.Job.STATE_FAILED:
         return "the job failed"
@@ -28,8 +28,8 @@ def not_ranked_reason(state: int, lost: int, scored: int, *, several_answers: bo
 def redrawn_reason(job: job_pb2.Job, source: job_pb2.Job | None) -> str:
     """Why a re-run of some items of `source` does not rank, or "" when its answers are those of one whole run.
 
-    An answer that failed is no draw. A cut one is the beginning of the one that more room gives, where the model is
-    asked greedily. Everything else would be drawing again until the answers please.
+    A failed call was not a draw. With greedy decoding, a cut answer is the beginning of the longer one. Anything else
+    would mean drawing again until the answers please.
     """
     again = set(job.spec.reuse.rerun) - {item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR}
     if not again:
@@ -46,9 +46,8 @@ def redrawn_reason(job: job_pb2.Job, source: job_pb2.Job | None) -> str:
 def rank(entries: Iterable[metric_pb2.LeaderboardEntry], limit: int) -> tuple[list[metric_pb2.LeaderboardEntry], int]:
     """Orders and ranks entries; returns them with the number of ranked configurations before the limit.
 
-    Ranked rows come first, then baselines, then rows that are not ranked; of each group the best `limit`, best first.
-    Those beyond the limit have their ranks, too.
-    Baselines rank only when nothing else does.
+    Ranked rows come first, then baselines, then rows that are not ranked; the best `limit` of each group, best first.
+    Those beyond the limit also have their ranks. Baselines rank only when nothing else does.
     """
     ordered = sorted(entries, key=_order)
     unranked = [e for e in ordered if e.not_ranked_reason]

@@ -32,10 +32,10 @@ def average(groups: Sequence[Sequence[Measured]], metric: str = "", *, by_items:
     """Unweighted mean over groups of the mean over a group's tasks of the mean of a task's metrics; `by_items`: the
     mean over all tasks, each weighted by its items.
 
-    A group is one task, or several that count once (MNLI matched and mismatched). Metrics beside are left out, unless
-    `metric` names one: it restricts the average to one metric and to the tasks that have it. An undefined value counts
-    as 0. None when there is no task, or one without items. An average over one metric of one task is that metric, with
-    its own interval.
+    A group is one task, or several that count once (MNLI matched and mismatched). Metrics that are not scored are left
+    out, unless `metric` names one: it restricts the average to one metric and to the tasks that have it. An undefined
+    value counts as 0. None when there is no task, or one without items. An average over one metric of one task is that
+    metric, with its own interval.
     """
     chosen = [[m for m in group if names_of(m, metric)] for group in groups]
     chosen = [group for group in chosen if group]
@@ -51,7 +51,7 @@ def average(groups: Sequence[Sequence[Measured]], metric: str = "", *, by_items:
     else:
         score = _mean([_mean(group) for group in tasks])
     # Each task's draws lean a little towards the middle of their range, by the prior. Over many tasks that does not
-    # average out while the width shrinks: only their spread is taken, around the average itself.
+    # average out while the width shrinks: so only their spread is used, around the average itself.
     low, high = min(0.0, score.draws.min()), max(1.0, score.draws.max())
     draws = np.clip(score.draws - score.draws.mean() + score.value, low, high)
     reasons = sorted({e.undefined_reason for e in estimates if e.undefined_reason})
@@ -101,9 +101,9 @@ def averages_by_metric(
     plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured]
 ) -> list[tuple[metric_pb2.Metric, int]]:
     """The suite's score and the mean of each metric over the tasks that have it, with their number: by the suite's
-    rule, and of several tasks then by each rule, under its own name.
+    rule, and for several tasks also by each rule, under its own name.
 
-    Tasks beside stand for themselves: they count only for a metric that no other task has.
+    Tasks that are not scored are separate: they count only for a metric that no other task has.
     """
     names = list(dict.fromkeys(spec.metric for plan in plans for spec in plan.metrics))
     own = weighting.of_plans(plans)
@@ -118,13 +118,13 @@ def averages_by_metric(
 
 
 def averaged_tasks(plans: Sequence[job_pb2.TaskPlan], metric: str) -> list[job_pb2.TaskPlan]:
-    """The tasks that a metric is averaged over, "" being the suite's score."""
+    """The tasks that a metric is averaged over; "" means the suite's score."""
     having = [p for p in plans if not metric or any(spec.metric == metric for spec in p.metrics)]
     return [p for p in having if not p.beside] or (having if metric else [])
 
 
 def further_averages(plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, Measured]) -> list[metric_pb2.Average]:
-    """The score over items and over tasks: by category, and of all tasks where there are several."""
+    """The score over items and over tasks: by category, and over all tasks if there are several."""
     plans = [plan for plan in plans if not plan.beside]
     parts = {category: [p for p in plans if p.category == category] for category in {p.category: 0 for p in plans}}
     parts.pop("", None)
@@ -152,7 +152,7 @@ def pooled_accuracy(plans: Sequence[job_pb2.TaskPlan], data: Mapping[str, TaskDa
 
 
 def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
-    """How the suite's score comes about, in one sentence; "" when nothing makes it up."""
+    """The rule of the suite's score, in one sentence; "" without tasks."""
     counted = [plan for plan in plans if not plan.beside]
     groups = grouped(counted)
     metrics = [[spec.metric for spec in metric_kinds.counts(plan.metrics)] for plan in counted]
@@ -212,7 +212,7 @@ def grouped(plans: Sequence[job_pb2.TaskPlan]) -> dict[str, list[job_pb2.TaskPla
 
 
 def _joined(titles: Sequence[str]) -> str:
-    """ "MNLI matched and mismatched": words that all begin with are said once."""
+    """ "MNLI matched and mismatched": a common beginning is written once."""
     words = [title.split() for title in titles]
     shared = len(list(takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))))
     return _listed([titles[0], *(" ".join(title[shared:]) for title in words[1:])])
@@ -236,7 +236,7 @@ def metric_message(name: str, estimate: Estimate, *, beside: bool = False) -> me
     )
     if estimate.bounds is not None and (estimate.value is not None or estimate.bounds[0] < estimate.bounds[1]):
         metric.bound_low, metric.bound_high = estimate.bounds
-    # Where nothing is missing it would say the same again.
+    # If nothing is missing, it would only repeat the value.
     if estimate.answered is not None and metric.bound_high - metric.bound_low > _ROUNDING:
         metric.answered_mean = estimate.answered
     return metric

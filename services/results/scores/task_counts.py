@@ -26,7 +26,7 @@ _Kind = tuple[str, str | None, bool]
 
 @dataclass(slots=True)
 class Counts:
-    """Answers of one task, or of several added up, and what they used."""
+    """Answers of one task, or of several added up, with their tokens and cost."""
 
     outcomes: Counter[int] = field(default_factory=Counter)
     scored: Counter[int] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class Counts:
 
     @property
     def never_scored(self) -> int:
-        """The same with those whose calls failed."""
+        """The same, including answers whose calls failed."""
         return self.unscored + (self.errors_without_reference if self.unscored else 0)
 
     def add(self, other: Counts) -> None:
@@ -106,7 +106,7 @@ def planned_answers(plan: job_pb2.TaskPlan) -> int:
 
 
 def read_counts(connection: Connection, job: job_pb2.Job) -> dict[str, Counts]:
-    """By task; for tasks without stored items, too."""
+    """By task, including tasks without stored items."""
     counts: dict[str, Counts] = defaultdict(Counts)
     for row in connection.execute(query("scores/task_counts"), {"job_id": job.job_id}).fetchall():
         task, outcome, items, scored, bare, correct, *tokens, reused, cost, unpriced, grouped, gain, marked, lenient = (
@@ -173,7 +173,7 @@ def _read_cells(connection: Connection, job: job_pb2.Job, but: set[str]) -> dict
 def read_members(
     connection: Connection, job: job_pb2.Job, by_cluster: set[str]
 ) -> dict[str, tuple[list[Cell], ClusterCells]]:
-    """Cells, and the clusters that they consist of, of the tasks `by_cluster`."""
+    """Cells of the tasks in `by_cluster`, and the clusters that they consist of."""
     tasks = [p.task for p in job.plan if any(map(metric_kinds.is_confusion, p.metrics)) and p.task in by_cluster]
     if not tasks:
         return {}
@@ -192,7 +192,7 @@ def _members(kinds: Mapping[_Kind, list[tuple[int, float]]]) -> tuple[list[Cell]
 
 
 def read_scores(connection: Connection, job: job_pb2.Job, by_cluster: set[str]) -> dict[str, dict[str, Scores]]:
-    """By task and metric: those with a rule, and the accuracy of tasks `by_cluster`, whose clusters are told apart.
+    """By task and metric: metrics with a rule, and the accuracy of the tasks in `by_cluster`, with separate clusters.
 
     Metrics of one kind are read for all tasks at once.
     """
@@ -220,7 +220,7 @@ def read_scores(connection: Connection, job: job_pb2.Job, by_cluster: set[str]) 
 
 
 def _path(statistic: str) -> str:
-    """Of a statistic within the JSON of those without a column. A path needs a name, used or not."""
+    """SQL for a statistic without its own column, within the JSON. A path needs a name, used or not."""
     return f'$."{statistic or "none"}"'
 
 

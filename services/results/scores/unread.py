@@ -1,4 +1,4 @@
-"""Tasks whose score leans on how unread and cut answers count, and how that is said. Pure."""
+"""Tasks whose score depends on how unread and cut answers count, and the caution for them. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from touchstone.v1 import job_pb2, metric_pb2, scoring_pb2
 
 CUT_SHARE = 0.01
-"""Of a task's answers; above it the score is shown with a caution."""
+"""Share of a task's answers above which the score is shown with a caution."""
 UNPARSED_SHARE = 0.05
 OFFERED_SHARE = 0.2
-"""Of a task's answers; above it a layer is offered that reads more of them."""
+"""Share of a task's answers above which a layer that reads more of them is offered."""
 _NAMED = 3
 """Tasks named in a sentence."""
 
@@ -18,7 +18,7 @@ _NAMED = 3
 def unread(
     plan: job_pb2.TaskPlan, scored: metric_pb2.OutcomeCounts, marked_would_read: int = 0, lenient_would_read: int = 0
 ) -> metric_pb2.Unread | None:
-    """None where few enough answers are missing. `scored` are the outcomes of the answers that metrics are made of; the
+    """None if few enough answers are missing. `scored` are the outcomes of the answers that metrics are made of; the
     numbers say how many of the unparsed ones further layers would read."""
     total = scored.answered + scored.unparsed + scored.output_truncated + scored.refused + scored.input_truncated
     if not total:
@@ -38,8 +38,8 @@ def unread(
 
 
 def add_offer(job: job_pb2.Job, result: metric_pb2.JobResult) -> None:
-    """Says which layer would read how many of the answers that could not be read. Nothing of a job that cannot be
-    scored again: of a baseline, and of imported answers."""
+    """Says which layer would read how many of the answers that could not be read. Empty for a job that cannot be scored
+    again: a baseline, or imported answers."""
     if job.baseline or job.spec.reuse.import_id:
         return
     offered = [one for one in result.unread if one.unparsed > OFFERED_SHARE and one.lenient_would_read]
@@ -66,7 +66,7 @@ def _offer(one: metric_pb2.Unread, tasks: int) -> str:
 
 
 def caution(found: Sequence[metric_pb2.Unread], tasks: int) -> str:
-    """ "" without any. `tasks` is how many the job has."""
+    """ "" without any. `tasks` is the job's number of tasks."""
     return "; ".join(_said(found, tasks))
 
 

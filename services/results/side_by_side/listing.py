@@ -1,4 +1,4 @@
-"""Answers of two to four jobs to the same rows, row beside row."""
+"""Answers of two to four jobs to the same rows, side by side."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SideBySide:
     ) -> ListSideBySideResponse:
         """In order of task, item and repeat as the first job that has a row numbers it.
 
-        Raises NotFoundError for a job and for a task that none has, InvalidRequestError for the rest.
+        Raises NotFoundError for a job and for a task that no job has, InvalidRequestError for the rest.
         """
         jobs = _jobs(connection, request, visible)
         page = Page(request, jobs)
@@ -68,7 +68,7 @@ def _jobs(connection: Connection, request: ListSideBySideRequest, visible: Visib
 
 
 def _require_common(connection: Connection, request: ListSideBySideRequest, jobs: Sequence[job_pb2.Job]) -> None:
-    """Raises InvalidRequestError where the jobs have no row in common, in no task."""
+    """Raises InvalidRequestError where the jobs have no row in common in any task."""
     if not request.task or not match(connection, ListSideBySideRequest(job_ids=request.job_ids), jobs).common:
         raise InvalidRequestError(
             "The jobs have no rows in common. Name jobs over one dataset, over datasets with the same custom ids, "
@@ -104,7 +104,7 @@ class Kept:
 
 
 def key_of(request: ListSideBySideRequest, jobs: Sequence[job_pb2.Job]) -> _Key | None:
-    """What matched rows hang on. None where they may still change, and for conditions, which seldom come again."""
+    """What matched rows depend on. None where they may still change, and for conditions, which are seldom repeated."""
     plain = not request.query and request.conditions == ItemConditions()
     if not plain or any(job.state != job_pb2.Job.STATE_COMPLETED for job in jobs):
         return None

@@ -21,12 +21,12 @@ from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
 
 _RESAMPLES = 2_000
-"""As behind intervals of comparisons on common items."""
+"""As for intervals of comparisons on common items."""
 
 
 def scores_in_common(connection: Connection, rows: pa.Table, jobs: Sequence[job_pb2.Job]) -> list[metric_pb2.Metric]:
-    """In the order of the jobs; without a mean where nothing is scored. Of rows of some tasks it is the score of a
-    suite of those."""
+    """In the order of the jobs; without a mean where nothing is scored. For rows of some tasks it is the score of a
+    suite of those tasks."""
     jobs = [weighting.complete(job) for job in jobs]
     places = ", ".join(f"place_{number}" for number in range(len(jobs)))
     connection.register("matched", rows)
@@ -56,7 +56,7 @@ def _scored(job: job_pb2.Job, counts: dict[str, Counts]) -> list[job_pb2.TaskPla
 
 
 def _alone(plan: job_pb2.TaskPlan) -> job_pb2.TaskPlan:
-    """Of tasks that are beside the suite's score there is no score but their own."""
+    """Tasks outside the suite's score have only their own score."""
     found = job_pb2.TaskPlan()
     found.CopyFrom(plan)
     found.beside = False
@@ -64,7 +64,7 @@ def _alone(plan: job_pb2.TaskPlan) -> job_pb2.TaskPlan:
 
 
 def _sealed(connection: Connection, job: job_pb2.Job, counts: dict[str, Counts]) -> metric_pb2.Metric | None:
-    """Of all of the job's answers, or of all of one task; None for others, and before it is sealed."""
+    """The score over all of the job's answers, or all of one task; None for others, and before the job is sealed."""
     sealed = job_reads.sealed_result(connection, job.job_id, job.attempt)
     if sealed is None:
         return None
@@ -80,7 +80,7 @@ def _sealed(connection: Connection, job: job_pb2.Job, counts: dict[str, Counts])
 
 _WHITE = ("' '", "chr(10)", "chr(9)", "chr(13)")
 _BEGINNING, _COMPARED = 64, 12
-"""Characters looked at first, and how many without white space tell texts apart."""
+"""Characters compared first, and how many without white space distinguish texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Matched:
     conditions; and of the n-th job place_n, passage_n, score_n, latency_n, input_n, output_n and cost_n, the place
     being the number of the row in `items`, NULL without one.
 
-    `scores` are what items count, by job, and `totals` what the jobs score; `common` tells whether all jobs have some
+    `scores` are what items count, by job, and `totals` what the jobs score; `common` says whether all jobs share some
     row.
     """
 
@@ -112,7 +112,7 @@ def match(connection: Connection, request: ListSideBySideRequest, jobs: Sequence
     asked = {"jobs": [job.job_id for job in jobs]}
     keys = connection.execute(query("side_by_side/keys"), asked).fetchall()
     by_custom_id = bool(keys) and all(told for _, told, _ in keys)
-    # Responses are long: they are read only where something hangs on them.
+    # Responses are long: they are read only where the result depends on them.
     response = "response" if any(unread for *_, unread in keys) else "''"
     key = "custom_id AS name" if by_custom_id else "item_hash AS name"
     parameters: dict[str, Any] = {"task": request.task}

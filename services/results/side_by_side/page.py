@@ -35,7 +35,7 @@ class MovedError(Exception):
 
 
 class Page:
-    """What a request asks for. Raises InvalidRequestError for a filter or a page that cannot be."""
+    """What a request asks for. Raises InvalidRequestError for an invalid filter or page."""
 
     def __init__(self, request: pb.ListSideBySideRequest, jobs: Sequence[job_pb2.Job]) -> None:
         self._jobs = jobs

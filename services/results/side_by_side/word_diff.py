@@ -1,8 +1,8 @@
 """How a text differs from another, word by word. Pure.
 
 A longest common subsequence of the words, by the bit-parallel method of Crochemore, Iliopoulos, Pinzon and Reid (2001):
-a row of the table is one integer with a bit a word, so that 4,000 words against 4,000 take some milliseconds whatever
-they are. `difflib` takes minutes where words repeat.
+a row of the table is one integer with a bit per word, so that any 4,000 words against 4,000 take some milliseconds.
+`difflib` takes minutes where words repeat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind: TypeAlias = WordDiff.Part.Kind
 SAME, REMOVED, ADDED = WordDiff.Part.KIND_SAME, WordDiff.Part.KIND_REMOVED, WordDiff.Part.KIND_ADDED
 
 MOST_WORDS = 4_000
-"""Beyond what the texts begin and end with alike; where either has more left, all that is taken for changed."""
+"""Apart from the beginning and end that the texts share; where either has more left, all of it counts as changed."""
 
 _WORD = re.compile(r"(\S*)(\s*)")
 _Word = tuple[str, str]
@@ -27,8 +27,8 @@ _Word = tuple[str, str]
 
 
 def word_diff(before: str, after: str) -> WordDiff:
-    """SAME and REMOVED parts in order are `before`, SAME and ADDED ones `after`. Neighbours differ in kind; of a change
-    what is removed comes first."""
+    """SAME and REMOVED parts in order are `before`, SAME and ADDED ones `after`. Neighbours differ in kind; in a
+    change, the removed part comes first."""
     old, new = _words(before), _words(after)
     parts: list[tuple[Kind, str]] = []
     removed: list[str] = []
@@ -60,7 +60,7 @@ def word_diff(before: str, after: str) -> WordDiff:
         if space == other:
             same.append(word + space)
         else:
-            # The word stands; only what parts it from the next one does not.
+            # The word is kept; only the white space after it changed.
             same += [word] if word else []
             end_same()
             removed += [space] if space else []

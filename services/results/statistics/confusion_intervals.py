@@ -1,8 +1,8 @@
 """Intervals of metrics of the confusion matrix. Pure.
 
 An interval reaches from the smallest to the largest value that the metric has in any table of shares that Pearson's
-chi-square test, with one degree of freedom, does not reject by the counts seen. Of a share this is Wilson's interval.
-A standard error knows neither how skewed small counts are nor what cells may hold that could occur and did not.
+chi-square test, with one degree of freedom, does not reject by the counts seen. For a share this is Wilson's interval.
+A standard error ignores both the skew of small counts and the cells that could occur but did not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from services.results.statistics.intervals import Z95, score_interval
 from services.results.statistics.metric_values import Cell, Floats, Ints
 
 _ALL_PAIRS = 16
-"""Up to so many labels each may be taken for each other; beyond them for the next one, which keeps tables small."""
+"""Up to this number of labels, each may be confused with each other one; beyond it, only with the next one, which keeps
+tables small."""
 UNSEEN = "an unseen label"
 
 _NO_SPREAD = 1e-12
@@ -60,7 +61,7 @@ def _f1_interval(cells: Sequence[Cell], positive: str, quantile: float) -> tuple
 
 
 def _of_labels(cells: Sequence[Cell], name: str) -> tuple[Floats, Layout]:
-    """With the cells that could occur: of one label alone it is unknown how the model would do on another."""
+    """With the cells that could occur: with only one label, nothing is known about the model on another."""
     labels = metric_values.labels_of(cells)
     if len(labels) == 1:
         labels.append(UNSEEN)
@@ -80,8 +81,8 @@ def _of_labels(cells: Sequence[Cell], name: str) -> tuple[Floats, Layout]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where cells lie: `references` and `predictions` (cells,) are places among `labels` labels; prediction `labels` is
-    no answer. `scored` are the labels over which F1 is averaged."""
+    """Positions of cells: `references` and `predictions` (cells,) are indices of `labels` labels; the prediction
+    `labels` means no answer. `scored` are the labels over which F1 is averaged."""
 
     name: str
     references: Ints

@@ -21,7 +21,7 @@ _MOST_TERMS = 20_000
 _MOST_STEPS = 100
 _SERIES_MOST = 300
 _ALMOST_NORMAL = 1e6
-"""Degrees of freedom from which on Student's t is taken for normal."""
+"""Degrees of freedom from which Student's t counts as normal."""
 
 
 def _elementwise(function: Callable[[float], float]) -> Callable[[npt.ArrayLike], Floats]:
@@ -120,7 +120,7 @@ def student_quantile(probability: float, degrees: npt.ArrayLike) -> Floats:
 
 def _student_newton(t: Floats, above: float, degrees: Floats) -> Floats:
     constant = _lgamma((degrees + 1) / 2) - _lgamma(degrees / 2) - np.log(degrees * np.pi) / 2
-    # The tail is convex, and that of the normal distribution thinner: steps from the left never pass the root.
+    # The tail is convex and fatter than the normal distribution's: steps from the left never pass the root.
     for _ in range(_MOST_STEPS):
         density = np.exp(constant - (degrees + 1) / 2 * np.log1p(t * t / degrees))
         step = (student_tail(t, degrees) - above) / density

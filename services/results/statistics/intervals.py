@@ -70,9 +70,10 @@ def clustered_interval(
 ) -> tuple[float, float]:
     """Interval of a metric with a clustered standard error; `clusters` is 2 or more.
 
-    Within a `span` it is Wilson's, at the number of independent observations that would have this standard error
-    (Kish's effective sample size), with Student's quantile for the number of clusters: a symmetric interval covers too
-    little near the ends of the span. Without any spread, as at a perfect score, every cluster is one observation.
+    Within a `span` it is Wilson's interval, at the number of independent observations that would have this standard
+    error (Kish's effective sample size), with Student's quantile for the number of clusters: a symmetric interval
+    covers too little near the ends of the span. Without any spread, as at a perfect score, every cluster is one
+    observation.
     """
     quantile = t95(clusters - 1)
     if span is None:
@@ -90,7 +91,7 @@ _STEPS, _HALVINGS, _NEWTON_STEPS = 200, 10, 60
 _NO_GAIN = 1e-7
 """Of a metric, whose range is 1 or 2."""
 _KEPT = 0.25
-"""What a step must gain, as a part of what the slopes promise."""
+"""The gain that a step must reach, as a share of what the slopes promise."""
 _TINY = 1e-300
 _CLOSE = 1e-10
 
@@ -99,10 +100,9 @@ def largest(counts: Floats, metric: Metric, quantile: float = Z95) -> float:
     """The metric's largest value in any shares that are not rejected by `counts` (cells,); `quantile` is the normal
     distribution's for a two-sided test.
 
-    Each step goes towards the shares at which the metric's linear approximation is largest, as far as the metric
-    keeps what that promises; the set of shares that are not rejected is convex. Of a few items, several of which lie in
-    cells of their own, the last steps are short: the value may be off by 0.001. Up to about ten items it may be a local
-    maximum.
+    Each step goes towards the shares at which the metric's linear approximation is largest, as far as the metric rises
+    as promised; the set of shares that are not rejected is convex. With few items, several of which are alone in their
+    cells, the last steps are short: the value may be off by 0.001. Up to about ten items it may be a local maximum.
 
     Source: Frank and Wolfe, Naval Research Logistics Quarterly 3 (1956) 95.
     """
@@ -142,8 +142,8 @@ def smallest(counts: Floats, metric: Metric, quantile: float = Z95) -> float:
 def _best_of_linear(seen: Floats, slopes: Floats, limit: float) -> Floats:
     """The shares p with the largest Σ p·slope among those with Σ seen²/p <= limit.
 
-    These are seen / √(ν − slope), made to add up to 1, for the one ν above all slopes at which the limit is reached.
-    A cell that does not occur and has the steepest slope takes what the limit leaves to it.
+    These are seen / √(ν − slope), made to add up to 1, for the one ν above all slopes at which the limit is reached. A
+    cell that does not occur and has the steepest slope takes the rest that the limit leaves.
     """
     occurring = seen > 0
     counted, steep = seen[occurring], slopes[occurring]

@@ -5,8 +5,8 @@ longer than this service's whole start.
 
 Items are counted in cells of (reference, prediction, correct). A prediction of None is an item that the model did not
 answer (unparsed, truncated, refused): wrong in accuracy; in binary F1 a false positive when the reference is negative
-and a false negative when it is positive; in macro F1 a false negative of its reference and no label of its own; in the
-Matthews correlation a predicted class of its own. Infrastructure errors are no items here; they count only in bounds.
+and a false negative when it is positive; in macro F1 a false negative of its reference but not a separate label; in the
+Matthews correlation a separate predicted class. Infrastructure errors do not count as items here, only in bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ACCURACY, MACRO_F1, MATTHEWS, PEARSON, SPEARMAN = "accuracy", "macro_f1", "matth
 BINARY_F1 = frozenset({"f1", "f1a"})
 CORRELATIONS = frozenset({PEARSON, SPEARMAN})
 CONFUSION_METRICS = BINARY_F1 | {MACRO_F1, MATTHEWS}
-"""Metrics of the confusion matrix that are no mean over items."""
+"""Metrics of the confusion matrix that are not means over items."""
 METRICS = CORRELATIONS | CONFUSION_METRICS | {ACCURACY}
 
 
@@ -34,7 +34,7 @@ METRICS = CORRELATIONS | CONFUSION_METRICS | {ACCURACY}
 class Cell:
     """`count` items with this reference and prediction; None when the model did not answer.
 
-    Of an item with several answers, each counts its share.
+    Each of an item's several answers counts its share.
     """
 
     reference: str
@@ -48,7 +48,7 @@ class Estimate:
     """A value with its standard error, 95 % interval and bounds; `value` is None where it is undefined, with a reason.
 
     Bounds are the values had every item without an answer been wrong, or right; `answered` is the value over the
-    answered items alone. Each is None where it cannot be told.
+    answered items alone. Each is None where it is unknown.
     """
 
     value: float | None
@@ -134,7 +134,7 @@ def answered_right(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def answered_wrong(cells: Sequence[Cell]) -> list[Cell]:
-    """The same items had every unanswered one been the other label of two; as they are where there are not two."""
+    """The same items had every unanswered one been the other of two labels; unchanged where there are not two."""
     labels = labels_of(cells)
     if len(labels) != 2:
         return list(cells)

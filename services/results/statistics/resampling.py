@@ -17,12 +17,12 @@ from services.results.statistics import metric_values
 from services.results.statistics.metric_values import Cell, Floats, Ints
 
 _CHUNK = 1_000_000
-"""Numbers held at once, in each of a few arrays."""
+"""Numbers in memory at a time, in each of a few arrays."""
 _PAIR_DRAWS = 20_000_000
 """Pairs drawn at most in all: 10,000 resamples of 2,000 pairs; larger tasks get fewer, at least `_FEWEST`."""
 _FEWEST = 1_000
 _GRID_LABELS = 16
-"""Beyond so many labels only cells that occur get a share of the prior: a full grid would be mostly prior."""
+"""Beyond this number of labels, only cells that occur get a share of the prior: a full grid would be mostly prior."""
 
 
 def draw_cells(
@@ -150,7 +150,7 @@ def _mask(cells: Iterable[bool]) -> Floats:
 
 
 def _grid(cells: Sequence[Cell], metrics: Mapping[str, str]) -> list[Cell]:
-    """The coarsest cells that the metrics tell apart, with those that could occur and did not."""
+    """The coarsest cells that the metrics distinguish, including those that could occur but did not."""
     counts: dict[tuple[str, str | None, bool], float] = defaultdict(float)
     positives = {positive for name, positive in metrics.items() if name in metric_values.BINARY_F1}
     if len(positives) > 1 or metrics.keys() & {metric_values.MATTHEWS, metric_values.MACRO_F1}:

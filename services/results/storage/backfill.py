@@ -13,7 +13,7 @@ from services.words.jobs import suite_of
 from touchstone.v1 import job_pb2, metric_pb2
 
 _AT_ONCE = 20_000
-"""Rows read at once: a serialised job takes a few kilobytes."""
+"""Rows per read: a serialised job takes a few kilobytes."""
 
 
 def fill_run_scores(connection: DuckDBPyConnection) -> None:
@@ -41,7 +41,7 @@ def fill_run_scores(connection: DuckDBPyConnection) -> None:
 
 
 def fill_run_sources(connection: DuckDBPyConnection) -> None:
-    """Migration 6: whose answers jobs took; runs with answers of an invalidated one count no longer."""
+    """Migration 6: whose answers jobs took; runs with answers of an invalidated one no longer count."""
     sources: dict[str, list[str]] = {"job_id": [], "source": []}
     for job_id, blob in _rows(connection, "SELECT job_id, job FROM jobs"):
         job = job_pb2.Job.FromString(blob)

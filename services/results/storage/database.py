@@ -1,4 +1,4 @@
-"""The open DuckDB file: one writer thread and a few reader threads, those of quick and of long reads apart.
+"""The open DuckDB file: one writer thread and a few reader threads, with separate ones for quick and for long reads.
 
 A write that the disk refuses leaves the file as it was, but the open database can no longer be trusted: `lost` is set,
 the process ends, and the next one opens the file again.
@@ -49,12 +49,12 @@ def query(name: str) -> str:
 
 
 def known_usd(column: str) -> str:
-    """SQL of an answer's cost, NULL where it cannot be: earlier versions stored what any provider said."""
+    """SQL of an answer's cost, NULL for an impossible one: earlier versions stored whatever a provider said."""
     return f"CASE WHEN {column} BETWEEN 0 AND {numbers.MOST_USD} THEN {column} END"
 
 
 def first_row(connection: Connection, sql: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-    """The first row, or None. Reads all: DuckDB keeps a connection busy until a result is read to its end."""
+    """The first row, or None. Reads all rows: DuckDB keeps a connection busy until a result is read to its end."""
     rows = connection.execute(sql, parameters).fetchall()
     return rows[0] if rows else None
 
@@ -67,7 +67,7 @@ def path_of(connection: Connection) -> Path:
 
 @contextlib.contextmanager
 def writing_elsewhere() -> Iterator[None]:
-    """Has a disk that refuses another file raise OSError: the database itself is as it was."""
+    """Makes a disk that refuses another file raise OSError: the database itself is unchanged."""
     try:
         yield
     except duckdb.IOException as error:
@@ -75,7 +75,7 @@ def writing_elsewhere() -> Iterator[None]:
 
 
 def damage(error: Exception, path: Path) -> DamagedFilesError | None:
-    """What to say of an error of DuckDB's that a damaged file causes; None for any other error."""
+    """The message for a DuckDB error that a damaged file causes; None for any other error."""
     text = " ".join(str(error).split())
     if not isinstance(error, duckdb.Error) or _PASSING.search(text) or not _DAMAGE.search(text):
         return None
@@ -83,8 +83,8 @@ def damage(error: Exception, path: Path) -> DamagedFilesError | None:
 
 
 def not_a_database(path: Path) -> str:
-    """Why the file, or its log, cannot be opened as a database of DuckDB's; empty where it may. A file of another
-    database, such as SQLite's, would have DuckDB look for an extension."""
+    """Why the file, or its log, cannot be opened as a DuckDB database; empty where it can. For a file of another
+    database, such as SQLite, DuckDB would look for an extension."""
     for place in (path, path.with_suffix(f"{path.suffix}.wal")):
         if os.path.lexists(place) and not place.is_file():
             return f"{place} is not a file"
@@ -117,7 +117,7 @@ class Database:
         self._streamers = ThreadPoolExecutor(STREAMERS, "streamer")
         self.lost = asyncio.Event()
         self.damage: DamagedFilesError | None = None
-        """Why the file cannot be trusted, where that is why it was lost."""
+        """Why the file cannot be trusted, if the database was lost for that reason."""
         self.version = 0
         """Counts the changes that are stored."""
 
@@ -129,21 +129,21 @@ class Database:
             self.version += 1
 
     async def checkpoint(self) -> None:
-        """Moves what was committed so far from the log into the file: for what is nowhere else, so that a log that is
-        lost takes nothing of it along. Raises as `write`."""
+        """Moves what was committed so far from the log into the file: for data that exists nowhere else, which a lost
+        log would otherwise take along. Raises as `write`."""
         await self._run(self._writer, self._connection.checkpoint)
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
-        """Runs `ask` on a cursor of its own, on one snapshot of everything committed so far."""
+        """Runs `ask` on its own cursor, on one snapshot of everything committed so far."""
         return await self._run(self._readers, partial(self._snapshot, ask))
 
     async def read_long(self, ask: Callable[[Connection], T]) -> T:
-        """As `read`, for what may take seconds: quick reads wait for none of them, only for each other."""
+        """As `read`, for reads that may take seconds: quick reads wait only for each other, never for these."""
         return await self._run(self._long_readers, partial(self._snapshot, ask))
 
     async def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]:
-        """What `make` yields, on one snapshot. Each step takes a thread for itself, so that who takes the next
-        value late holds none; but the file is not tidied up meanwhile, so an end must come. Raises as `read`."""
+        """What `make` yields, on one snapshot. Each step takes its own thread, so a slow reader holds none. The file is
+        not tidied up meanwhile, so the reader must come to an end. Raises as `read`."""
         snapshot = _Snapshot(self._connection, make)
         try:
             while (found := await self._run(self._streamers, snapshot.step)) is not None:
@@ -154,7 +154,7 @@ class Database:
                 await asyncio.get_running_loop().run_in_executor(self._streamers, snapshot.close)
 
     async def copy(self, path: Path) -> None:
-        """Writes everything committed so far to a new file, on one snapshot; writes go on meanwhile. Reads every block,
+        """Writes everything committed so far to a new file, on one snapshot, while writes continue. Reads every block,
         so that a damaged one is noticed. Raises as `read`, and OSError when the new file cannot be written."""
         await self._run(self._long_readers, partial(self._copy, path))
 
@@ -219,7 +219,7 @@ class Database:
 
 
 class _Snapshot(Generic[T]):
-    """One read that goes on step by step, perhaps in another thread each time."""
+    """One read in steps, each possibly in another thread."""
 
     def __init__(self, connection: Connection, make: Callable[[Connection], Iterator[T]]) -> None:
         self._connection = connection

@@ -1,5 +1,5 @@
 """What a job that ended early has done: its stored items. Answers that were under way when it was cancelled or failed
-come after the event of its end, whose counts would stay wrong for ever."""
+arrive after the event of its end, whose counts would otherwise stay wrong."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def counted(connection: Connection, job: job_pb2.Job) -> job_pb2.Job:
 
 
 def count_late(connection: Connection, job_ids: Iterable[str]) -> None:
-    """Corrects those of the jobs that had ended early before items of theirs were stored in this transaction."""
+    """Corrects the counts of jobs that had ended early before this transaction stored items of theirs."""
     for job_id in job_ids:
         found = first_row(
             connection,

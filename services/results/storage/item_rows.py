@@ -127,7 +127,7 @@ def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, Any]
             columns[name].append(number if number is None or isfinite(number) else None)
         # JSON has no NaN, and one would make every other statistic of the job unreadable.
         finite = {name: number for name, number in left.items() if isfinite(number)} if left else left
-        # An answer without statistics counts in no metric. One whose numbers are all none counts, with nothing reached.
+        # An answer without statistics counts in no metric. One whose numbers are all invalid counts as 0 in each.
         marked = not finite and result.statistics and all(columns[name][-1] is None for name in _STATISTICS)
         others.append(json.dumps(finite, sort_keys=True) if finite or marked else None)
     columns["other_statistics"] = others
@@ -179,9 +179,10 @@ def stored_item(values: Sequence[Any], score: float | None = None) -> results_se
 
 
 def parsed_json(text: str) -> Any:
-    """Numbers that are none, or that a float does not hold, are null, as no file may have them.
+    """Numbers that are not finite, or that a float cannot hold, become null, as no file may contain them.
 
-    Raises ValueError for what Python cannot read: no JSON, nested beyond its stack, a number of thousands of digits.
+    Raises ValueError for what Python cannot read: invalid JSON, nesting beyond its stack, a number with thousands of
+    digits.
     """
     try:
         return json.loads(text, parse_float=_number, parse_constant=_nothing)
@@ -190,7 +191,7 @@ def parsed_json(text: str) -> Any:
 
 
 def metadata_fields(text: str) -> dict[str, Any]:
-    """Of metadata the fields; none where there are no metadata, or none that Python can read."""
+    """The fields of metadata; empty where there are no metadata, or where Python cannot read them."""
     try:
         found = parsed_json(text) if text else {}
     except ValueError:

@@ -1,10 +1,9 @@
-"""Finished jobs as files of their own beside the database: a Parquet file of each job's items. With the streams they
-are what `touchstone repair` builds a lost database from.
+"""Finished jobs as separate files next to the database: a Parquet file of each job's items. `touchstone repair`
+rebuilds a lost database from them and the streams.
 
 A file's name says which attempt it holds, up to which attempt texts were dropped, and the digest of its bytes:
-`<job>.<attempt>.<dropped>.<digest>.parquet`. So what is missing or out of date shows without a look inside, and a
-damaged file is told from a whole one: Parquet itself reads many wrong bytes as other answers. A file is written whole
-or not at all.
+`<job>.<attempt>.<dropped>.<digest>.parquet`. So a missing or outdated file shows by its name and a damaged one by its
+digest: Parquet itself reads many wrong bytes as other answers. A file is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ log = logging.getLogger(__name__)
 
 _CHECK_S = 5.0
 _LATE = timedelta(seconds=30)
-"""Answers that were under way at a job's end come within so long."""
+"""Answers that were under way at a job's end arrive within this time."""
 _DIGITS = 16
 _SUFFIX, _FRESH = ".parquet", ".parquet.new"
 
 
 def is_whole(path: Path) -> bool:
-    """Whether the file has the bytes that were written. Those of earlier versions do not say. Raises OSError."""
+    """Whether the file has the bytes that were written. Names from earlier versions do not say. Raises OSError."""
     *_, digest, _ = path.name.split(".")
     return len(digest) < _DIGITS or _digest(path) == digest
 
@@ -112,7 +111,7 @@ class JobFiles:
 
 
 def _remove(path: Path) -> None:
-    """Also what stands in the place of a file."""
+    """Removes the file, or anything else that has its name."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

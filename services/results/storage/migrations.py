@@ -38,8 +38,8 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def open_file(path: Path, *folders: Path) -> Connection:
-    """Opens or creates the database and brings it to the newest schema. Beside it only files in `folders` can be
-    reached.
+    """Opens or creates the database and brings it to the newest schema. Apart from it, DuckDB can reach only files in
+    `folders`.
 
     Raises DamagedFilesError when its files are damaged, and UnavailableError when another process has it open, the disk
     refuses, or a newer Touchstone wrote it.

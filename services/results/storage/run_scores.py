@@ -1,4 +1,4 @@
-"""Averages of sealed runs as boards, trends and overviews read them, changed with what they come from."""
+"""Averages of sealed runs as boards, trends and overviews read them, updated whenever their sources change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METRIC_COLUMNS = (
     *("metric", "n", "mean", "stderr", "ci95_low", "ci95_high", "bound_low", "bound_high"),
     *("method", "undefined_reason", "answered_mean"),
 )
-"""What a row has of a Metric, by its field names."""
+"""The fields of a Metric that a row holds, by name."""
 
 _KEY = ("suite", "mode", "item_set", "configuration")
 _OF_KEY = " AND ".join(f"{name} = ${name}" for name in _KEY)
@@ -46,7 +46,7 @@ def add(connection: Connection, job: job_pb2.Job) -> None:
 
 
 def refresh(connection: Connection, job_id: str) -> None:
-    """Lets a sealed run count or not, as its job's state, its attempt and its marks are now."""
+    """Lets a sealed run count or not, by its job's current state, attempt and marks."""
     before = first_row(
         connection, "SELECT counts, completed_at FROM run_scores WHERE job_id = $job_id LIMIT 1", {"job_id": job_id}
     )
@@ -68,10 +68,10 @@ def refresh(connection: Connection, job_id: str) -> None:
 
 
 def fill(connection: Connection) -> None:
-    """Migration 4: everything anew, from the sealed jobs; without item sets."""
+    """Migration 4: rebuilds everything from the sealed jobs, without item sets."""
     connection.execute("DELETE FROM run_scores")
-    # Not by the view of uncounted runs, and without later columns: an older schema, filled in on the way to this one,
-    # does not have them.
+    # Without the view of uncounted runs and without later columns: an older schema, which a migration fills in, does
+    # not have them.
     uncounted = f"SELECT job_id FROM present_marks WHERE mark <> {RUN_MARK_VALID}"
     connection.execute(query("storage/add_run_scores").format(which="true", uncounted=uncounted, later=""))
     connection.execute("DELETE FROM current_scores")
@@ -99,7 +99,7 @@ def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
             "tasks": [plan.task for plan in job.plan],
         },
     )
-    # Apart: an older schema, whose suites are filled in on the way to this one, has no such column and no datasets.
+    # Separate: an older schema, whose suites a migration fills in, has no such column and no datasets.
     if scored := scorers.of_items(job):
         connection.execute(
             "UPDATE item_sets SET scoring = $scoring WHERE suite = $suite AND item_set = $item_set",
@@ -108,7 +108,7 @@ def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
 
 
 def _add_weighting(connection: Connection, job: job_pb2.Job) -> None:
-    """Notes by which rule runs on these items are ranked: as the newest plan says, else as is known of the suite."""
+    """Notes by which rule runs on these items are ranked: as the newest plan says, else by the suite's known rule."""
     connection.execute(
         "UPDATE item_sets SET weighting = $weighting "
         f"WHERE suite = $suite AND item_set = $item_set AND ($declared OR weighting = {WEIGHTING_UNSPECIFIED})",

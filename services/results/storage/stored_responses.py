@@ -1,4 +1,4 @@
-"""Stored answers that stand in for calls."""
+"""Stored answers that replace calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 1000
 """Positions or identities in one request."""
 
 _CHUNK = 64
-"""Rows read at once; a row's texts may take 384 KB."""
+"""Rows per read; a row's texts may take 384 KB."""
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 _COLUMNS = COLUMNS.replace('"prompt"', "'' AS prompt")
 
@@ -27,7 +27,8 @@ def find_responses(
     request: results_service_pb2.FindResponsesRequest,
     visible: Visibility = EVERYTHING,
 ) -> results_service_pb2.FindResponsesResponse:
-    """Final outcomes by place in a job or by identity; at least one where there is one, and then what fits one message.
+    """Final outcomes by place in a job or by identity; at least one where there is one, and then as many as fit into
+    one message.
 
     Raises InvalidRequestError, and ConflictError where the texts were dropped.
     """
@@ -35,7 +36,7 @@ def find_responses(
         if request.identities:
             raise InvalidRequestError("Ask for a job's positions or for identities, not for both.", "identities")
         if not request.task:
-            raise InvalidRequestError("Positions are those of a task. Set task.", "task")
+            raise InvalidRequestError("Positions belong to a task. Set task.", "task")
         _check_number(len(request.positions), "positions")
         name = "storage/find_by_position"
         where = {"job_id": request.job_id, "task": request.task, "positions": list(request.positions)}
@@ -71,7 +72,7 @@ def _check_number(asked: int, field: str) -> None:
 
 
 def _read(connection: Connection, rows: list[int]) -> Iterator[tuple[str, item_result_pb2.ItemResult]]:
-    """Results with the jobs that they are of."""
+    """Results with their jobs."""
     text = f"SELECT {_COLUMNS} FROM items WHERE rowid IN (SELECT unnest($rows::BIGINT[])) ORDER BY rowid"
     for start in range(0, len(rows), _CHUNK):
         for values in connection.execute(text, {"rows": rows[start : start + _CHUNK]}).fetchall():

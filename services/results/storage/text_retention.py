@@ -1,7 +1,7 @@
-"""The bound of the answer store: when the texts of finished jobs take too much room, those of the oldest go.
+"""The bound of the answer store: when the texts of finished jobs take too much room, the oldest are dropped.
 
 What metrics are computed from stays (statistics, outcomes, predictions, references, hashes), so every number can still
-be computed again. Without its identity an answer is no longer found in place of a call.
+be computed again. An answer without its identity can no longer replace a call.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def dropped_at(connection: Connection, job_id: str) -> str:
 
 
 def all_dropped_at(connection: Connection, job_ids: Sequence[str]) -> dict[str, str]:
-    """The same for several jobs; those that are left out keep all."""
+    """The same for several jobs; jobs that are left out keep all texts."""
     rows = connection.execute(
         "SELECT job_id, dropped_at FROM answer_texts "
         "WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[])) AND dropped_at IS NOT NULL",
@@ -77,8 +77,8 @@ async def keep_bounded(database: Database, max_bytes: int) -> None:
 
 
 async def make_room(database: Database, max_bytes: int) -> None:
-    """Counts what has ended since the last time, and drops what is too much. Each job is a few short transactions, so
-    that results are stored in between."""
+    """Counts what has ended since the last time, and drops the excess. Each job takes a few short transactions, with
+    room between them for storing results."""
     while waiting := await database.read(_uncounted):
         counted = await database.read(partial(_count, waiting=waiting))
         await database.write(partial(_store_counts, counted=counted))
@@ -97,8 +97,8 @@ async def make_room(database: Database, max_bytes: int) -> None:
 
 
 async def _drop(database: Database, kept: Kept) -> bool:
-    """First the mark, so that nobody takes an empty text for an answer; last the count, so that a drop which a crash
-    cut short is done again. False for a job that is needed again."""
+    """Sets the mark first, so that nobody takes an empty text for an answer, and the count last, so that an interrupted
+    drop is repeated. False for a job that is needed again."""
     now = datetime.now(UTC).replace(tzinfo=None)
     if not await database.write(partial(_mark, kept=kept, now=now)):
         return False
@@ -110,7 +110,7 @@ async def _drop(database: Database, kept: Kept) -> bool:
 
 def _uncounted(connection: Connection) -> list[Kept]:
     rows = connection.execute(
-        # Jobs that ended one after the other lie together.
+        # Jobs that ended one after the other are stored next to each other.
         "SELECT job_id, attempt FROM answer_texts WHERE bytes IS NULL ORDER BY ended_at LIMIT $most",
         {"most": _COUNTED_AT_ONCE},
     ).fetchall()
@@ -158,7 +158,7 @@ def _sources(connection: Connection) -> list[str]:
 
 
 def _mark(connection: Connection, kept: Kept, now: datetime) -> bool:
-    """False when the job runs again by now, or a live job takes its answers."""
+    """False when the job is running again, or a live job takes its answers."""
     here = {"job_id": kept.job_id, "attempt": kept.attempt}
     ended = first_row(
         connection,
@@ -185,5 +185,5 @@ def _clear(connection: Connection, kept: Kept, task: str) -> None:
     rows = "WHERE job_id = $job_id AND task = $task AND attempt <= $attempt"
     texts = "prompt = '', messages = '', response = '', reasoning = ''"
     connection.execute(f"UPDATE items SET {texts}, identity = NULL {rows}", where)
-    # Apart: a list cannot be changed in place, so this moves the rows.
+    # Separate: a list cannot be changed in place, so this moves the rows.
     connection.execute(f"UPDATE items SET continuations = NULL {rows} AND continuations IS NOT NULL", where)

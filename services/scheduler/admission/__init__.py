@@ -1,1 +1,1 @@
-"""What a job must satisfy before it is queued. Pure."""
+"""The conditions that a job must meet before it is queued. Pure."""

@@ -1,4 +1,4 @@
-"""Jobs over uploaded datasets: what of one is asked, and how it is scored. Pure."""
+"""Jobs over uploaded datasets: which rows are run, and how they are scored. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2, suite_pb2
 
 
 def missing(dataset_id: str) -> NotFoundError:
-    """The error of a dataset that is not there."""
+    """The error for a missing dataset."""
     return NotFoundError(sentences.not_found("Dataset", dataset_id))
 
 
 def vanished(work: job_pb2.DatasetWork) -> str:
-    """Why a job ends whose dataset is gone."""
+    """Why a job ends when its dataset was deleted."""
     return (
         f"Dataset {work.name or work.dataset_id} ({work.dataset_id}) was deleted before the job ended. "
         "Answers so far are kept. Upload it again and start a new job."
@@ -23,7 +23,7 @@ def vanished(work: job_pb2.DatasetWork) -> str:
 
 
 def deleted(work: job_pb2.DatasetWork, job_id: str) -> str:
-    """Why a job over a dataset that is gone can neither be retried nor lend its answers."""
+    """Why a job over a deleted dataset can neither be retried nor lend its answers."""
     return (
         f"Dataset {work.name or work.dataset_id} ({work.dataset_id}) was deleted, and job {job_id} needs its rows. "
         "Answers so far are kept. Upload the dataset again and start a new job."
@@ -31,7 +31,7 @@ def deleted(work: job_pb2.DatasetWork, job_id: str) -> str:
 
 
 def check_form(work: job_pb2.DatasetWork) -> None:
-    """What can be told without the dataset. A pattern takes up to a third of a second. Raises InvalidRequestError."""
+    """Checks what does not need the dataset. A pattern takes up to a third of a second. Raises InvalidRequestError."""
     if not work.scoring.answer_pattern:
         return
     try:
@@ -41,10 +41,10 @@ def check_form(work: job_pb2.DatasetWork) -> None:
 
 
 def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_rows: int) -> None:
-    """Checks the dataset's part of a spec and completes it: what is told of the dataset, and the scoring that counts.
+    """Checks the dataset's part of a spec and completes it with facts about the dataset and the scoring.
 
-    A limit that leaves no row out becomes 0, so that equal selections read alike. `most_rows` of 0 means any number.
-    Raises NotFoundError, InvalidRequestError.
+    A limit that leaves no row out becomes 0, so that equal selections are written in the same way. `most_rows` of 0
+    means any number. Raises NotFoundError, InvalidRequestError.
     """
     work = spec.dataset
     if dataset is None:
@@ -67,7 +67,8 @@ def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_row
 
 
 def _check_reading(spec: job_pb2.JobSpec) -> None:
-    """Clears a reading that the scorer has anyway, so that equal ones read alike. Raises InvalidRequestError."""
+    """Clears a reading that the scorer has anyway, so that equal ones are written in the same way. Raises
+    InvalidRequestError."""
     scoring = spec.dataset.scoring
     if spec.reading and (scoring.scorer not in USUAL_READINGS or scoring.answer_pattern):
         by = "an answer pattern" if scoring.answer_pattern else scoring.scorer
@@ -84,7 +85,7 @@ def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2
     chosen = scoring_pb2.Scoring()
     chosen.CopyFrom(work.scoring if work.HasField("scoring") else own)
     if work.scorer:
-        # Where the reference stands is no option of a scorer.
+        # The reference's place is not an option of a scorer.
         chosen = scoring_pb2.Scoring(scorer=work.scorer, reference_field=chosen.reference_field)
     chosen.scorer = chosen.scorer or USUAL
     option, sentence = scorers.problem(chosen)
@@ -92,6 +93,6 @@ def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2
         field = "spec.dataset.scorer" if option == "scorer" else f"spec.dataset.scoring.{option}"
         raise InvalidRequestError(sentence, field)
     if chosen.answer_match == scoring_pb2.ANSWER_MATCH_LAST:
-        # As when nothing is said, so that equal scorings read alike.
+        # As if it was not given, so that equal scorings are written in the same way.
         chosen.ClearField("answer_match")
     return chosen

@@ -1,4 +1,4 @@
-"""What a job's spec must satisfy before it is queued. Pure. Every message says what may be given instead."""
+"""What a job's spec must satisfy before it is queued. Pure. Every message says what is allowed instead."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_project(project_id: int) -> None:
 
 
 def usual_priority(spec: job_pb2.JobSpec) -> job_pb2.Priority:
-    """What a job gets that asks for none: high for suites, which somebody waits for, normal for batches."""
+    """The default priority: high for suites, which somebody waits for, normal for batches."""
     return job_pb2.PRIORITY_HIGH if spec.WhichOneof("work") == "suite" else job_pb2.PRIORITY_NORMAL
 
 
@@ -48,10 +48,10 @@ def validate(
     dataset: dataset_pb2.Dataset | None = None,
 ) -> job_pb2.JobSpec:
     """The spec with its defaults filled in. `source` is the job that `spec.reuse` names, `dataset` the one that the
-    spec names, where there is such a one.
+    spec names, if it exists.
 
-    Raises InvalidRequestError, UnsupportedError, NotFoundError for a dataset that is not there, or ConflictError for a
-    source that has no answers to take.
+    Raises InvalidRequestError, UnsupportedError, NotFoundError for a missing dataset, or ConflictError for a source
+    without answers to take.
     """
     full = job_pb2.JobSpec()
     full.CopyFrom(spec)
@@ -69,13 +69,13 @@ def validate(
     reuse.check_form(full.reuse)
     _check_provider_batch(full)
     if work == "dataset":
-        # Imported answers are no requests.
+        # Imported answers are not requests.
         dataset_rules.fill_in(full, dataset, 0 if is_import(full) else limits.requests_per_job)
     if source is not None:
         reuse.check_source(full, source)
     if is_import(full):
         _check_import(full)
-    # Of what calls nobody the endpoint may be gone, and the answers are there whatever it can do now.
+    # For a job without calls, the endpoint may be gone: the answers exist whatever it can do now.
     if not calls_nobody(full):
         _check_endpoint(full, fleet, now)
     if work == "suite":
@@ -123,7 +123,8 @@ def _check_declared(spec: job_pb2.JobSpec) -> None:
 
 
 def _write_further_fields(spec: job_pb2.JobSpec) -> None:
-    """Writes the further fields anew, so that what is kept is what was checked, and nothing of an earlier version."""
+    """Writes the further fields again, so that exactly the checked ones are stored, and nothing of an earlier
+    version."""
     field = "spec.sampling.extra_json"
     try:
         values = (
@@ -134,7 +135,7 @@ def _write_further_fields(spec: job_pb2.JobSpec) -> None:
         further_fields.write(spec.sampling, values)
     except ValueError as error:
         raise InvalidRequestError(f"sampling.extra_json {error}.", field) from error
-    # What takes another job's answers has to ask as that one did.
+    # A job that takes another job's answers must have the same parameters.
     if (name := further_fields.asks_logprobs(values)) and not spec.reuse.job_id:
         raise InvalidRequestError(f"sampling.extra_json.{name} {further_fields.NO_LOGPROBS}", field)
 
@@ -155,10 +156,12 @@ def _check_labels(spec: job_pb2.JobSpec) -> None:
         raise InvalidRequestError(sentences.too_large(field, len(spec.labels), limit.most, "entries"), field)
     for name, value in spec.labels.items():
         if not (0 < len(name) <= limit.longest_name and name.isprintable()):
-            raise InvalidRequestError(f"A label's name has 1 to {limit.longest_name} printable characters.", field)
+            raise InvalidRequestError(
+                f"A label's name must have between 1 and {limit.longest_name} printable characters.", field
+            )
         if len(value) > limit.longest_text or not all(char.isprintable() or char in "\n\t" for char in value):
             raise InvalidRequestError(
-                f"Label {name!r} has at most {limit.longest_text} printable characters.", f"{field}.{name}"
+                f"Label {name!r} must have at most {limit.longest_text} printable characters.", f"{field}.{name}"
             )
 
 
@@ -172,8 +175,8 @@ def _check_import(spec: job_pb2.JobSpec) -> None:
 
 
 def _check_loglikelihood(spec: job_pb2.JobSpec) -> None:
-    """Nothing is generated in this mode, so nothing that is about generating may be asked for."""
-    # What takes another job's answers has to ask as that one did.
+    """Nothing is generated in this mode, so options of generation are refused."""
+    # A job that takes another job's answers must have the same parameters.
     if not spec.reuse.job_id:
         given = [one.name for one, _ in spec.sampling.ListFields() if one.name not in further_fields.FIELDS]
         if given or spec.stream:
@@ -250,10 +253,10 @@ def _check_suite(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         return
     if colon:
         raise InvalidRequestError(
-            f"{suite.title} takes no task in its name. Name tasks in tasks, and {name} as suite.", "spec.suite.suite"
+            f"{suite.title} has a fixed list of tasks. Name tasks in tasks, and {name} as suite.", "spec.suite.suite"
         )
     wanted = _chosen_tasks(suite, work.tasks)
-    # What cannot run as asked is left out when the job is planned. With nothing left, the first one says why.
+    # Tasks that cannot run in this way are left out of the plan. If none is left, the first one says why.
     misfits = [why for task in wanted if (why := _misfit(task, spec))]
     if misfits and len(misfits) == len(wanted):
         raise misfits[0]
@@ -281,7 +284,7 @@ def _misfit(task: suite_pb2.TaskInfo, spec: job_pb2.JobSpec) -> InvalidRequestEr
 
 
 def _check_open_task(work: job_pb2.SuiteWork, task: str) -> None:
-    """A task of an open suite is checked here by its form, and by the evaluator that plans it for the rest."""
+    """Here, a task of an open suite is checked only by its form; the planning evaluator checks the rest."""
     suite = work.suite.partition(":")[0]
     if not _OPEN_TASK.fullmatch(task):
         raise InvalidRequestError(

@@ -1,8 +1,8 @@
-"""What a job may cost: whether that can be known, and which units may still go out. Pure. Amounts are US dollars.
+"""The budget of a job: whether its cost can be known, and which units may still go out. Pure. Amounts are US dollars.
 
 No call begins that could pass the budget: a unit goes out only when what was spent, the most that everything out may
 cost, and the unit's own most fit together. Calls that were lost with their evaluator may have been charged, so they
-count at their most for ever.
+always count at their highest cost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from services import numbers
 from services.errors import ConflictError, InvalidRequestError
 from services.words import sentences
 from services.words.jobs import calls_nobody
+from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, job_record_pb2, suite_pb2
 
 _FIELD = "spec.budget_usd"
@@ -23,7 +24,7 @@ _ROUNDING = 1e-9
 
 
 def check_form(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None) -> None:
-    """What can be told without the endpoint. Raises InvalidRequestError."""
+    """Checks what does not need the endpoint. Raises InvalidRequestError."""
     if not spec.budget_usd or calls_nobody(spec):
         return
     bounded = spec.sampling.HasField("max_tokens") or spec.mode == suite_pb2.MODE_LOGLIKELIHOOD
@@ -42,15 +43,15 @@ def check_prices(spec: job_pb2.JobSpec, model: endpoint_pb2.Model) -> None:
 
 
 def check_plan(spec: job_pb2.JobSpec, tasks: Iterable[job_pb2.TaskPlan]) -> None:
-    """Raises ConflictError when a budget is set and the most that an answer may cost is not known of some task."""
+    """Raises ConflictError when a budget is set and the most that an answer may cost is unknown for some task."""
     if spec.budget_usd and not calls_nobody(spec) and not all(task.most_cost_usd > 0 for task in tasks):
         raise ConflictError(sentences.prices_unknown(spec.endpoint, spec.model))
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a job has cost. `spent`: answers, at their prices. `lost`: the most that calls may have cost whose price
-    was never told. `reserved`: the most that calls under way may still cost."""
+    """What a job has cost. `spent`: answers, at their prices. `lost`: the most that calls of unknown price may have
+    cost. `reserved`: the most that calls under way may still cost."""
 
     spent: float = 0.0
     lost: float = 0.0
@@ -64,7 +65,8 @@ class Spending:
 def affordable(
     budget: float, spending: Spending, units: Sequence[tuple[int, int]], costs: Sequence[float]
 ) -> list[tuple[int, int]]:
-    """The first of `units` that may go out together; `costs` is the most that each may cost. 0 as budget means any."""
+    """The first of `units` that may go out together; `costs` is the most that each may cost. A budget of 0 means no
+    limit."""
     if not budget:
         return list(units)
     total = spending.most
@@ -78,13 +80,13 @@ def affordable(
 
 
 def used_up(budget: float, spending: Spending, unit_cost: float, done: int, total: int) -> str:
-    """Why a job ends whose next unit may pass its budget, at `unit_cost` for all of its items."""
+    """Why a job ends when its next unit, at `unit_cost` for all of its items, may exceed its budget."""
     lost = f", and lost calls may have cost up to {dollars(spending.lost)}" if spending.lost else ""
     return (
         f"The budget of {dollars(budget)} does not allow more calls: {dollars(spending.spent)} was spent on "
-        f"{done:,} of {total:,} items{lost}, and the next ones may cost up to {dollars(unit_cost)}. Answers so far "
-        "are kept. To continue, re-run this job with a higher budget: a new job reuses its answers and runs the "
-        "rest."
+        f"{done:,} of {counted(total, 'item')}{lost}, and the next ones may cost up to {dollars(unit_cost)}. "
+        "Answers so far are kept. To continue, re-run this job with a higher budget: a new job reuses its answers "
+        "and runs the rest."
     )
 
 
@@ -100,7 +102,7 @@ def check_retry(job: job_pb2.Job) -> None:
 
 
 def dollars(amount: float) -> str:
-    """In words: whole cents from a dollar on, two significant digits below."""
+    """In words: whole cents from a dollar on, two significant digits below that."""
     if amount >= 1 or amount <= 0:
         return f"${max(0.0, amount):,.2f}"
     digits = max(2, 1 - math.floor(math.log10(amount)))
@@ -108,8 +110,9 @@ def dollars(amount: float) -> str:
 
 
 class Bill:
-    """Of all attempts, without the units in flight. `costs` are prices that were told, added up at once so that no
-    digits are lost; `lost_calls` is how many calls told none, at most, and `lost` what those may have cost."""
+    """The costs of all attempts, without the units in flight. `costs` are known prices, added up at once so that no
+    digits are lost; `lost_calls` is the most calls without a known price, and `lost` the most that those may have
+    cost."""
 
     def __init__(self) -> None:
         self.costs: list[float] = []
@@ -117,11 +120,11 @@ class Bill:
         self.lost_calls = 0
 
     def pay(self, costs: Iterable[float]) -> None:
-        """Adds prices that were told."""
+        """Adds known prices."""
         self.costs += costs
 
     def lose(self, calls: int, most: float) -> None:
-        """Adds calls whose price nobody will tell; each may have cost so much."""
+        """Adds calls whose price will never be known, with the most that each may have cost."""
         self.lost_calls += calls
         self.lost += most * calls
 
@@ -142,6 +145,6 @@ class Bill:
 
 
 def _known(usd: float | None) -> list[float]:
-    """The sum; none where it cannot be, as earlier versions stored them."""
+    """The sum; empty for an impossible one, as earlier versions stored them."""
     known = numbers.job_usd(usd)
     return [] if known is None else [known]

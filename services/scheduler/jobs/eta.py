@@ -1,7 +1,7 @@
 """How long a job will still run, with a 95 % interval. Pure.
 
-The middle is what is left divided by the rate of the last half minute. The ends join three doubts, each as the standard
-deviation of the logarithm of the time left:
+The middle is the remaining work divided by the rate of the last half minute. The ends combine three uncertainties, each
+as the standard deviation of the logarithm of the time left:
 
 - noise: how much the rate has differed between parts of a window as long as what is left, or as long as the run; it
   tells both how well the rate is known and how much luck the rest will have;
@@ -11,7 +11,7 @@ deviation of the logarithm of the time left:
   slower more often than faster. Its size is set by simulation: at a quarter of a run that becomes three times slower
   midway, the interval holds the true end (tests/unit/scheduler/jobs/test_eta.py).
 
-Where the rate of the last half minute and that of the whole window differ, the interval reaches to both.
+If the rate of the last half minute differs from that of the whole window, the interval includes both.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ SAMPLE_S = 1.0
 _HISTORY = 60
 _DENSE_S = _HISTORY * SAMPLE_S * 1.2
 _SPARSE = 24
-"""A sample older than that stands at least its age divided by this from the next one."""
+"""An older sample is at least its age divided by this before the next one."""
 
 _Z = 1.96
 _LATER, _SOONER = 0.44, 0.12
 """Standard deviations of drift for each e-fold of the run's size over what is done."""
 _MOST_DRIFT = math.log(16)
-"""Above this much of it drift grows no more."""
+"""Above this value drift no longer grows."""
 _RETRIED = 1.0
-"""Variance towards later when nearly every call is a repeated one; towards sooner a quarter of it."""
+"""Variance towards later when nearly every call is repeated; a quarter of it towards sooner."""
 _MOST_NOISE = 1.5
-"""Of what takes much less time than a part lasts, the parts tell nothing: 19 times the middle is said then."""
+"""If the rest takes much less time than a part lasts, the parts say nothing: then the end is 19 times the middle."""
 _BLOCKS = 12
 _BLOCK_S = 2.0
 _DRAIN = 2.0
-"""Mean call times that the last calls may take beyond the pace, for each e-fold of calls at once: when no others fill
-their slots any more, the longest of them is waited for."""
+"""Mean call times that the last calls may take beyond the pace, for each e-fold of concurrent calls: when no others
+fill their slots any more, the job waits for the longest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Rates:
         """Notes the present counts; call it about once a second."""
         if self.samples and sample.at - self.samples[-1].at < SAMPLE_S * 0.9:
             return
-        # Until the first answer, time says how long loading takes, and nothing of the pace.
+        # Until the first answer, time shows how long loading takes, not the pace.
         if len(self.samples) == 1 and sample.items == self.samples[0].items:
             self.samples.clear()
         self.samples.append(sample)
@@ -77,7 +77,7 @@ class Rates:
             age = now - sample.at
             if age <= _DENSE_S or not kept or kept[-1].at - sample.at >= age / _SPARSE:
                 kept.append(sample)
-        # The beginning tells how long it has taken in all.
+        # The beginning shows how long it has taken in all.
         if kept[-1] is not self.samples[0]:
             kept.append(self.samples[0])
         self.samples = kept[::-1]
@@ -124,8 +124,8 @@ class TimeLeft:
 
 
 def time_left(rates: Rates, now: float, items: int, total: int, rate: float, at_once: int = 0) -> TimeLeft | None:
-    """`items` of `total` are counted by `now`, at `rate` items a second lately; `at_once` is how many calls may be made
-    at the same time, 0 when that is not known. None while nothing can be told.
+    """`items` of `total` are counted by `now`, recently at `rate` items per second; `at_once` is how many calls may run
+    at the same time, 0 if unknown. None while nothing is known.
     """
     left = total - items
     if rate <= 0 or left <= 0 or not rates.samples:
@@ -152,7 +152,7 @@ def _noise(rates: Rates, now: float, items: int, span: float, left: int, value: 
     """Standard deviation of the logarithm of the time left, from the rates of the window's parts."""
     blocks = int(min(_BLOCKS, span / _BLOCK_S))
     counted = max(1, items - rates.at(now - span).items)
-    # What independent calls would show by themselves, however even the parts look.
+    # The variation of independent calls, however even the parts look.
     least = 1 / counted + 1 / left
     if blocks < 2:
         return math.sqrt(2 * least)

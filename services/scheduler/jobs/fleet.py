@@ -22,18 +22,18 @@ _STATE_RANK = {
 }
 
 _STORED_AT_ONCE = 128
-"""Stored answers that an evaluator scores at once, as one would count calls."""
+"""Stored answers that an evaluator scores at a time, counted like calls."""
 _BATCHED_AT_ONCE = 100_000
-"""Rows at once in the hands of a batch API: all of a job, of which evaluators take as much as they may."""
+"""Rows that a batch API has at a time: all of a job, of which evaluators take as many as they may."""
 _FORGET_S = 7 * 24 * 3600.0
-"""As long as an announcement stays in the bucket."""
+"""How long an announcement stays in the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """What an endpoint can take now, over its live evaluators that take new work.
 
-    `resident` are the models in memory there: what its evaluators tell, else what was sent there last.
+    `resident` are the models in memory there: those that its evaluators report, else the last model sent there.
     """
 
     calls: int
@@ -44,8 +44,8 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An evaluator that ended without a goodbye, as it announced itself last. `restarted`: another process has its name
-    by now."""
+    """An evaluator that ended without announcing it, by its last announcement. `restarted`: another process now has its
+    name."""
 
     evaluator: evaluator_pb2.Evaluator
     restarted: bool
@@ -79,7 +79,7 @@ class Fleet:
         return _capacity_key(before[1]) != _capacity_key(evaluator)
 
     def losses(self, now: float) -> list[Loss]:
-        """Those since this was asked last."""
+        """The losses since the last call."""
         found, self._replaced = self._replaced, []
         gone = self._watched - {evaluator.evaluator for evaluator in self.live(now)}
         self._watched -= gone
@@ -126,7 +126,7 @@ class Fleet:
         return [self._merge(name, now) for name in sorted({e.endpoint for e in self._announced()})]
 
     def endpoint(self, name: str, now: float) -> endpoint_pb2.Endpoint:
-        """Raises NotFoundError for one never announced."""
+        """Raises NotFoundError for one that was never announced."""
         known = {e.endpoint for e in self._announced()}
         if name not in known:
             raise NotFoundError(f"{sentences.not_found('Endpoint', name)}. {_choices('Endpoints', known)}")
@@ -152,7 +152,8 @@ class Fleet:
         return merged
 
     def suites(self, now: float) -> list[suite_pb2.Suite]:
-        """Suites that some evaluator can read; live evaluators count before absent ones, new ones before old."""
+        """Suites that some evaluator can read; live evaluators take precedence over absent ones, newer ones over
+        older."""
         found: dict[str, suite_pb2.Suite] = {}
         for _, evaluator in self._by_news(now):
             for suite in evaluator.suites:
@@ -187,8 +188,8 @@ def _choices(what: str, names: Iterable[str]) -> str:
 
 
 def route(spec: job_pb2.JobSpec) -> str:
-    """The endpoint token under which units are released: what calls nobody runs wherever an evaluator is, and what goes
-    through a batch API waits beside the endpoint's calls."""
+    """The endpoint token under which units are released: units without calls run on any evaluator, and units for a
+    batch API wait separately from the endpoint's calls."""
     if calls_nobody(spec):
         return STORED_ENDPOINT
     return batches_endpoint(spec.endpoint) if spec.provider_batch else spec.endpoint

@@ -66,18 +66,18 @@ class Job:
     """RESULTS position before the answer to the planning unit."""
     planning_since: float = math.inf
     batches: dict[int, BatchRecord] = field(default_factory=dict)
-    """By unit, of what this attempt has sent through a provider's batch API."""
+    """By unit, what this attempt has sent through a provider's batch API."""
     absent_s: float = 0.0
-    """Of this attempt, while no scheduler led or a full disk held the job up: it counts neither as elapsed nor towards
+    """Seconds of this attempt without a leading scheduler or on a full disk: they count neither as elapsed nor towards
     the time limit."""
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
     plans_lost: int = 0
-    """How often the planning unit was lost under this process, since the job was admitted."""
+    """How often this process has found the planning unit lost since the job was admitted."""
     plan_answered: int = 0
     """Attempt whose plan this process has."""
     closing: bool = False
-    """It is about to end early: no unit goes out any more."""
+    """It is about to end early: no further unit goes out."""
 
     @property
     def id(self) -> str:
@@ -125,7 +125,7 @@ class Job:
         del self.message.plan[:]
         self.message.plan.extend(plan.tasks)
         if is_rescore(self.message.spec):
-            # Who answered stands in the source's receipt, which the job has from its beginning.
+            # The source's receipt, which the job has from the beginning, names the model that answered.
             self.message.receipt.software = plan.receipt.software
         else:
             self.message.receipt.CopyFrom(plan.receipt)
@@ -184,13 +184,13 @@ class Job:
         for name in ("eta_s", "eta_low_s", "eta_high_s"):
             progress.ClearField(name)
         if self.ledger is not None and self.message.spec.budget_usd:
-            # Of units that could not be closed: the answers to what is under way come too late to be counted.
+            # For units that could not be closed: answers to calls under way come too late to be counted.
             progress.lost_usd = progress.reserved_usd
             progress.lost_calls += self.ledger.open_calls
         progress.units_released = progress.queue_position = 0
         for task in progress.tasks:
             task.running = False
-        # The whole run's mean, as there is no present rate any more.
+        # The whole run's mean, as there is no longer a present rate.
         attempt_s = progress.elapsed_s - self.earlier_run_s
         ran = progress.items_done - (self.ledger.kept_items if self.ledger else 0)
         progress.items_per_second = ran / attempt_s if attempt_s > 0 else 0.0
@@ -198,8 +198,8 @@ class Job:
         progress.current_step = state_name(self.state).capitalize()
 
     def rewind(self, end: int) -> None:
-        """RESULTS ends at this position now. Where that is before what was read from it, it has lost messages, and new
-        ones take the numbers of old ones."""
+        """RESULTS now ends at this position. If that is before what was read from it, it has lost messages, and new
+        ones reuse the numbers of old ones."""
         self.planning_sequence = min(self.planning_sequence, end)
         self.finalizing_sequence = min(self.finalizing_sequence, end)
         if self.ledger is not None:
@@ -227,7 +227,7 @@ class Job:
         return max(0.0, now - seconds(self.message.attempt_started_at) - self.absent_s)
 
     def pause(self, span_s: float) -> None:
-        """The last so many seconds count neither as elapsed nor towards a limit."""
+        """The last `seconds` seconds count neither as elapsed nor towards a limit."""
         self.planning_since += span_s
         if self.message.HasField("attempt_started_at"):
             self.absent_s += span_s
@@ -273,8 +273,8 @@ class Job:
 
 
 def item_set(spec: job_pb2.JobSpec, plan: Iterable[job_pb2.TaskPlan]) -> str:
-    """Hash over the tasks' item-set hashes: two runs with the same one ran the very same items, scored alike. A suite's
-    readings count where they are not lenient; a dataset's hash tells by itself how it is scored."""
+    """Hash over the tasks' item-set hashes: two runs with the same hash ran exactly the same items with the same
+    scoring. A suite's readings count if they are not lenient; a dataset's hash includes its scoring."""
     parts: list[str] = []
     for task in plan:
         parts.append(task.item_set)
@@ -297,8 +297,8 @@ _VERSION, _VARIANT = 7, 0b10
 def new_job_id(now: float) -> str:
     """A UUID of version 7 (RFC 9562): `now`, in seconds since 1970, then 74 random bits.
 
-    Ids grow with time, so that the rows of a job lie where an ordered table expects them: among millions of results
-    they are found without an index, which random ids would not allow.
+    Ids grow with time, so the rows of a job are in the order of the table: among millions of results they are found
+    without an index, which random ids would not allow.
     """
     milliseconds = int(now * 1000) & ((1 << 48) - 1)
     high, low = secrets.randbits(12), secrets.randbits(62)

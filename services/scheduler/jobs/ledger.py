@@ -1,7 +1,7 @@
-"""What is done of a running job, counted from RESULTS headers. Pure: the caller brings the clock.
+"""The progress of a running job, counted from RESULTS headers. Pure: the caller brings the clock.
 
-A unit that is delivered again starts again from nothing, so its earlier count is dropped; a done unit counts its
-planned items. Counting the same message twice is prevented by the stream position.
+A unit that is delivered again starts from nothing, so its earlier count is dropped; a done unit counts its planned
+items. Counting the same message twice is prevented by the stream position.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from services.scheduler.jobs.budget import Bill, Spending
 from services.scheduler.jobs.eta import Rates, Sample, time_left
 from services.scheduler.jobs.units import Charge, Flight, Layout
 from services.words.jobs import calls_nobody
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2, job_record_pb2
 
 if TYPE_CHECKING:
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
 _PLAIN = job_pb2.JobSpec()
 _NO_CHARGE = Charge()
 _COST_DIGITS = 12
-"""Of US dollars: beyond them sums of the same prices differ by the order in which they were added."""
+"""Decimals of US dollars: beyond them, sums of the same prices differ by the order of addition."""
 
 
 class Ledger:
     """Done and released units of one attempt, with rates and costs."""
 
     def __init__(self, tasks: list[job_pb2.TaskPlan], spec: job_pb2.JobSpec = _PLAIN) -> None:
-        """`spec` says whether the calls cost anything, and whether each is told of before it begins."""
+        """`spec` says whether the calls cost anything, and whether each is noted before it begins."""
         self._paid_once = spec.provider_batch
         """A unit costs the same however often it is delivered."""
         self._free = calls_nobody(spec)
         self.tells = spec.budget_usd > 0 and not (self._paid_once or self._free)
-        """Whether evaluators tell of each call before it begins."""
+        """Whether evaluators note each call before it begins."""
         self.layout = Layout(tasks)
         self._names = [task.task for task in tasks]
         self._most = [task.most_cost_usd for task in tasks]
@@ -57,7 +58,7 @@ class Ledger:
         self.sequence = 0
         self._rates = Rates()
         self.at_once = 0
-        """Calls that the endpoint takes at the same time; 0 while not known."""
+        """Calls that the endpoint takes at the same time; 0 while unknown."""
 
     # -- storage -----------------------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class Ledger:
         return ledger
 
     def keep(self, missing: Mapping[int, tuple[int, ...]]) -> None:
-        """Marks every unit done that is not in `missing`: what a retry has stored already."""
+        """Marks every unit done that is not in `missing`: a retry has already stored it."""
         for unit in range(self.layout.units):
             if unit not in missing:
                 self._set_done(unit)
@@ -125,7 +126,7 @@ class Ledger:
         if not self._is_news(unit, sequence):
             return False
         if self._is_late(unit, headers) and unit not in self._flights and not headers.done:
-            # It may not be out, and what its calls cost at most is counted.
+            # It may not be out, and the most that its calls may cost is counted.
             self._bill.pay([] if headers.cost is None else [headers.cost / 1e6])
             self._charges[unit] = replace(self._charges[unit], sequence=sequence)
             return False
@@ -144,7 +145,7 @@ class Ledger:
         if flight.is_newest(headers):
             self._lose(unit, flight.lost_calls + flight.unpriced)
         elif is_out:
-            # Another evaluator has the unit, too, and what its calls cost comes too late to be counted.
+            # Another evaluator also has the unit, and the cost of its calls comes too late to be counted.
             self._lose(unit, flight.given_up(counted=self.tells))
         self._set_done(unit)
         return True
@@ -170,7 +171,7 @@ class Ledger:
         return not self.is_done(unit) and sequence > self._charge(unit).sequence
 
     def _is_late(self, unit: int, headers: ResultHeaders) -> bool:
-        """Whether the evaluator has lost the unit by now, and what became of its calls is accounted for."""
+        """Whether the evaluator has lost the unit, and its calls are accounted for."""
         return unit in self._charges and headers.delivery <= self.deliveries(unit)
 
     def _set_done(self, unit: int) -> None:
@@ -188,7 +189,9 @@ class Ledger:
         items, failed = self._done_items[task], self._failed_items[task]
         if items < self.layout.task_items(task):
             return ""
-        return f"{self._names[task]}: all {items:,} items done" + (f", {failed:,} without an answer" if failed else "")
+        return f"{self._names[task]}: {counted(items, 'item')} done" + (
+            f", {failed:,} without an answer" if failed else ""
+        )
 
     def has(self, unit: int) -> bool:
         """Whether the plan has a unit of this number."""
@@ -204,8 +207,8 @@ class Ledger:
     # -- release -----------------------------------------------------------------------------------------------
 
     def unreleased(self, units: int, items: int = 0) -> list[tuple[int, int]]:
-        """(unit, items) pairs that are neither done nor released, in plan order: as many as make up so many units and
-        so many items, where there are."""
+        """(unit, items) pairs that are neither done nor released, in plan order: enough for the given numbers of units
+        and items, if there are."""
         while self._next < self.layout.units and (self.is_done(self._next) or self._next in self.released):
             self._next += 1
         found: list[tuple[int, int]] = []
@@ -237,19 +240,19 @@ class Ledger:
         return self._charges.get(unit, _NO_CHARGE)
 
     def charge(self, unit: int, *, counted: bool = False, delivery: int = 0) -> None:
-        """The unit is not with an evaluator after all. What its calls may have cost counts for ever: those that were
-        told of where each is `counted` before it begins, else those of all its items. `delivery` is its newest one as
-        far as that is told. `free` lets it go out again."""
+        """The unit is not with an evaluator after all. The possible cost of its calls counts permanently: of the noted
+        calls if each is `counted` before it begins, else of all its items. `delivery` is its newest known one. `free`
+        lets it go out again."""
         flight = self._flights.pop(unit, None) or self._flight(unit, 0)
         self._bill.pay(flight.costs)
         self._lose(unit, flight.given_up(counted=counted))
         before = self._charge(unit)
-        # A provider's batch is read again and again by numbers of its own.
+        # A provider's batch is read again and again under separate numbers.
         deliveries = 0 if self._paid_once else max(flight.delivery, delivery, before.deliveries + 1)
         self._charges[unit] = Charge(self.sequence, before.times + 1, deliveries)
 
     def close_if_stored(self, unit: int, stored: Mapping[str, set[int]]) -> bool:
-        """Marks a charged unit done when every answer it was to bring is stored. `stored` has positions by task."""
+        """Marks a charged unit done when all of its answers are stored. `stored` has positions by task."""
         place = self.layout.slice(unit)
         wanted = self.positions(unit) or range(place.start, place.stop)
         if not stored.get(self._names[place.task], set()).issuperset(wanted):
@@ -258,7 +261,7 @@ class Ledger:
         return True
 
     def _lose(self, unit: int, calls: int) -> None:
-        """Counts calls whose price nobody will tell."""
+        """Counts calls whose price will never be known."""
         if not (self._paid_once or self._free):
             self._bill.lose(calls, self._most_cost(unit))
 
@@ -269,7 +272,7 @@ class Ledger:
 
     @property
     def out(self) -> list[int]:
-        """Units that some evaluator may have: a return that is read again after a restart frees one that is out."""
+        """Units that some evaluator may have: a return that is read again after a restart frees a unit that is out."""
         return sorted(self.released | self._charges.keys())
 
     @property
@@ -278,7 +281,7 @@ class Ledger:
         return sum(self.unit_items(u) - (flights[u].items if u in flights else 0) for u in self.released)
 
     def counted(self, unit: int) -> int:
-        """Items of an unfinished unit that are counted already."""
+        """Items of an unfinished unit that are already counted."""
         return self._flights[unit].items if unit in self._flights else 0
 
     # -- costs -------------------------------------------------------------------------------------------------
@@ -296,13 +299,13 @@ class Ledger:
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars of what was answered; None where no price is known."""
+        """US dollars of the answers; None if no price is known."""
         known = [*self._bill.costs, *(cost for flight in self._flights.values() for cost in flight.costs)]
         return fsum(known) if known else None
 
     @property
     def open_calls(self) -> int:
-        """Calls, at most, that are under way or may begin yet."""
+        """The most calls that are under way or may still begin."""
         flights = self._flights
         return sum(flights[unit].silent if unit in flights else self.unit_items(unit) for unit in self.released)
 
@@ -384,7 +387,7 @@ class Ledger:
             progress.ClearField(name)
         progress.items_per_second = progress.tokens_per_second = 0.0
         recent = self._rates.recent(now)
-        # A batch's answers come all at once, after hours: no pace tells when.
+        # A batch's answers come all at once, after hours: no rate predicts when.
         if recent is None or self._paid_once:
             return
         span = now - recent.at

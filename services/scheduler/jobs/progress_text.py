@@ -1,4 +1,4 @@
-"""What a live job is doing, and why it makes no more calls, in words for a user. Pure."""
+"""What a live job is doing, and why it no longer makes calls, in words for a user. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paus
 
 
 def _batches(job: Job) -> str:
-    """What a job waits for that goes through a provider's batch API."""
+    """What a job that uses a provider's batch API waits for."""
     ledger = job.ledger
     under_way = [record for unit, record in job.batches.items() if ledger is not None and not ledger.is_done(unit)]
     if ledger is None or not under_way:
@@ -51,7 +51,7 @@ def _batches(job: Job) -> str:
     if not begun:
         held_up = next((record.words for record in under_way if record.words), "")
         return held_up or f"Sending the rows to {under_way[0].label}'s batch API"
-    # What is read is counted twice otherwise: in the provider's figures and in ours.
+    # Otherwise answers that have been read are counted twice: in the provider's figures and in ours.
     beyond = sum(max(0, record.done + record.failed - ledger.counted(record.unit)) for record in begun)
     done, total = min(ledger.items_done + beyond, ledger.layout.items), ledger.layout.items
     batches = "batch" if len(begun) == 1 else f"{len(begun)} batches"
@@ -59,7 +59,7 @@ def _batches(job: Job) -> str:
 
 
 def budget_used_up(job: Job) -> str | None:
-    """Why a job with a budget can make no more calls; None while it can, or some are under way."""
+    """Why a job with a budget can no longer make calls; None while it can, or some are under way."""
     ledger, limit = job.ledger, job.message.spec.budget_usd
     if not limit or ledger is None or ledger.released or calls_nobody(job.message.spec):
         return None

@@ -17,8 +17,8 @@ from heapq import heapify, heappop, heappush
 class Waiting:
     """A pending job. `priority` is 1 (low) to 3 (high); `since` is when it began to wait, in seconds.
 
-    `exclusive` is its endpoint where that takes one job at a time, else empty. `warm`: the endpoint has the job's model
-    in memory, as far as is known. `served`: some evaluator can run it now.
+    `exclusive` is its endpoint if that takes one job at a time, else empty. `warm`: the endpoint is believed to have
+    the job's model in memory. `served`: some evaluator can run it now.
     """
 
     job_id: str
@@ -46,14 +46,14 @@ def order(
 
     Within a priority owners take turns, and each one's jobs go first come first served. `held` has the slots that each
     owner's started jobs hold, so an owner with many jobs waits for those with fewer. A priority ages with its oldest
-    waiting job, but before jobs of a higher one it is the turn only of those that have aged enough themselves. Of an
-    owner's jobs on one exclusive endpoint that are equal in aged priority, warm ones go first: loading a model costs
-    more than a place in line, and ageing bounds what the others lose.
+    waiting job, but before jobs of a higher one it is the turn only of those that have aged enough themselves. Among an
+    owner's jobs on one exclusive endpoint with equal aged priority, warm ones go first: loading a model costs more than
+    a place in the queue, and ageing limits what the others lose.
 
-    Jobs that can run go first. Behind them are those that would only wait at an exclusive endpoint for a job not less
-    urgent, or started jobs of one endpoint would keep the others idle; `busy` has the highest priority among the
-    started jobs of each such endpoint. Last are those that no evaluator serves. Of these three kinds, each counts turns
-    after the ones before it, so that a job that cannot run takes no turn from one that can.
+    Jobs that can run go first. After them come those that would only wait at an exclusive endpoint for a job that is at
+    least as urgent; otherwise, started jobs of one endpoint would keep other endpoints idle; `busy` has the highest
+    priority among the started jobs of each such endpoint. Last are those that no evaluator serves. Of these three
+    kinds, each counts turns after the ones before it, so that a job that cannot run takes no turn from one that can.
     """
     turns = _Turns(now, ageing_s, held or {})
     oldest_first = sorted(waiting, key=lambda job: (job.since, job.job_id))
@@ -64,7 +64,7 @@ def order(
 
 
 class _Turns:
-    """Gives jobs their places. The turns that owners have had go on counting from one call of `place` to the next."""
+    """Gives jobs their places. Turns of owners are counted across calls of `place`."""
 
     def __init__(self, now: float, ageing_s: float, held: Mapping[str, int]) -> None:
         self._now, self._ageing_s, self._held = now, ageing_s, held
@@ -79,7 +79,7 @@ class _Turns:
     def place(self, jobs: Sequence[Waiting], taken: dict[str, int] | None) -> tuple[list[Waiting], list[Waiting]]:
         """The jobs, which come oldest first, in order, and those that wait for an exclusive endpoint, oldest first.
 
-        `taken` has the highest priority that each such endpoint is busy with, and is changed; None to place all jobs.
+        `taken` has the highest priority with which each such endpoint is busy, and is updated; None to place all jobs.
         """
         placed: dict[str, Waiting] = {}
 
@@ -116,8 +116,8 @@ class _Turns:
         return lines
 
     def _next(self, groups: Iterable[_Group]) -> tuple[_Group, float] | None:
-        """The group with the most urgent job, and the level that a job of it needs; None when no job is left. `groups`
-        come by priority, the highest first."""
+        """The group with the most urgent job, and the level that its job needs; None when no job is left. `groups` come
+        by priority, the highest first."""
         best: tuple[tuple[float, float, str], _Group, float] | None = None
         highest = 0.0
         for group in groups:
@@ -130,12 +130,12 @@ class _Turns:
 
 
 def _line(job: Waiting) -> tuple[str, str, int]:
-    """Priorities differ in who has a turn."""
+    """Whose turn it is differs between priorities."""
     return job.exclusive, job.owner, job.priority
 
 
 class _Group:
-    """Jobs of one priority, whose owners take turns. `had` counts their turns, and is changed."""
+    """Jobs of one priority, whose owners take turns. `had` counts their turns, and is updated."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class _Group:
 
 
 def _first(jobs: deque[Waiting], is_left: Callable[[Waiting], bool]) -> Waiting | None:
-    """The first that is left. Those before it never are again, and are taken out."""
+    """The first remaining one. Those before it are no longer needed, and are removed."""
     while jobs and not is_left(jobs[0]):
         jobs.popleft()
     return jobs[0] if jobs else None
@@ -200,11 +200,11 @@ class Active:
     in_flight_units: int
     in_flight_items: int
     next_units: list[tuple[int, int]] = field(default_factory=list)
-    """(unit number, items) of the units to release next, first first."""
+    """(unit number, items) of the units to release next, in order."""
     warm: bool = False
     held_s: float = 0.0
     served: bool = False
-    """The endpoint, an exclusive one, is at this job."""
+    """The exclusive endpoint is at this job."""
     begun: bool = False
     """Items of this attempt are done."""
     owner_served_at: float = 0.0
@@ -222,14 +222,14 @@ def choose(
 ) -> list[tuple[str, int]]:
     """(job id, unit) pairs to release now on one endpoint.
 
-    `capacity` is calls at once over its `evaluators` live evaluators. Released-unfinished items are kept at twice
-    the capacity and at two units per evaluator, with less of which slots drain between units, and `ahead` beyond
-    that: what a fast endpoint answers while a unit is on its way. A job with nothing under way gets one more,
-    unless others have a higher priority. On an exclusive endpoint only one job releases, as a model swap costs more
-    than an idle slot: the one with the highest priority; of those the one that is under way, then one that was
-    interrupted, then one of the owner whose turn is the longest ago, then one whose model is in memory, then the
-    oldest. Once a job has been held back for `patience_s`, none whose wait is shorter goes before it. Elsewhere the
-    higher priority goes first, then the owner, then the job, with the least in flight.
+    `capacity` is calls at once over its `evaluators` live evaluators. Released-unfinished items are kept at twice the
+    capacity and at two units per evaluator, as otherwise slots drain between units; `ahead` is added for what a fast
+    endpoint answers while a unit is on its way. A job with nothing under way gets one more, unless others have a higher
+    priority. On an exclusive endpoint only one job releases, as a model swap costs more than an idle slot: the one with
+    the highest priority; among equals the one under way, then one that was interrupted, then one of the owner whose
+    last turn is longest ago, then one whose model is in memory, then the oldest. Once a job has been held back for
+    `patience_s`, no job with a shorter wait goes before it. On other endpoints the higher priority goes first, then the
+    owner, then the job, with the least in flight.
     """
     if capacity <= 0 or evaluators <= 0:
         return []
@@ -247,8 +247,8 @@ def choose(
     while True:
         candidates = [j for j in ranked if position[j.job_id] < len(j.next_units)]
         if items >= 2 * capacity + ahead and units >= 2 * evaluators:
-            # Even then no job of the highest priority is kept from having one unit under way: on a slow endpoint it
-            # would wait for minutes until the others' units end.
+            # Even then each job of the highest priority may have one unit under way: on a slow endpoint it would
+            # otherwise wait for minutes until the others' units end.
             candidates = [j for j in candidates if j.priority == ranked[0].priority and not in_flight[j.job_id]]
         if not candidates:
             break

@@ -1,4 +1,4 @@
-"""Jobs that take another job's answers: which job that may be, and what must be the same in both. Pure."""
+"""Jobs that take another job's answers: which sources are allowed, and what must be the same in both. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 
 def check_form(reuse: job_pb2.Reuse) -> None:
-    """What can be told without the other job. Raises InvalidRequestError."""
+    """Checks what does not need the other job. Raises InvalidRequestError."""
     if reuse.import_id and (reuse.job_id or reuse.rerun or reuse.any_job):
         raise InvalidRequestError("Use imported answers or answers of jobs, not both.", "spec.reuse.import_id")
     if reuse.import_id and not _is_uuid(reuse.import_id):
@@ -32,7 +32,7 @@ def check_form(reuse: job_pb2.Reuse) -> None:
 
 
 def check_import(spec: job_pb2.JobSpec, found: results_service_pb2.GetImportResponse) -> None:
-    """The job is about what the import holds. Raises InvalidRequestError."""
+    """Checks that the job matches the import. Raises InvalidRequestError."""
     run, work = found.run, spec.suite
     repeats = max((task.repeats for task in found.tasks), default=1)
     for field, asked, holds in (
@@ -52,7 +52,7 @@ def check_import(spec: job_pb2.JobSpec, found: results_service_pb2.GetImportResp
 
 
 def check_mark(job_id: str, result: metric_pb2.JobResult) -> None:
-    """Raises ConflictError for a source that was declared invalid: so would be what is made of its answers."""
+    """Raises ConflictError for an invalidated source: a job from its answers would be invalid, too."""
     if result.mark == "invalidated":
         why = f": {result.mark_reason}" if result.mark_reason else ""
         raise ConflictError(
@@ -71,7 +71,8 @@ def check_kept(job_id: str, texts_dropped: str) -> None:
 
 
 def check_rerun(reuse: job_pb2.Reuse, source: job_pb2.Job, result: metric_pb2.JobResult) -> None:
-    """Some item of a finished source would be asked for again: one that ended so, or one without a final answer.
+    """Checks that some item of a finished source would be asked again: one with these outcomes, or one without a final
+    answer.
 
     Raises InvalidRequestError.
     """
@@ -91,7 +92,7 @@ def check_rerun(reuse: job_pb2.Reuse, source: job_pb2.Job, result: metric_pb2.Jo
 
 
 def check_source(spec: job_pb2.JobSpec, source: job_pb2.Job) -> None:
-    """`spec`, with its defaults filled in, may take the answers of `source`.
+    """Checks that Checks that `spec`, with its defaults filled in, may take the answers of `source`.
 
     Raises ConflictError for a source without a final set of answers, InvalidRequestError for what differs.
     """
@@ -140,7 +141,7 @@ def _work(spec: job_pb2.JobSpec) -> bytes:
         del copy.suite.tasks[:]
         copy.suite.tasks.extend(tasks)
     if copy.HasField("dataset"):
-        # The rows count, under whatever id and name they were uploaded; scored they are again in any case.
+        # Only the rows must be the same, whatever the dataset's id and name; they are scored again in any case.
         rows = job_pb2.DatasetWork(digest=copy.dataset.digest, limit=copy.dataset.limit)
         rows.seed = copy.dataset.seed if rows.limit else 0
         copy.dataset.CopyFrom(rows)
@@ -168,7 +169,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def begin(job: job_pb2.Job, source: job_pb2.Job) -> None:
-    """Writes what the new job must find again when it is planned: the very items and prompts of its source.
+    """Writes what the new job's plan must match: the exact items and prompts of its source.
 
     A re-score also keeps the source's receipt, as the endpoint is not asked.
     """
@@ -179,7 +180,7 @@ def begin(job: job_pb2.Job, source: job_pb2.Job) -> None:
 
 
 def too_few_stored(spec: job_pb2.JobSpec, unanswered: int, planned: int, share: float) -> str:
-    """Why a job that calls nobody fails when more than `share` of its items have no answer to score."""
+    """Why a job without calls fails when more than `share` of its items have no answer to score."""
     remedy = f"Retry job {spec.reuse.job_id} or re-run its failed items, then score the result."
     if is_import(spec):
         remedy = "Import the missing answers too, or import fewer tasks."
@@ -187,8 +188,8 @@ def too_few_stored(spec: job_pb2.JobSpec, unanswered: int, planned: int, share: 
 
 
 def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], asked: job_pb2.Receipt) -> None:
-    """What is planned now is what the stored answers belong to: those of an earlier attempt, or of another job.
-    `asked` is the receipt of the present plan; what it does not tell is not compared.
+    """Checks that the stored answers, of an earlier attempt or of another job, belong to the present plan. `asked` is
+    the plan's receipt; what it does not contain is not compared.
 
     Raises ConflictError.
     """
@@ -205,7 +206,7 @@ def check_plan(job: job_pb2.Job, plan: Iterable[job_pb2.TaskPlan], asked: job_pb
         raise ConflictError(f"The weights of {job.spec.model} have changed since {since}. Start a new job.")
     before, now = job.receipt.parameters, asked.parameters
     if before and now and _but_limits(before) != _but_limits(now):
-        # Such as an endpoints file that says otherwise what the model takes.
+        # For instance because the endpoints file now says something else about the model.
         raise ConflictError(f"The parameters for {job.spec.model} have changed since {since}. Start a new job.")
 
 
@@ -214,6 +215,6 @@ def _but_limits(parameters: str) -> dict[str, object]:
 
 
 def _key(task: job_pb2.TaskPlan, dataset: bool) -> tuple[str | int, ...]:
-    # A dataset's item set tells also how it is scored, which may differ; which rows are taken, the specs tell.
+    # A dataset's item set includes its scoring, which may differ; the specs say which rows are taken.
     rows = (task.data.revision, task.items) if dataset else (task.item_set,)
     return task.task, task.version, task.prompt_hash, max(1, task.repeats), *rows

@@ -38,7 +38,7 @@ class Layout:
     """The units of a plan."""
 
     def __init__(self, tasks: Sequence[job_pb2.TaskPlan]) -> None:
-        """Raises ValueError for sizes that cannot be."""
+        """Raises ValueError for invalid sizes."""
         if any(min(task.items, task.repeats, task.unit_size) < 0 for task in tasks):
             raise ValueError("The sizes of a plan must be 0 or more.")
         self._sizes = [(task.items * max(1, task.repeats), max(1, task.unit_size)) for task in tasks]
@@ -85,7 +85,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Flight:
-    """Counts of the unit's newest delivery, and what earlier ones have cost and may have cost.
+    """Counts of the unit's newest delivery, and the known and possible costs of earlier ones.
 
     `size` is the items that it was released with, `most` the US dollars that one answer may cost at most (0 where no
     budget is kept), `first` the stream position before its first message. `delivery` begins as the number of the last
@@ -96,10 +96,10 @@ class Flight:
     most: float
     first: int
     paid_once: bool = False
-    """A later delivery reads the answers of the same calls again, as of a provider's batch."""
+    """A later delivery reads the answers of the same calls again, as with a provider's batch."""
     delivery: int = 0
     heard: bool = False
-    """Whether anything came of that delivery since."""
+    """Whether any message came from that delivery since."""
     items: int = 0
     errors: int = 0
     tokens: int = 0
@@ -107,17 +107,17 @@ class Flight:
     retries: int = 0
     unpriced: int = 0
     begun: int = 0
-    """Items that are stored or whose call has begun; 0 where that is not told."""
+    """Items that are stored or whose call has begun; 0 if unknown."""
     called: bool = False
     """Whether some of the items were answered by calls of this delivery."""
     costs: list[float] = field(default_factory=list)
-    """US dollars of messages that tell a price, of all deliveries: each tells of calls of its own."""
+    """US dollars of messages with a price, of all deliveries: each is about different calls."""
     lost_calls: int = 0
-    """Calls of earlier deliveries, at most, whose price was never told."""
+    """The most calls of earlier deliveries without a known price."""
     evaluator: str = ""
 
     def count(self, headers: ResultHeaders) -> None:
-        """Adds a message of the newest delivery; of one of an earlier delivery no more than what its calls cost."""
+        """Adds a message of the newest delivery; from a message of an earlier one, adds only the cost of its calls."""
         if headers.delivery > self.delivery:
             self._begin(headers.delivery)
         if headers.cost is not None and not (self.paid_once and headers.delivery < self.delivery):
@@ -157,7 +157,7 @@ class Flight:
 
     @property
     def silent(self) -> int:
-        """Calls of this delivery, at most, whose price is not told, or not yet."""
+        """The most calls of this delivery whose price is not (yet) known."""
         return max(0, self.size - self.items) + self.unpriced
 
     @property
@@ -172,16 +172,16 @@ class Flight:
 
     @property
     def open(self) -> float:
-        """US dollars that calls of this delivery may have cost or cost yet, beyond what they are known to."""
+        """US dollars that calls of this delivery may cost beyond their known cost."""
         return self.most * self.silent
 
     def given_up(self, *, counted: bool) -> int:
-        """Calls of all deliveries, at most, whose price was never told, if none begins any more. `counted`: each call
-        was told of before it began."""
+        """The most calls of all deliveries without a known price, if no more begin. `counted`: each call was noted
+        before it began."""
         return self.lost_calls + self._cut_off(counted=counted)
 
     def _cut_off(self, *, counted: bool) -> int:
-        # Without a word of a call, new answers show that its evaluator tells of none.
+        # If no call was noted, new answers show that this evaluator does not note calls.
         if counted and (self.begun >= self.items or not self.called):
             return max(0, self.begun - self.items) + self.unpriced
         return self.silent
@@ -189,8 +189,8 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A unit that was taken back: what is accounted for. `sequence` is a position in RESULTS, `times` how often it was
-    taken back, `deliveries` the number of its last delivery by then."""
+    """A unit that was taken back, with what is accounted for. `sequence` is a position in RESULTS, `times` how often it
+    was taken back, `deliveries` the number of its last delivery by then."""
 
     sequence: int = 0
     times: int = 0

@@ -1,8 +1,8 @@
-"""Every job in memory, and the one way to change one: move it, store it, tell who watches.
+"""Every job in memory, and the only way to change one: move it, store it, inform watchers.
 
-Everything runs on one event loop. Moves are made under `lock` and stored before anyone is told; counting results is
-plain memory, as the stream can be replayed. When a write fails, the whole registry is thrown away and built again from
-the bucket, so there is no half-stored state to repair.
+Everything runs on one event loop. Moves are made under `lock` and stored before anyone is informed; counts of results
+are only in memory, as the stream can be replayed. When a write fails, the whole registry is thrown away and built again
+from the bucket, so there is no half-stored state to repair.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class JobRegistry:
         busy: dict[str, int] = {}
         held: Counter[str] = Counter()
         for job in self.in_state(*HOLDS_SLOT):
-            # Batches at a provider have slots of their own.
+            # Batches at a provider have separate slots.
             held[job.message.owner] += not job.message.spec.provider_batch
             endpoint = route(job.message.spec)
             if capacity(endpoint).exclusive:
@@ -118,9 +118,9 @@ class JobRegistry:
         return self.views([job])[0]
 
     async def finish_anyway(self, change: Coroutine[Any, Any, T]) -> T:
-        """Runs a caller's change to its end even when the caller goes away: half of it would be in memory only.
+        """Runs a caller's change to its end even when the caller goes away: half of it would exist only in memory.
 
-        Raises NoRoomError for a change that could not be stored for want of disk space.
+        Raises NoRoomError for a change that could not be stored for lack of disk space.
         """
         task = asyncio.create_task(change)
         self._changes.add(task)
@@ -137,14 +137,14 @@ class JobRegistry:
             self.lose(error)
 
     def lose(self, error: LeadershipLostError) -> None:
-        """Ends this leadership: what memory says may not be what is stored."""
+        """Ends this leadership: memory may differ from what is stored."""
         if not self.lost.done():
             self.lost.set_result(error)
 
     # -- changing: call these with `lock` held ------------------------------------------------------------------
 
     async def commit(self, job: Job, actor: str, action: str) -> None:
-        """Stores a moved job with its audit event, then tells who watches."""
+        """Stores a moved job with its audit event, then informs watchers."""
         await self.commit_all([job], actor, action)
 
     async def commit_all(self, jobs: Sequence[Job], actor: str, action: str) -> None:
@@ -170,8 +170,8 @@ class JobRegistry:
         stamp(job.told.occurred_at, self.now())
 
     async def save(self, changes: Sequence[Change]) -> None:
-        """Raises LeadershipLostError. After that nothing is stored any more under this leadership: memory is ahead of
-        what is stored, and the next record would be written without the event of the move before."""
+        """Raises LeadershipLostError. After that nothing more is stored under this leadership: memory is ahead of what
+        is stored, and the next record would be written without the event of the earlier move."""
         if self.lost.done():
             raise LeadershipLostError(str(self.lost.result()))
         try:
@@ -192,15 +192,15 @@ class JobRegistry:
                 self.lose(error)
 
     async def close_job(self, job: Job) -> None:
-        """Before a running job ends early: has no further call of its units begin, and counts those that have begun."""
+        """Before a running job ends early: stops further calls of its units, and counts those that have begun."""
         if job.ledger is not None and job.ledger.tells:
-            # From here on none goes out again.
+            # From here on no unit goes out again.
             job.closing = True
             await self.close_units(job, job.ledger.out)
 
     async def close_units(self, job: Job, units: Sequence[int]) -> None:
-        """Takes units back whose evaluators tell of each call before it begins: then none begins any more, and those
-        that have begun are counted. Others stay as they are, and all do while RESULTS has no room."""
+        """Takes units back whose evaluators note each call before it begins: then no further call begins, and those
+        that have begun are counted. Other units stay as they are, and all do while RESULTS has no room."""
         ledger, attempt = job.ledger, job.message.attempt
         if ledger is None or not ledger.tells or not units:
             return

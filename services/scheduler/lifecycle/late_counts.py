@@ -1,5 +1,5 @@
-"""Counts of jobs that were cancelled or failed: answers that were under way then are stored all the same. What the
-results service has stored is what the job has done, for every one who asks."""
+"""Counts of jobs that were cancelled or failed: answers that were under way are stored all the same. The counts are
+those of the results service, in every interface."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.25
 _PAUSE_S = 2.0
 _MOST_TRIES = 5
-"""Times that results is asked about a job when it fails at it. Then the job keeps the scheduler's own counts."""
+"""How often the results service is asked about a job before the job keeps the scheduler's counts."""
 
 
 class Settling:
-    """Asks results about every job that ended early: after its end, after each late answer, and after a restart.
+    """Asks the results service about every job that ended early: after its end, after each late answer, and after a
+    restart.
 
     `position` is the last RESULTS position that was handled.
     """
@@ -36,10 +37,10 @@ class Settling:
         self._settled: dict[str, tuple[int, int]] = {}
         """By job, the attempt and the late answer up to which its counts are right."""
         self._failures: Counter[str] = Counter()
-        """By job, how often results has failed at it since it last told."""
+        """By job, how often the results service has failed since its last answer."""
 
     def late(self, job: Job, sequence: int) -> None:
-        """An answer of the job has come; that counts only where it has ended early."""
+        """Notes an answer of the job; it matters only if the job has ended early."""
         if job.state in (FAILED, CANCELLED):
             self._late[job.id] = sequence
 
@@ -61,10 +62,10 @@ class Settling:
             await asyncio.sleep(pause)
 
     async def _settle(self, job: Job) -> bool:
-        """False when results cannot tell yet."""
+        """False when the results service does not know yet."""
         attempt = job.message.attempt
         try:
-            # So that what is told next has every answer up to here.
+            # So that the next reply has every answer up to here.
             await self._results.stored(job.id, self._position())
             stored = await self._results.job(job.id)
         except (UnavailableError, DeadlineError, NotFoundError) as error:

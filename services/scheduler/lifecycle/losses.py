@@ -3,10 +3,11 @@
 An evaluator or a dataset may go without a word.
 
 NATS may lose a job's record, or an older backup may be restored: the results service still calls the job live, and the
-queue does not know it. Such a job cannot go on, so it ends as failed with the reason, and may be retried.
+queue does not know it. Such a job cannot continue, so it ends as failed with the reason, and may be retried.
 
-NATS cuts off what it cannot read, and with it perhaps the last event of a job in the audit trail. Results learns of
-jobs from the trail alone, and its database may be lost as well. So the queue, which has the job, tells the event again.
+NATS cuts off what it cannot read, and with it perhaps the last event of a job in the audit trail. The results service
+learns of jobs only from the trail, and its database may be lost as well. So the queue, which has the job, publishes the
+event again.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.results_client import until_answered
 from services.words.jobs import LIVE, state_name
+from services.words.sentences import counted
 
 log = logging.getLogger(__name__)
 
 
 def tell_losses(registry: JobRegistry) -> None:
-    """Logs for every job which evaluators have gone with units of it in hand."""
+    """Logs for every job which evaluators disappeared with units of it in hand."""
     for loss in registry.fleet.losses(registry.now()):
         for job in registry.in_state(RUNNING):
             if what := _held(job, loss):
@@ -42,24 +44,24 @@ def tell_losses(registry: JobRegistry) -> None:
 
 
 def _held(job: Job, loss: Loss) -> str:
-    """What the evaluator had of the job, in words; empty for nothing, as far as is known."""
+    """What the evaluator had of the job, in words; empty for nothing known."""
     evaluator, ledger = loss.evaluator, job.ledger
     if ledger is None or not ledger.released:
         return ""
     if units := ledger.held_by(evaluator.evaluator):
         listed = ", ".join(f"{unit:,}" for unit in units[:5]) + (" and more" if len(units) > 5 else "")
         return f"it had begun unit{'' if len(units) == 1 else 's'} {listed}"
-    # Of units that have not reported yet nobody knows who has them.
+    # The evaluators of units that have not reported yet are unknown.
     token = route(job.message.spec)
     serves = any(endpoint.endpoint == (batched_endpoint(token) or token) for endpoint in evaluator.endpoints)
     since = seconds(evaluator.announced_at) >= seconds(job.message.attempt_started_at)
     if serves and since and evaluator.units_in_flight:
-        return f"some of its {evaluator.units_in_flight:,} units may belong to this job"
+        return f"some of its {counted(evaluator.units_in_flight, 'unit')} in hand may belong to this job"
     return ""
 
 
 async def stop_without_dataset(registry: JobRegistry) -> None:
-    """Fails jobs whose dataset is gone: they could not be planned or finished, and would only run out of time."""
+    """Fails jobs whose dataset was deleted: they could not be planned or finished, and would only run out of time."""
     for job in registry.in_state(PLANNING, RUNNING):
         work = job.message.spec.dataset
         if not work.dataset_id:
@@ -68,7 +70,7 @@ async def stop_without_dataset(registry: JobRegistry) -> None:
             if await registry.datasets.get_manifest(work.dataset_id) is not None:
                 continue
         except DamagedError:
-            # Who reads its rows says so in the job's own words.
+            # The evaluator that reads its rows reports that in the job.
             continue
         except UnavailableError:
             return
@@ -92,15 +94,15 @@ LOST_ANSWERS = (
 
 
 async def reconcile(registry: JobRegistry, results: Results) -> None:
-    """Ends lost jobs until cancelled: results may learn of some late, as after a restored backup. Raises
-    LeadershipLostError."""
+    """Ends lost jobs until cancelled: the results service may learn of some late, for instance after a restored backup.
+    Raises LeadershipLostError."""
     while True:
         await end_lost_jobs(registry, results)
         await asyncio.sleep(_AGAIN_S)
 
 
 async def end_lost_jobs(registry: JobRegistry, results: Results) -> None:
-    """Returns when results has told once which jobs are live. Raises LeadershipLostError."""
+    """Returns when the results service has reported the live jobs once. Raises LeadershipLostError."""
     pause = _FIRST_PAUSE_S
     while True:
         heed_cancel()
@@ -114,7 +116,7 @@ async def end_lost_jobs(registry: JobRegistry, results: Results) -> None:
     for message in live:
         if message.job_id in registry.jobs:
             continue
-        # Results may be behind: the trail has the end of a job that the queue has forgotten since.
+        # The results service may be behind: the trail has the end of a job that the queue has since forgotten.
         told = await registry.store.last_told(message.job_id)
         newest = told.job if told is not None else message
         if newest.state not in LIVE:
@@ -126,8 +128,8 @@ async def end_lost_jobs(registry: JobRegistry, results: Results) -> None:
 
 
 async def tell_again(registry: JobRegistry, results: Results, relayed: Mapping[str, str]) -> None:
-    """Looks once at jobs that were loaded, all of whose events were relayed; `relayed` has the last one's id by job.
-    It is the lost event that is told, so whoever has it takes no notice. Raises LeadershipLostError."""
+    """Checks loaded jobs once, after all of their events were relayed; `relayed` has the last one's id by job. It
+    publishes the lost event itself, so services that have it ignore it. Raises LeadershipLostError."""
     untold: list[Job] = []
     waiting = list(relayed)
     while waiting:
@@ -135,7 +137,7 @@ async def tell_again(registry: JobRegistry, results: Results, relayed: Mapping[s
         some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
         found = await asyncio.gather(*(_untold(registry, job_id, relayed[job_id]) for job_id in some))
         untold += [job for job in found if job is not None]
-    # Those for which results must be asked come last: it may be away for long.
+    # Those that need the results service come last: it may be away for long.
     for job in sorted(untold, key=lambda job: job.state == COMPLETED):
         heed_cancel()
         event_id = relayed[job.id]
@@ -171,7 +173,7 @@ def _place(event_id: str) -> tuple[int, str]:
 
 
 async def _lost_answers(registry: JobRegistry, results: Results, job: Job, event_id: str) -> int:
-    """How many answers of a completed job results does not have. 0 where it cannot tell."""
+    """How many answers of a completed job the results service lacks. 0 if it does not know."""
     position = await registry.work.results_position()
     try:
         stored = await until_answered(

@@ -1,4 +1,4 @@
-"""What time does to jobs: limits, checkpoints, forgotten units, old jobs."""
+"""Effects of time on jobs: limits, checkpoints, forgotten units, old jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.losses import stop_without_dataset, tell_losses
 from services.scheduler.ports import Change, Results
 from services.words.jobs import calls_nobody
-from services.words.sentences import OVER_LIMIT
+from services.words.sentences import OVER_LIMIT, counted
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _TICK_S = 0.5
 _CHECKPOINT_S = 5.0
 _LOST_AFTER_S = 15.0
 _MOST_LOST = 10
-"""Times that a unit is released again. Each takes a loss of NATS's or a process that ends between two steps."""
+"""How often a unit is released again. Each time needs a loss in NATS or a process that ends between two steps."""
 _LOST_TOO_OFTEN = (
     "{} was lost from the queue {} times without an answer. See the logs of the evaluators and of NATS. Answers so "
     "far are kept; a retry runs the rest."
@@ -40,7 +40,7 @@ class Upkeep:
         self._heard: dict[str, float] = {}
 
     def heard_of(self, job: Job) -> None:
-        """Some unit of the job has reported."""
+        """Notes that some unit of the job has reported."""
         self._heard[job.id] = self._registry.now()
 
     async def run(self) -> None:
@@ -54,7 +54,7 @@ class Upkeep:
                     job.pause(paused_s)
                     await self._look_at(job, now)
                     self._registry.touch(job)
-            # Ageing, and evaluators that came or went silently.
+            # For ageing, and evaluators that came or went silently.
             self._registry.wake.set()
             tell_losses(self._registry)
             if now - self._checked >= _CHECKPOINT_S:
@@ -83,11 +83,11 @@ class Upkeep:
                 f"{OVER_LIMIT} Stopped after {_span(job.message.progress.time_limit_s)} with {done:,} of {total:,} "
                 "items done. A retry runs the rest."
             )
-        # What is under way in a provider's batches is paid: whether enough was answered is decided at the end.
+        # Rows under way in a provider's batches are paid: the end decides whether enough were answered.
         elif failed > share * total and not job.message.spec.provider_batch:
             reason = (
-                f"{failed:,} of {done:,} items failed, which is more than {share:.0%} of the job. Answers so far "
-                "are kept; a retry runs the rest."
+                f"{failed:,} of {counted(done, 'item')} failed, which is more than {share:.0%} of the job. "
+                "Answers so far are kept; a retry runs the rest."
             )
             if calls_nobody(job.message.spec):
                 reason = too_few_stored(job.message.spec, failed, total, share)
@@ -103,7 +103,7 @@ class Upkeep:
             position = self.position
             running = [job for job in registry.in_state(RUNNING) if job.ledger is not None]
             planning = registry.in_state(PLANNING)
-            # Before the save, which lets results come in: the floor must not pass what is stored.
+            # Before the save, during which results may come in: the floor must not pass what is stored.
             needed = [job.record().results_sequence for job in running + planning]
             for job in running:
                 job.update(now)
@@ -119,7 +119,8 @@ class Upkeep:
                     del registry.jobs[job.id]
 
     async def _find_lost(self, now: float) -> None:
-        """Releases units again that left WORK without being done, e.g. dropped by an evaluator with stale news."""
+        """Releases units again that left WORK without being done, for instance dropped by an evaluator with stale
+        information."""
         quiet = [
             job
             for job in self._registry.in_state(PLANNING, RUNNING)
@@ -151,7 +152,7 @@ class Upkeep:
                     )
 
     async def _take_back(self, job: Job, offered: set[tuple[str, int]]) -> None:
-        """Units of which no message tells a successor what they may have cost are stored before they go out again."""
+        """Units whose possible cost no message tells a successor are stored before they go out again."""
         stored = await self._stored(job)
         if stored is None:
             return
@@ -182,8 +183,8 @@ class Upkeep:
                 job.ledger.free(unit)
 
     async def _stored(self, job: Job) -> dict[str, set[int]] | None:
-        """Positions with an answer by task, as results has them: the stream may have lost what was stored from it.
-        None while results does not answer, when it is asked again later."""
+        """Positions with an answer by task, from the results service: the stream may have lost what was stored from it.
+        None while the service does not answer; then it is asked again later."""
         try:
             return await self._results.stored(job.id, self.position)
         except (UnavailableError, DeadlineError) as error:

@@ -1,5 +1,5 @@
-"""What a message on RESULTS means to the scheduler. One that cannot be handled is set aside, and costs its own job at
-most: a plan or a fault ends the job with the reason; a unit whose answers are not counted is released again.
+"""What a message on RESULTS means to the scheduler. One that cannot be handled is set aside, and affects at most its
+own job: a plan or a fault ends the job with the reason; a unit whose answers are not counted is released again.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from touchstone.v1 import unit_pb2
 
 
 class Replay:
-    """Hands the messages of RESULTS to a scheduler, those of before its leadership and those that come."""
+    """Passes the messages of RESULTS to a scheduler, both earlier and new ones."""
 
     def __init__(self, connection: bus.Bus, scheduler: Scheduler, aside: bus.SettingAside) -> None:
         self._bus, self._scheduler, self._aside = connection, scheduler, aside
 
     async def handle(self, msg: Msg) -> None:
-        """Takes a message without its body. Raises NATS's errors and LeadershipLostError, and no others."""
+        """Takes a message without its body. Raises only NATS's errors and LeadershipLostError."""
         at = msg.metadata.sequence.stream
         try:
             job_id, unit = bus.parse_results_subject(msg.subject)

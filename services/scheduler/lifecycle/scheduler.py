@@ -1,4 +1,4 @@
-"""The scheduler's heart: events come in, jobs move, units go out. Knows no NATS and no gRPC."""
+"""The core of the scheduler: events come in, jobs move, units go out. Independent of NATS and gRPC."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from touchstone.v1 import job_pb2, unit_pb2
 log = logging.getLogger(__name__)
 
 _ON_THE_WAY_S = 0.5
-"""From an item's release until its result is counted here, beside waiting for a slot and the call itself."""
+"""Seconds from an item's release until its result is counted here, without the wait for a slot and the call itself."""
 _MOST_AHEAD = 6
-"""Times the calls at once."""
+"""Factor on the concurrent calls."""
 _MOST_STARTED = 2
 """Jobs of a user and a priority that hold a slot at an exclusive endpoint: one runs, and the next is planned."""
 _MOST_SCORING = 20
-"""Jobs in their last step at which no other is started: the results service cannot keep up."""
+"""The number of jobs in their last step at which no other is started: the results service cannot keep up."""
 
 
 class Scheduler:
@@ -81,7 +81,7 @@ class Scheduler:
         self._upkeep.heard_of(job)
         finished = job.ledger.record(unit, headers, sequence)
         if finished or job.message.spec.budget_usd:
-            # What answers did not cost others may.
+            # What these answers did not cost, other calls may.
             self._registry.wake.set()
         if finished and (done := job.ledger.task_done(unit)):
             log.info("job %s: %s", job.id, done, extra=of_job(job.id))
@@ -96,7 +96,7 @@ class Scheduler:
             job.ledger.begun(unit, headers, sequence)
 
     def on_returned(self, job_id: str, unit: int, headers: ResultHeaders, sequence: int) -> None:
-        """An evaluator leaves it to the scheduler whether a unit of a job with a budget is run once more."""
+        """An evaluator leaves the decision to run a unit of a job with a budget again to the scheduler."""
         self._upkeep.position = sequence
         job = self._running(job_id, headers.attempt)
         if job is None or job.ledger is None or not job.ledger.returned(unit, headers, sequence):
@@ -106,7 +106,7 @@ class Scheduler:
         self._registry.wake.set()
 
     def on_batch(self, record: BatchRecord) -> None:
-        """Notes what an evaluator tells of a provider's batch."""
+        """Notes what an evaluator reports about a provider's batch."""
         job = self._registry.jobs.get(record.job_id)
         if job is None or not job.live or job.message.attempt != record.attempt or job.ledger is None:
             return
@@ -148,7 +148,7 @@ class Scheduler:
                 group.create_task(self._settling.run())
                 group.create_task(self._starting.run())
                 group.create_task(self._sealing.run())
-                # Ended with its group, this wait must not cancel what others ask.
+                # If its group ends, this wait must not cancel others' requests.
                 raise await asyncio.shield(self._registry.lost)
         finally:
             self._registry.close()
@@ -172,7 +172,7 @@ class Scheduler:
                 False: registry.limits.running_jobs - holding[False],
                 True: registry.limits.batch_jobs - holding[True],
             }
-            # Jobs that end faster than they can be sealed would stand in their last step, not in the queue.
+            # Jobs that end faster than they can be sealed would wait in their last step instead of in the queue.
             if len(registry.in_state(FINALIZING)) >= _MOST_SCORING:
                 free = {}
             for waiting in registry.waiting() if registry.room.level is Level.ENOUGH else ():
@@ -181,8 +181,8 @@ class Scheduler:
                 if free.get(batched, 0) <= 0:
                     continue
                 capacity = registry.fleet.capacity(route(job.message.spec), registry.now())
-                # A job whose endpoint nobody serves would hold a slot for nothing, and so would a third one of a user
-                # and a priority for an endpoint that takes one at a time.
+                # A job whose endpoint is not served would hold a slot in vain, and so would a user's third job of a
+                # priority at an endpoint that takes one at a time.
                 if capacity.evaluators == 0 or (capacity.exclusive and self._has_next(job)):
                     continue
                 job.admit(self._upkeep.position, registry.now())
@@ -201,7 +201,7 @@ class Scheduler:
                 job.plan_released = job.message.attempt
 
     def _has_next(self, job: Job) -> bool:
-        """Whether the owner has a job at the endpoint, and one to follow it, that are not less urgent."""
+        """Whether the owner has a job at the endpoint, and one to follow it, that are at least as urgent."""
         endpoint, spec, owner = route(job.message.spec), job.message.spec, job.message.owner
         started = [
             other
@@ -242,8 +242,8 @@ class Scheduler:
             await asyncio.gather(*(self._release_unit(self._registry.jobs[job_id], unit) for job_id, unit in chosen))
 
     def _forget_turns(self) -> None:
-        """Forgets which endpoints were at jobs that have ended, and turns that order nobody any more: those of owners
-        without a job at the endpoint, once all who have one there have had a later turn."""
+        """Forgets endpoints' jobs that have ended, and turns that no longer matter: those of owners without a job at
+        the endpoint, once all owners with one there have had a later turn."""
         running = {job.id for job in self._registry.in_state(RUNNING)}
         self._at = {endpoint: job_id for endpoint, job_id in self._at.items() if job_id in running}
         live = {(route(job.message.spec), job.message.owner) for job in self._registry.in_state(*LIVE)}
@@ -284,7 +284,7 @@ class Scheduler:
         await self._registry.work.release(route(job.message.spec), job.message.spec.priority, message)
 
     async def _stop_spenders(self) -> None:
-        """Ends jobs whose budget lets no unit go out, once none is out and all that was spent is known."""
+        """Ends jobs whose budget does not allow another unit, once none is out and all spending is known."""
         for job in self._registry.in_state(RUNNING):
             if (reason := budget_used_up(job)) is None:
                 continue
@@ -305,7 +305,7 @@ class Scheduler:
 
 
 def _shorten(spec: job_pb2.JobSpec) -> None:
-    """Takes out what evaluators have no use for: it travels with every unit, and URLs may hold a secret."""
+    """Removes what evaluators do not need: it travels with every unit, and URLs may hold a secret."""
     spec.ClearField("webhook_url")
     spec.ClearField("labels")
 

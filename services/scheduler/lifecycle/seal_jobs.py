@@ -1,7 +1,7 @@
-"""The last step of a job: results checks its items and computes its metrics, then the job is completed.
+"""The last step of a job: the results service checks its items and computes its metrics, then the job is completed.
 
-Few seals are under way at once, in the order in which the jobs came to their end. So a seal is asked for when results
-has answered an earlier one, and none waits there until its caller has given it up.
+Few seals are under way at once, in the order in which the jobs came to their end. So a seal is requested when the
+results service has answered an earlier one, and none waits there longer than its caller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Sealing:
         self._taken: set[str] = set()
 
     def take(self, job: Job) -> None:
-        """Has a job sealed that is in its last step. Calling again changes nothing."""
+        """Seals a job that is in its last step. Calling it again changes nothing."""
         if job.id not in self._taken:
             self._taken.add(job.id)
             self._waiting.put_nowait(job)

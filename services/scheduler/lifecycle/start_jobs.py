@@ -21,7 +21,7 @@ from touchstone.v1 import job_pb2, unit_pb2
 log = logging.getLogger(__name__)
 
 _MOST_RECORD = 800_000
-"""Bytes of a job as it is stored: NATS takes a megabyte, and counts and reasons are added as the job goes on."""
+"""Bytes of a job as it is stored: NATS takes a megabyte, and counts and reasons are added while the job runs."""
 _UNUSABLE = (
     "The plan of this job cannot be used ({}). The scheduler's log has the details, and an admin can find the plan "
     "among the messages that were set aside. Retry the job."
@@ -46,13 +46,13 @@ class Starting:
         self._retries: asyncio.Queue[_Answer] = asyncio.Queue()
 
     async def take(self, job: Job, attempt: int, plan: unit_pb2.Plan, sequence: int) -> None:
-        """Starts the job, or fails it. For a plan that no job could use the error is raised as well."""
+        """Starts the job, or fails it. If no job could use the plan, the error is also raised."""
         if job.state != PLANNING or job.message.attempt != attempt or job.plan_answered == attempt:
             return
         job.plan_answered = attempt
         answer = _Answer(job, attempt, plan, sequence)
         if attempt > 1 and not plan.error:
-            # Results may be down for long; other jobs' messages must not wait for it.
+            # The results service may be down for long; other jobs' messages must not wait for it.
             self._retries.put_nowait(answer)
         else:
             await self._start(answer, None)
@@ -111,7 +111,7 @@ class Starting:
             await self._registry.commit(job, "scheduler", "running")
 
     def _apply(self, answer: _Answer, stored: Mapping[str, set[int]] | None) -> None:
-        """Changes the job in memory; also does once what every look at it and every write of it will do."""
+        """Changes the job in memory; also tries once what every read and every write of it will do."""
         job, tasks = answer.job, answer.plan.tasks
         budget.check_plan(job.message.spec, tasks)
         missing = None
@@ -133,13 +133,14 @@ class Starting:
         published |= {task.task: task.published_items or task.items for task in job.message.plan}
         job.message.published_items = sum(published.values())
         limit = job.message.spec.suite.limit
-        # Of an open suite's task nobody may know the size; as many items as the limit allows are then taken for a part.
+        # The size of an open suite's task may be unknown; if there are as many items as the limit allows, they count as
+        # a part.
         cut = any(not task.published_items and 0 < limit <= task.items for task in job.message.plan)
         job.message.subset = cut or sum(task.items for task in job.message.plan) < job.message.published_items
 
 
 async def refused(registry: JobRegistry, job: Job, error: TouchstoneError) -> None:
-    """The results service refuses for good; waiting would never end."""
+    """The results service refuses permanently; waiting would never end."""
     async with registry.lock:
         if job.live:
             await registry.fail(job, f"The results service cannot take the job: {error.message}")

@@ -1,5 +1,5 @@
-"""What NATS's failures mean: to a leader that writes jobs, that it no longer knows what is stored and starts over; to a
-caller who asks for something else, that another try may help."""
+"""What NATS's failures mean: a leader that writes jobs no longer knows what is stored and starts over; for other
+callers, another try may help."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class FencedBucket:
                 if i not in (1, len(writes)):
                     await client.publish(subject, data, headers=headers)
                     continue
-                # The first tells that the batch is open, the last that it is stored.
+                # The first reply says that the batch is open, the last that it is stored.
                 reply = await client.request(subject, data, headers=headers, timeout=_COMMIT_S)
             refusal = json.loads(reply.data).get("error") if reply.data else None
             if refusal:
@@ -116,7 +116,7 @@ class JobStore:
             async with self._aside.guard(msg):
                 event = job_pb2.JobEvent.FromString(msg.data)
                 if f"outbox.{event.event_id}" != key or not _NAME.fullmatch(event.job.job_id):
-                    # One that cannot be published would hold up all that follow.
+                    # An event that cannot be published would delay all that follow.
                     raise ValueError(f"{key} holds event {event.event_id!r} of job {event.job.job_id!r}.")
                 events.append((key, event))
         for entry in sorted(events, key=itemgetter(0)):
@@ -172,7 +172,7 @@ class JobStore:
         try:
             return job_pb2.JobEvent.FromString(msg.data or b"")
         except DecodeError:
-            # It is set aside where the trail is followed.
+            # The reader of the trail sets it aside.
             return None
 
     async def tell(self, event: job_pb2.JobEvent) -> None:
@@ -196,7 +196,7 @@ class JobStore:
                     await asyncio.sleep(0.5)
 
     async def _publish(self, event: job_pb2.JobEvent) -> None:
-        # The event id makes a repetition within two minutes one message.
+        # Within two minutes, the event id prevents a second message.
         headers = {"Nats-Msg-Id": event.event_id}
         await self._bus.js.publish(bus.audit_subject(event.job.job_id), event.SerializeToString(), headers=headers)
 

@@ -1,7 +1,7 @@
 """Which scheduler leads. The lease keeps two from flapping; the epoch keeps a stale one from writing.
 
-A lease alone is no mutual exclusion: its holder may be paused and wake up late. So every write to the JOBS bucket
-expects the epoch key as this leader wrote it.
+A lease alone does not guarantee mutual exclusion: its holder may be paused and wake up late. So every write to the JOBS
+bucket expects the epoch key as this leader wrote it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEY = "leader"
 
 
 class Lease:
-    """The right to lead, held under `name` (one process a name)."""
+    """The right to lead, held under `name` (one process per name)."""
 
     def __init__(self, connection: bus.Bus, name: str) -> None:
         self._bus = connection
@@ -38,7 +38,7 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether this process still has the lease, by its own clock; a process that was paused finds that out here."""
+        """Whether this process still has the lease, by its own clock; a process that was paused finds out here."""
         return asyncio.get_running_loop().time() - self._renewed < TTL_S
 
     @property

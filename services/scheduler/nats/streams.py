@@ -26,8 +26,8 @@ _LOOK_S = 0.1
 
 
 class WorkStream:
-    """Work over the bus, while the lease is held: WORK cannot expect the epoch as the JOBS bucket does, and a leader
-    that was paused would release units that its successor has had done."""
+    """Work over the bus, while the lease is held: WORK cannot check the epoch as the JOBS bucket does, and a leader
+    that was paused would release units that are already done under its successor."""
 
     def __init__(self, connection: bus.Bus, lease: Lease, aside: bus.SettingAside) -> None:
         self._bus = connection
@@ -56,7 +56,7 @@ class WorkStream:
         return found
 
     async def _remove(self, subject: str, error: ValueError) -> None:
-        """Of a subject that is no unit's."""
+        """For a subject that does not belong to a unit."""
         with suppress(nats.js.errors.NotFoundError):
             msg = await self._bus.js.get_last_msg(bus.WORK, subject)
             sequence, data = msg.seq or 0, msg.data or b""
@@ -104,7 +104,7 @@ Handler = Callable[[Msg], Awaitable[None]]
 
 
 async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_up: Callable[[], None]) -> None:
-    """Follows RESULTS by headers only, for ever: every message after position `after` once and in order.
+    """Follows RESULTS by headers only, without end: every message after position `after`, once and in order.
 
     Calls `caught_up` when everything that was there at the beginning has been handled.
 
@@ -139,7 +139,7 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
                     caught_up()
                 msg = await _next(connection, messages, reconnects)
                 if not msg.reply:
-                    # A heartbeat tells how far the server has delivered.
+                    # A heartbeat says how far the server has delivered.
                     if int((msg.headers or {}).get("Nats-Last-Consumer", expected - 1)) >= expected:
                         raise _SkippedError
                     continue
@@ -163,7 +163,7 @@ async def _next(connection: bus.Bus, messages: asyncio.Queue[Msg], reconnects: i
                 async with asyncio.timeout(_LOOK_S):
                     return await messages.get()
             except TimeoutError:
-                # Silence of the old consumer would tell as well, but only seconds later.
+                # Silence of the old consumer would also show it, but only seconds later.
                 if connection.client.stats["reconnects"] != reconnects:
                     raise _SkippedError from None
 

@@ -1,1 +1,1 @@
-"""What callers ask of the scheduler."""
+"""Callers' requests to the scheduler."""

@@ -1,4 +1,4 @@
-"""What callers may ask of the scheduler: create, read, watch, cancel and retry jobs."""
+"""Callers' requests to the scheduler: create, read, watch, cancel and retry jobs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from services.words.jobs import calls_nobody, is_import
 from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
 
 MOST_AT_ONCE = 100
-"""Jobs of one request: what is stored of them fits into one atomic write."""
+"""The most jobs of one request: their records fit into one atomic write."""
 _WATCH_INTERVAL_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a spec speaks of: the job whose answers it takes, and its dataset where that is there."""
+    """What a spec refers to: the job whose answers it takes, and its dataset if that exists."""
 
     source: job_pb2.Job | None
     dataset: dataset_pb2.Dataset | None
@@ -57,10 +57,10 @@ class Desk:
         self._reads, self._urls = reads or Reads(), urls or AddressRule()
 
     async def create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
-        """Queues a job; the same request id again gives the job it made.
+        """Queues a job. The same request id returns the same job.
 
-        Raises InvalidRequestError, UnsupportedError, LimitReachedError, PermissionDeniedError, NoRoomError; of a job
-        whose answers are to be taken also NotFoundError, ConflictError and, when only results knows it,
+        Raises InvalidRequestError, UnsupportedError, LimitReachedError, PermissionDeniedError, NoRoomError; for a job
+        whose answers are to be taken also NotFoundError, ConflictError and, if only the results service knows it,
         UnavailableError.
         """
         (job,) = await self.create_all(caller, request_id, [spec])
@@ -69,7 +69,7 @@ class Desk:
     async def create_all(
         self, caller: Identity, request_id: str, specs: Sequence[job_pb2.JobSpec]
     ) -> list[job_pb2.Job]:
-        """Queues jobs, all or none; the same request id again gives the jobs it made. Raises as `create`."""
+        """Queues jobs, all or none. The same request id returns the same jobs. Raises as `create`."""
         check_request_id(request_id)
         if not 1 <= len(specs) <= MOST_AT_ONCE:
             raise InvalidRequestError(
@@ -89,7 +89,7 @@ class Desk:
         _require_priority(caller, scheduled, job_pb2.PRIORITY_LOW)
         full = self._full(scheduled, await self._context(caller, scheduled))
         if full.HasField("dataset"):
-            # Its jobs are scored as the dataset says now, and its list tells the dataset's name.
+            # Its jobs use the dataset's present scoring, and its list shows the dataset's name.
             scheduled.dataset.CopyFrom(full.dataset)
         return scheduled
 
@@ -100,7 +100,7 @@ class Desk:
         return job
 
     async def _context(self, caller: Identity, spec: job_pb2.JobSpec) -> _Context:
-        """What is asked for before the lock is taken, as it may be long in coming."""
+        """Requests that are made before taking the lock, as they may take long."""
         there = await self._dataset(spec)
         dataset = there if there is not None and self._reads.sees(caller, there.owner) else None
         return _Context(await self._source(caller, spec), dataset)
@@ -119,16 +119,16 @@ class Desk:
         return validate(spec, registry.fleet, registry.limits, registry.now(), source, context.dataset)
 
     def _asked(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
-        """A copy of a caller's spec, whose form is right as far as it shows without the fleet."""
+        """A copy of a caller's spec, checked as far as possible without the fleet."""
         asked = job_pb2.JobSpec()
         asked.CopyFrom(spec)
         if asked.schedule_id and not asked.reuse.job_id:
             raise InvalidRequestError("schedule_id is set by the scheduler. Leave it out.", "spec.schedule_id")
-        # What was copied from the job whose answers are taken says how that one came about.
+        # Fields that were copied from the source job describe that one.
         asked.ClearField("schedule_id")
         if asked.webhook_url:
             self._urls.check_url(asked.webhook_url, "spec.webhook_url")
-        # Here, where the loop turns between the jobs of one request, and not under the lock.
+        # Here, where the loop runs between the jobs of one request, instead of under the lock.
         dataset_rules.check_form(asked.dataset)
         _require_priority(caller, asked, usual_priority(asked))
         return asked
@@ -142,7 +142,7 @@ class Desk:
             return None
         source = await self._any_age(job_id)
         self._reads.check(caller, source)
-        # While results is silent the job may be queued: whether there are answers is asked again when it runs.
+        # While the results service is silent, the job may be queued: its answers are checked again when it runs.
         with suppress(UnavailableError, DeadlineError):
             result = await self._results.result(job_id)
             reuse.check_mark(job_id, result)
@@ -179,7 +179,7 @@ class Desk:
                 with _told(spec, len(asked)):
                     specs.append(self._full(spec, context))
             self._require_room(caller.user, len(specs))
-            # Ids of one moment have no order of their own; jobs of one request start in its order.
+            # Ids of the same moment have no order; jobs of one request start in its order.
             ids = sorted(new_job_id(now) for _ in specs)
             jobs = []
             for job_id, full, (_, context) in zip(ids, specs, asked, strict=True):
@@ -197,13 +197,14 @@ class Desk:
             return registry.views(jobs)
 
     def _require_same(self, request_id: str, made: Sequence[Job], asked: Sequence[_Asked]) -> None:
-        """Raises ConflictError where the request has made other jobs before."""
+        """Raises ConflictError if the request has already made other jobs."""
         if len(made) != len(asked):
             raise ConflictError(sentences.id_used(request_id, f"{len(made)} job{'' if len(made) == 1 else 's'}"))
         for job, (spec, context) in zip(made, asked, strict=True):
             if spec.schedule_id:
                 continue
-            # What cannot be judged any more, as its endpoint or dataset has gone, may well be the same call once more.
+            # A spec that can no longer be checked, because its endpoint or dataset has gone, may well be the same call
+            # repeated.
             with suppress(InvalidRequestError, NotFoundError):
                 if job.message.spec != self._full(spec, context):
                     raise ConflictError(sentences.id_used(request_id, f"job {job.id}"))
@@ -223,7 +224,7 @@ class Desk:
         )
 
     async def require_visible(self, caller: Identity, job_id: str) -> None:
-        """Raises NotFoundError for a job of any age that the caller may not see or that never was."""
+        """Raises NotFoundError for a job of any age that does not exist or that the caller may not see."""
         self._reads.check(caller, await self._any_age(job_id))
 
     def get(self, job_id: str) -> job_pb2.Job:
@@ -259,7 +260,8 @@ class Desk:
 
     async def retry(self, caller: Identity, job_id: str) -> job_pb2.Job:
         """Queues the next attempt. Raises ConflictError when nothing is missing, or the job's dataset was deleted."""
-        # Finished long ago, a job is known to results only. It is asked before the lock is taken: it may be silent.
+        # Only the results service knows a job that finished long ago. It is asked before taking the lock, as it may be
+        # silent.
         old = None if job_id in self._registry.jobs else await self._results.job(job_id)
         job = Job(old) if old is not None else self._registry.find(job_id)
         if job.can_retry and job.message.spec.WhichOneof("work") == "dataset":
@@ -295,7 +297,7 @@ class Desk:
             await changed.wait()
 
     def queue(self, project_id: int = 0) -> queue_pb2.Queue:
-        """Jobs of one project, or of all for 0. Places in the queue count all jobs."""
+        """Jobs of one project, or of all for 0. Positions in the queue count all jobs."""
         require_project(project_id)
         registry = self._registry
         holding = registry.in_state(*HOLDS_SLOT)
@@ -306,7 +308,7 @@ class Desk:
         return queue_pb2.Queue(
             running=registry.views(running),
             pending=registry.views(job for w in registry.waiting() if _of(job := registry.jobs[w.job_id], project_id)),
-            # Jobs that go through a provider's batch API run beside the others.
+            # Jobs that use a provider's batch API run in addition to the others.
             slots=registry.limits.running_jobs + sum(job.message.spec.provider_batch for job in holding),
             scoring=registry.views(scoring),
             pending_per_owner=registry.limits.pending_per_owner,
@@ -326,7 +328,7 @@ def _require_priority(caller: Identity, spec: job_pb2.JobSpec, usual: job_pb2.Pr
 
 @contextmanager
 def _told(spec: job_pb2.JobSpec, jobs: int) -> Iterator[None]:
-    """Has a refusal say which of several jobs is meant."""
+    """Makes a refusal name the job that it is about."""
     try:
         yield
     except (InvalidRequestError, UnsupportedError, NotFoundError, ConflictError) as error:

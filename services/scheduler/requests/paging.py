@@ -56,7 +56,7 @@ _DEFAULT_MESSAGES, _MOST_MESSAGES = 100, 500
 
 
 async def list_job_logs(connection: bus.Bus, request: pb.ListJobLogsRequest) -> pb.ListJobLogsResponse:
-    """Oldest first. The caller has checked that the job is there. Raises InvalidRequestError, UnavailableError."""
+    """Oldest first. The caller has checked that the job exists. Raises InvalidRequestError, UnavailableError."""
     size = page_size(request.page_size, _DEFAULT_LINES, _MOST_LINES)
     after = after_of(request.page_token) or "0"
     if not (after.isascii() and after.isdigit() and len(after) < 20):

@@ -1,4 +1,4 @@
-"""What of other users' jobs a caller is shown. Pure."""
+"""Which parts of other users' jobs a caller may see. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from touchstone.v1 import job_pb2, queue_pb2
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Open within the installation, or with `own` everybody's own alone. Admins and services see all.
+    """Everybody sees all jobs, or with `own` only their own. Admins and services see all.
 
-    A job's `webhook_url` is its owner's in either case: such URLs often hold a token.
+    Only the owner sees a job's `webhook_url` in either case: such URLs often hold a token.
     """
 
     own: bool = False
@@ -44,7 +44,7 @@ class Reads:
         return [self.job(caller, job) for job in jobs if self.sees(caller, job.owner)]
 
     def queue(self, caller: Identity, queue: queue_pb2.Queue) -> queue_pb2.Queue:
-        """With every job in its place: what may not be seen of one is left out."""
+        """With every job in its position, without what the caller may not see."""
         shown = queue_pb2.Queue()
         shown.CopyFrom(queue)
         for name in ("running", "pending", "scoring"):
@@ -57,7 +57,7 @@ class Reads:
 
 
 def _place(job: job_pb2.Job) -> job_pb2.Job:
-    """That a job stands there, and no more."""
+    """A placeholder for a job."""
     place = job.progress.queue_position
     step = f"Waiting in the queue, place {place}" if place else state_name(job.state).capitalize()
     return job_pb2.Job(state=job.state, progress=job_pb2.Progress(queue_position=place, current_step=step))

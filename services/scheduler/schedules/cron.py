@@ -1,7 +1,7 @@
 """When a schedule comes due, whatever the clock does. Pure: the caller brings the clock.
 
-The clock on the wall may be set, forward and back. A time that has made its job makes no second one when it comes
-again, and the times up to the next one are not lost because the clock was ahead for a while.
+The clock on the wall may be set, forward and back. A time that has made its job does not make a second one when it
+comes again, and times are not lost because the clock was ahead for a while.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LOOKED_AT = 1000
 _HORIZON_S = 400 * 24 * 3600.0
 
 _MOST_SPANS = 32
-"""A span ends where the clock was set or times were missed: with so many, only times of long ago are forgotten."""
+"""A span ends where the clock was set or times were missed: with this many, only times of long ago are forgotten."""
 
 
 class Cron:
-    """Five cron fields in a time zone. In an hour that a clock change skips or repeats, Debian cron's rules hold.
+    """Five cron fields in a time zone. In an hour that a clock change skips or repeats, Debian cron's rules apply.
 
-    Raises InvalidRequestError for fields or a zone that are none.
+    Raises InvalidRequestError for invalid fields or an unknown zone.
     """
 
     def __init__(self, fields: str, time_zone: str) -> None:
@@ -73,7 +73,7 @@ class Cron:
         return found
 
     def require_period(self, least_s: float, now: float) -> None:
-        """Raises InvalidRequestError when two of its times within a year or so are nearer than `least_s`."""
+        """Raises InvalidRequestError when two of its times within about a year are closer than `least_s`."""
         last = None
         for number, moment in enumerate(self.after(now)):
             if last is not None and moment - last < least_s:

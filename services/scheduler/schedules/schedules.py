@@ -1,8 +1,8 @@
-"""Schedules: what callers may ask of them, and the jobs that they make when their time has come.
+"""Schedules: callers' requests, and the jobs that schedules make at their times.
 
 A time makes one job, through any crash: the request id of the job names schedule and time, and the schedule moves on
-only after the job is stored. Times that passed while nobody led, or while a disk had no room for new jobs, are made up
-for by one job. When the clock on the wall steps back, each schedule looks for its next time again.
+only after the job is stored. One job makes up for times that passed without a leader, or while a disk had no room for
+new jobs. When the clock steps back, each schedule computes its next time again.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _LATER_S = 3600
 
 
 class Timetable:
-    """Every schedule, under one leadership. `wall` gives seconds since 1970 as the clock on the wall does, unlike the
-    registry's, which stands still while the machine sleeps."""
+    """Every schedule, under one leadership. `wall` gives seconds since 1970 by the system's clock, unlike the
+    registry's clock, which stops while the machine sleeps."""
 
     def __init__(
         self, registry: JobRegistry, desk: Desk, store: Schedules, reads: Reads, wall: Callable[[], float]
@@ -65,7 +65,7 @@ class Timetable:
     async def create(
         self, caller: Identity, request_id: str, cron: str, time_zone: str, spec: job_pb2.JobSpec, label: str
     ) -> schedule_pb2.Schedule:
-        """The same request id again gives the schedule that it made.
+        """The same request id returns the same schedule.
 
         Raises InvalidRequestError, LimitReachedError, ConflictError, PermissionDeniedError, and what a job with this
         spec would raise.
@@ -129,7 +129,7 @@ class Timetable:
         return shown
 
     async def delete(self, caller: Identity, schedule_id: str) -> None:
-        """Jobs that it has made stay. Raises NotFoundError, PermissionDeniedError."""
+        """Its jobs stay. Raises NotFoundError, PermissionDeniedError."""
         await self._registry.finish_anyway(self._delete(caller, schedule_id))
 
     async def _delete(self, caller: Identity, schedule_id: str) -> None:
@@ -150,13 +150,13 @@ class Timetable:
             while True:
                 now = self._wall()
                 if now < self._seen:
-                    # At the start, too: the clock may have been set while nobody led.
+                    # At the start, too: the clock may have been set while there was no leader.
                     await self._look_again()
                 self._seen = now
                 for schedule in self._schedules.values():
                     due = _is_due(schedule, now) and not self._waits_for_room(schedule, now)
                     if due and schedule.schedule_id not in self._making:
-                        # Beside each other: one may have to wait for the results service.
+                        # In parallel: one may have to wait for the results service.
                         self._making.add(schedule.schedule_id)
                         group.create_task(self._come_due(schedule))
                 await asyncio.sleep(_TICK_S)
@@ -165,7 +165,7 @@ class Timetable:
         return self._registry.room.level is not Level.ENOUGH and _is_due(schedule, now)
 
     async def _look_again(self) -> None:
-        """Brings every next time forward that lies behind one that has made no job."""
+        """Moves every next time forward to the earliest time that has not made a job."""
         async with self._lock:
             for known in list(self._schedules.values()):
                 schedule = schedule_pb2.Schedule()
@@ -212,7 +212,7 @@ class Timetable:
 
     def _move_on(self, schedule: schedule_pb2.Schedule) -> None:
         """Past times count as one."""
-        with suppress(InvalidRequestError):  # `_plan` tells of it.
+        with suppress(InvalidRequestError):  # `_plan` reports it.
             note_done(Cron(schedule.cron, schedule.time_zone), seconds(schedule.next_at), schedule)
         self._plan(schedule, self._wall())
 

@@ -23,7 +23,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class AddressRule:
-    """`private` permits every address, `loopback` this machine's beside the public ones."""
+    """`private` permits every address, `loopback` also this machine's."""
 
     private: bool = False
     loopback: bool = False
@@ -38,7 +38,7 @@ class AddressRule:
         return all(_is_public(one) for one in (address, *_inner(address)))
 
     def check_url(self, url: str, field: str) -> None:
-        """What can be told of a URL without asking for its host's address. Raises InvalidRequestError."""
+        """Checks a URL without looking up its host's address. Raises InvalidRequestError."""
         wrong = _problem(url)
         host = "" if wrong else urlsplit(url).hostname or ""
         if not wrong and _is_literal(host) and not self.permits(host):

@@ -1,6 +1,6 @@
 """From a job's end in the audit trail to the calls of webhooks: one delivery for each receiver, made at least once.
 
-The record is removed after the receiver has said yes, so a crash at any moment repeats a call and loses none.
+The record is removed after the receiver has accepted, so a crash at any moment may repeat a call but never loses one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ T = TypeVar("T")
 
 
 class Courier:
-    """Deliveries under one leadership. `wall` gives seconds since 1970; what could not be stored is stored `again_s`
-    later."""
+    """Deliveries under one leadership. `wall` gives seconds since 1970; a failed write is repeated `again_s` later."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class Courier:
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def resume(self) -> None:
-        """Goes on with what an earlier leadership left."""
+        """Continues with what an earlier leadership left."""
         async for delivery, revision in self._deliveries.all():
             if delivery.HasField("next_try_at"):
                 self.take(delivery, revision)
@@ -62,7 +61,7 @@ class Courier:
         task.add_done_callback(lambda _: self._tasks.pop(delivery.delivery_id, None))
 
     async def close(self) -> None:
-        """Ends every call; what is not done is done by the next leadership."""
+        """Ends every call; the next leadership completes the rest."""
         await end_tasks(self._tasks.values())
 
     async def _deliver(self, delivery: webhook_pb2.Delivery, revision: int) -> None:
@@ -84,7 +83,7 @@ class Courier:
     async def _try(
         self, delivery: webhook_pb2.Delivery, revision: int
     ) -> tuple[webhook_pb2.Delivery | None, int | None]:
-        """One call, and what is left to do with its revision; (None, None) when nothing is."""
+        """One call; returns the rest to do with its revision, or (None, None)."""
         secret = await self._secret(delivery)
         if not secret:
             # Its webhook was deleted meanwhile.
@@ -120,7 +119,7 @@ class Courier:
         return record.secret if record is not None else ""
 
     async def _until_stored(self, write: Callable[[], Awaitable[T]]) -> T:
-        """What a call has come to is stored before anything else happens: it must not be made again for nothing."""
+        """The result of a call is stored before anything else: the call must not be repeated needlessly."""
         while True:
             with suppress(UnavailableError):
                 return await write()
@@ -128,7 +127,7 @@ class Courier:
 
 
 class Fanout:
-    """Takes events as often as they come: the deliveries of one are the same each time."""
+    """Accepts repeated events: the deliveries of an event are the same each time."""
 
     def __init__(self, hooks: Hooks, deliveries: Deliveries, courier: Courier, wall: Callable[[], float]) -> None:
         self._hooks, self._deliveries, self._courier, self._wall = hooks, deliveries, courier, wall
@@ -148,7 +147,7 @@ class Fanout:
             stamp(delivery.next_try_at, self._wall())
             revision = await self._deliveries.add(delivery)
             if revision is None:
-                # It is there already. Perhaps the answer to that write was lost, and nobody has it in hand.
+                # It is already there. Perhaps the answer to that write was lost, and no task handles it.
                 found = await self._deliveries.get(delivery.delivery_id)
                 if found is None or not found[0].HasField("next_try_at"):
                     continue

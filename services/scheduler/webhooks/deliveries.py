@@ -1,4 +1,4 @@
-"""A delivery: what a receiver is told, how it knows that we said it, and what follows from a try.
+"""A delivery: the message to a receiver, its signature, and what follows from an attempt.
 
 Pure: the caller brings the clock and the dice.
 """
@@ -28,7 +28,7 @@ _NAMESPACE = uuid.UUID("5e1a8c52-6c2f-4d56-9a39-0a4d6f0f8f0e")
 
 
 def event_name(event: job_pb2.JobEvent) -> str:
-    """The event's name for receivers; empty for one that nobody is told of."""
+    """The event's name for receivers; empty for an event without calls."""
     name = f"job.{event.action}"
     return name if name in WEBHOOK_EVENTS else ""
 
@@ -72,7 +72,7 @@ def _iso(stamp: Timestamp) -> str:
 
 
 def headers(delivery: webhook_pb2.Delivery, secret: str, now: float) -> dict[str, str]:
-    """What a try at `now` carries beside the body."""
+    """The headers of a try at `now`."""
     moment = str(int(now))
     return {
         "Content-Type": "application/json",
@@ -95,12 +95,12 @@ def job_secret(installation_key: bytes, owner: str) -> str:
 
 
 _LATER = frozenset({408, 425, 429})
-"""The only refusals that may end by themselves."""
+"""The only refusals that may be temporary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a try met: a status, or 0 and a `problem`. `final`: no other try would end otherwise."""
+    """The result of a try: a status, or 0 and a `problem`. `final`: every other try would end in the same way."""
 
     status: int = 0
     problem: str = ""
@@ -140,7 +140,7 @@ def after(
 
 
 def retry_after_s(header: str, now: float) -> float:
-    """Seconds that a Retry-After header asks for (RFC 9110, 10.2.3); 0 for none that can be read."""
+    """Seconds that a Retry-After header asks for (RFC 9110, 10.2.3); 0 without a readable one."""
     text = header.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

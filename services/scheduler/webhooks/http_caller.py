@@ -22,7 +22,7 @@ _AddrInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str,
 
 
 class RefusedAddressError(OSError):
-    """The host's address is none that may be called. Which one it is stays here: names inside are not told outside."""
+    """The host's address must not be called. The address itself is not reported: internal names must not leak."""
 
     def __init__(self) -> None:
         super().__init__("its host has no public address")
@@ -47,8 +47,8 @@ class HttpCaller:
         )
 
     def _socket(self, info: _AddrInfo) -> socket.socket:
-        """Every connection begins here, with the very address that it goes to: a name that changes its address after a
-        check has nothing to gain."""
+        """Every connection begins here, with the exact address that it goes to, so a name that changes its address
+        after the check gains nothing."""
         family, kind, protocol, _, address = info
         if not self._rule.permits(str(address[0])):
             raise RefusedAddressError
@@ -57,7 +57,7 @@ class HttpCaller:
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
             async with self._session.post(url, headers=headers, data=body, allow_redirects=False) as answer:
-                # A receiver has said everything with its status; its body might never end.
+                # A receiver's status is enough; its body might never end.
                 answer.close()
                 asked = retry_after_s(answer.headers.get("Retry-After", ""), self._wall())
                 problem = f"status {answer.status}"
@@ -86,7 +86,7 @@ def _reason(error: OSError) -> str:
 
 
 class _Names(AbstractResolver):
-    """Asks the system for a host's addresses, in threads of its own."""
+    """Asks the system for a host's addresses, in separate threads."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self._threads = threads

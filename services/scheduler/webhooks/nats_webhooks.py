@@ -33,7 +33,7 @@ Handle = Callable[[job_pb2.JobEvent], Awaitable[None]]
 
 
 class HookBucket:
-    """Registered webhooks, read anew each time: they are asked for when a job ends, which is seldom."""
+    """Registered webhooks, read again each time: they are needed when a job ends, which is rare."""
 
     def __init__(self, connection: bus.Bus, aside: bus.SettingAside) -> None:
         self._bus = connection
@@ -117,7 +117,7 @@ def _hash(text: str) -> str:
 
 
 async def follow_audit(connection: bus.Bus, aside: bus.SettingAside, handle: Handle) -> None:
-    """Hands over every event at least once, for ever; one is acknowledged when `handle` has returned, or when the event
+    """Passes on every event at least once, without end; an event is acknowledged when `handle` has returned, or when it
     was set aside."""
     # Not by nats-py's `fetch`, which may lose a cancellation and then wait for ever.
     messages: asyncio.Queue[Msg] = asyncio.Queue()
@@ -151,7 +151,7 @@ async def _pull(
                     msg = await messages.get()
             except TimeoutError:
                 break  # The request, or its end, went down with a connection.
-            # A stored message may have any headers; the server's own word has nowhere to reply to.
+            # A stored message may have any headers; messages from the server itself have no reply subject.
             status = (msg.headers or {}).get("Status")
             if not msg.reply and status == _TIMED_OUT:
                 break

@@ -1,4 +1,4 @@
-"""What webhooks need of the world. Each has an adapter and a fake in the tests."""
+"""The ports of webhooks. Each has an adapter and a fake in the tests."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ class Hooks(Protocol):
         ...
 
     async def installation_key(self) -> bytes:
-        """Made at the first call, and the same ever after."""
+        """Created at the first call, and the same from then on."""
         ...
 
 
 class Deliveries(Protocol):
-    """Calls that are not done. Every write names the revision that it replaces; None says that another wrote since.
+    """Calls that are not done. Every write names the revision that it replaces; None means that there was another write
+    since.
 
     Raises UnavailableError while they cannot be read or written.
     """
 
     async def add(self, delivery: webhook_pb2.Delivery) -> int | None:
-        """The first revision; None for one that is there already, or was a moment ago."""
+        """The first revision; None if it already exists, or did a moment ago."""
         ...
 
     async def replace(self, delivery: webhook_pb2.Delivery, revision: int) -> int | None: ...
@@ -50,5 +51,5 @@ class Caller(Protocol):
     """HTTP to receivers."""
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Never raises: what goes wrong is in the answer."""
+        """Never raises: errors are in the answer."""
         ...

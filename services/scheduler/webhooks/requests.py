@@ -1,4 +1,4 @@
-"""What callers may ask about webhooks."""
+"""Callers' requests about webhooks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WebhookDesk:
         return record
 
     async def all_of(self, caller: Identity, project_id: int = 0) -> list[webhook_pb2.Webhook]:
-        """Oldest first; those told of one project's jobs alone, or with 0 all."""
+        """Oldest first; those for the jobs of one project, or all for 0."""
         require_project(project_id)
         known = await self._hooks.of("" if caller.is_admin else caller.user)
         found = [hook for hook in known if project_id in (0, hook.project_id)]
@@ -95,7 +95,7 @@ class WebhookDesk:
             raise NotFoundError(sentences.not_found("Delivery", delivery_id))
         delivery, revision = found
         if delivery.HasField("next_try_at"):
-            # Perhaps the answer to the write that said so was lost, and nobody has it in hand.
+            # Perhaps the answer to that write was lost, and no task handles it.
             self._courier.take(delivery, revision)
             raise ConflictError(f"Delivery {delivery_id} is still being tried. Wait for it.")
         stamp(delivery.next_try_at, self._wall())

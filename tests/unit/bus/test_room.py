@@ -42,15 +42,14 @@ def test_the_sentence_says_how_much_is_free_and_what_to_do() -> None:
     assert Space(500 * MB, 1000 * MB, 500 * MB).sentence == ""
     assert Space(300 * MB, 1000 * MB, 500 * MB).sentence == (
         "The disk is almost full: 300 MB are free. Running jobs continue; new jobs and uploads need 500 MB. "
-        "Delete datasets or free disk space; Touchstone then continues by itself."
+        "Delete datasets or free disk space; Touchstone then continues."
     )
     assert Space(0, 1000 * MB, 500 * MB).sentence.startswith("The disk is full: 0.0 MB are free. Running jobs pause;")
 
 
 def test_what_keeps_services_from_starting_is_said_with_what_they_need() -> None:
     assert Space(0, 1000 * MB, 500 * MB).wait == (
-        "The disk is full: 0.0 MB are free. Free disk space; "
-        "Touchstone continues by itself when there is room for 125 MB."
+        "The disk is full: 0.0 MB are free. Free disk space; Touchstone continues when there is room for 125 MB."
     )
     assert Space(900 * MB, 1000 * MB, 500 * MB, 12, 1000).wait.endswith("when there is room for 250 files.")
     assert Space(0, 1000 * MB, 500 * MB, read_only=True).wait.startswith("The disk is read-only. Make it writable;")
@@ -74,7 +73,7 @@ def test_a_disk_that_takes_no_more_files_is_full(files: int | None, level: Level
 def test_the_sentence_names_what_there_is_too_little_of() -> None:
     assert Space(900 * MB, 1000 * MB, 500 * MB, 12, 1000).sentence == (
         "The disk is full: there is room for 12 more files. Running jobs pause; new jobs and uploads need 1,000 files. "
-        "Delete datasets or free disk space; Touchstone then continues by itself."
+        "Delete datasets or free disk space; Touchstone then continues."
     )
     assert Space(1 * MB, 1000 * MB, 500 * MB, 900, 1000).sentence.startswith("The disk is full: 1.0 MB are free.")
     assert Space(900 * MB, 1000 * MB, 500 * MB, read_only=True).sentence.startswith("The disk is read-only.")

@@ -37,3 +37,15 @@ def test_what_is_not_found_is_named_as_in_the_api_document() -> None:
 def test_one_of_a_thing_is_said_in_the_singular() -> None:
     assert sentences.busy(1, "exports").startswith("1 export is running, the most allowed at once.")
     assert sentences.busy(2, "exports").startswith("2 exports are running, the most allowed at once.")
+    assert sentences.counted(1, "row") == "1 row"
+    assert sentences.counted(1200, "row") == "1,200 rows"
+    assert sentences.quota(1, "schedules").startswith("You have 1 schedule, the most")
+    assert sentences.quota(20, "schedules").startswith("You have 20 schedules, the most")
+    assert sentences.open_already(1, "uploads").startswith("1 upload is open, the most")
+    assert sentences.open_already(8, "live pages and event streams").startswith(
+        "8 live pages and event streams are open"
+    )
+
+
+def test_nothing_is_to_delete_where_none_is_allowed() -> None:
+    assert sentences.quota(0, "webhooks") == "This installation does not allow users to have webhooks."

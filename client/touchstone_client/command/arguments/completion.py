@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
 
 def _completion(options: argparse.Namespace) -> int:
     try:
-        # Needed by nothing else, and read only here.
+        # Needed only here, so imported only here.
         import shtab
     except ModuleNotFoundError:
         options.parser.error("this needs the package shtab. Install it: pip install shtab")

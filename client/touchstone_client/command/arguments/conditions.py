@@ -1,4 +1,4 @@
-"""The arguments that say which items: `items`, `export` and `side-by-side` share them."""
+"""The arguments that choose items: `items`, `export` and `side-by-side` share them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from touchstone_client.requests import ItemFilters
 
 
 def add_conditions(parser: argparse.ArgumentParser, whose: str = "") -> None:
-    """`whose` begins the words of each, e.g. "of items: "."""
+    """`whose` begins the help of each, such as "of items: "."""
     add = parser.add_argument
     add("--task", default="", help=f"{whose}only of this task")
     words = f"{whose}text that prompt, response, prediction, reference, row id or metadata contains"
@@ -26,7 +26,7 @@ def add_conditions(parser: argparse.ArgumentParser, whose: str = "") -> None:
 
 
 def conditions(options: argparse.Namespace) -> ItemFilters:
-    """What was not given is empty or left out."""
+    """Arguments that were not given are empty or left out."""
     field, value = options.metadata
     said: ItemFilters = {
         "task": options.task,

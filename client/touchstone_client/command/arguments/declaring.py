@@ -28,27 +28,27 @@ from touchstone_client.command.printing.output import FORMATS
 
 Do = Callable[[argparse.Namespace], int]
 _MOST_USAGE = 4
-"""Lines of a verb's arguments that are shown above what is wrong with them."""
+"""Lines of a verb's usage that are shown above an error."""
 JOB = "a job's id, its beginning or end, or last for the newest"
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
-"""As shtab.FILE, which is read only where completion is asked for."""
+"""As shtab.FILE, which is imported only for completion."""
 
 
 class Parser(argparse.ArgumentParser):
-    """`refused` is the exit code for arguments that cannot be."""
+    """`refused` is the exit code for invalid arguments."""
 
     refused = REFUSED
 
     def error(self, message: str) -> NoReturn:
         usage = self.format_usage()
         if usage.count("\n") > _MOST_USAGE:
-            # What is wrong would stand under two dozen lines of what there is.
+            # The error would be below two dozen lines of usage.
             usage = f"usage: {self.prog} [arguments]; {self.prog} --help lists them\n"
         self.exit(self.refused, f"{usage}{self.prog}: error: {message}\n")
 
 
 def leaf(commands: Any, name: str, words: str, do: Do, description: str = "") -> Parser:
-    """A verb that `do` runs. `words` stand in the list of verbs; they are the description, too, unless one is given."""
+    """A verb that `do` runs. `words` are its help in the list of verbs, and its description unless one is given."""
     sentence = description or f"{words[0].upper()}{words[1:]}."
     parser: Parser = commands.add_parser(name, help=words, description=sentence, allow_abbrev=False)
     parser.set_defaults(do=do, parser=parser)
@@ -56,7 +56,7 @@ def leaf(commands: Any, name: str, words: str, do: Do, description: str = "") ->
 
 
 def group(commands: Any, name: str, words: str) -> Any:
-    """A verb that has verbs of its own."""
+    """A verb with subcommands."""
     parser = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.", allow_abbrev=False)
     return parser.add_subparsers(metavar="verb", required=True)
 
@@ -74,7 +74,7 @@ def add_job(parser: argparse.ArgumentParser, words: str = JOB) -> None:
 
 
 def of_system(error: OSError) -> str:
-    """Which file and why, without the system's number."""
+    """Which file failed and why, without the system's error number."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     why = "the disk is full. Free some space and run the command again." if full else error.strerror
     return ": ".join(filter(None, (str(error.filename or ""), why))) if why else str(error)
@@ -87,7 +87,7 @@ def of_files(action: argparse.Action) -> argparse.Action:
 
 
 class Suggestions(tuple[str, ...]):
-    """Choices that shells offer, while any other word is accepted, too."""
+    """Choices that shells complete; any other word is also accepted."""
 
     __slots__ = ()
 
@@ -101,7 +101,7 @@ def names(text: str) -> list[str]:
 
 
 def count(text: str) -> int:
-    """1 or more: a limit of 0 would mean all, which nobody asks for by writing a 0."""
+    """1 or more: a limit of 0 would mean all, which nobody expects of a 0."""
     return _between(1, INT32_MAX, text)
 
 
@@ -111,7 +111,7 @@ def whole(text: str) -> int:
 
 
 def days(text: str) -> int:
-    """As many as a calendar has room for."""
+    """At most as many as a calendar has room for."""
     return _between(1, 36_500, text)
 
 
@@ -121,8 +121,8 @@ def project(text: str) -> int:
 
 
 def add_field(parser: argparse.ArgumentParser, field: Field, more: str = "") -> None:
-    """An argument for a declared field, under all of its names. `more` goes on after its words. Without it the value is
-    empty. Of a sampling parameter, and of a number that must be above its low end, it is None."""
+    """An argument for a declared field, with all of its names. `more` continues its help. If the argument is not given,
+    its value is empty, or None for a sampling parameter and for a number that must be above its low end."""
     add = parser.add_argument
     known: dict[str, Any] = {"dest": dest(field), "help": f"{field.help}{more}"}
     match field:
@@ -148,7 +148,7 @@ def add_field(parser: argparse.ArgumentParser, field: Field, more: str = "") -> 
 
 
 def dest(field: Field) -> str:
-    """Where an argument's value is, in what was parsed: the seed of the sample is not that of the model."""
+    """The name of an argument's value in the parsed arguments: the sample's seed differs from the model's."""
     return field.flag.replace("-", "_") if field.name in PARAMETERS and field.flag else field.name
 
 
@@ -162,7 +162,8 @@ def _between(low: int, high: int, text: str) -> int:
 
 
 def _checked(text: str, field: Number) -> int | float:
-    """The number in the text. Raises ArgumentTypeError where there is none, or none that the field may hold."""
+    """The number in the text. Raises ArgumentTypeError for a text without a number, or a number outside the field's
+    range."""
     value: int | float | str = text
     if field.whole and re.fullmatch(r"-?[0-9]{1,20}", text, re.ASCII):
         value = int(text)

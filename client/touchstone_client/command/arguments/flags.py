@@ -1,4 +1,4 @@
-"""Sentences of the services in the words of the command line: fields of requests become its arguments."""
+"""The services' sentences in the words of the command line: fields of requests become arguments."""
 
 from __future__ import annotations
 
@@ -29,16 +29,23 @@ _FLAGS = {
     **{name: one.flags[0] for one in PARAMETERS.values() for name in (one.name, one.rest)},
     # The model's seed has the same name.
     **{f"{place}.seed": ALL["seed"].flags[0] for place in ("suite", "dataset")},
+    # Parts of a job that several arguments give.
+    "sampling": "the sampling",
+    "scoring": "the scoring",
 }
 _PATH = r"(?:(?:spec|config|params|reuse|items|sampling|suite|dataset|scoring|options|conditions|source)\.)+"
 _NAMES = [name for name in _FLAGS if "." not in name]
 _TWO_WORDS = [name for name in _NAMES if "_" in name]
-_FIELD = re.compile(rf"(?<![\w.\"-])({_PATH}(?:{'|'.join(_NAMES)})|{'|'.join(_TWO_WORDS)})(?![\w-])(?! in every row)")
-"""A field where it cannot be a word of the language: with its path, or of several words. What a row holds is none."""
+_MEMBER = r"(?:\.(\w[\w-]*(?:\.\w[\w-]*)*))?"
+_FIELD = re.compile(
+    rf"(?<![\w.\"-])({_PATH}(?:{'|'.join(_NAMES)})|{'|'.join(_TWO_WORDS)}){_MEMBER}(?![\w-])(?! in every row)"
+)
+"""A field that cannot be an ordinary word: with its path, or of several words. What follows is a member of its value.
+Members of a row are not fields."""
 
 
 def in_flags(sentence: str) -> str:
-    return _FIELD.sub(lambda found: _flag(found[1]), sentence)
+    return _FIELD.sub(lambda found: f"{found[2]} in {_flag(found[1])}" if found[2] else _flag(found[1]), sentence)
 
 
 def _flag(path: str) -> str:
@@ -47,7 +54,7 @@ def _flag(path: str) -> str:
 
 
 def refusal(error: RefusedError) -> str:
-    """The error's sentence. The field at fault is known for one where the sentence begins with it, too."""
+    """The error's sentence. The wrong field also counts as a field if the sentence begins with it."""
     field = error.field.rpartition(".")[2] if isinstance(error, InvalidError) else ""
     sentence = error.message
     if field in _FLAGS and sentence.startswith(f"{field} "):

@@ -1,4 +1,4 @@
-"""Jobs as people name them: by the whole id, by as much of it as is unique, or as the last one."""
+"""Jobs as people name them: by the whole id, by a unique part of it, or as the last one."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from touchstone_client.errors import InvalidError, NotFoundError
 
 LAST = "last"
 READ = 1000
-"""Jobs whose ids are looked through, the newest ones."""
+"""The number of newest jobs whose ids are searched."""
 _SHORTEST = 4
 _SURE = 6
-"""Digits from which a word that may be a run's name is taken for part of an id: as many as tables show."""
+"""The number of digits from which a word counts as part of an id, although it may be a run's name: as many as tables
+show."""
 _PREFIX = re.compile(r"^(bm_|batch_|…)")
 _DIGITS = re.compile(r"[0-9a-f-]+")
 _NAMED = 5
-"""Of several jobs, so many are listed."""
+"""The most jobs that an ambiguous id lists."""
 
 
 def job_of(client: Client, word: str) -> str:
-    """The id of the job meant: an id with or without hyphens, also with the bm_ of the benchmarks API or the batch_ of
-    the batches API; at least four characters of its beginning or end; `last`. What can be none of these is left to the
-    service to refuse.
+    """The id of the named job: an id with or without hyphens, also with the bm_ of the benchmarks API or the batch_ of
+    the batches API; at least four characters of its beginning or end; `last`. The service refuses anything else.
 
-    Raises NotFoundError where no job fits, InvalidError where several do.
+    Raises NotFoundError if no job fits, InvalidError if several do.
     """
     if word == LAST:
         return _last(client).job_id
@@ -51,8 +51,8 @@ def job_of(client: Client, word: str) -> str:
 
 
 def run_of(client: Client, word: str) -> str:
-    """As `job_of`, of a finished job and a word that may also be the name or hash of a configuration, or a model: then
-    it stays."""
+    """As `job_of`, for a finished job and a word that may also be the name or hash of a configuration, or a model: such
+    a word is returned unchanged."""
     if word == LAST or _whole(word):
         return job_of(client, word)
     part = _part(word)
@@ -61,7 +61,7 @@ def run_of(client: Client, word: str) -> str:
 
 
 def _last(client: Client) -> job_pb2.Job:
-    # Results hear of a job a moment after the scheduler.
+    # The results service receives a job a moment after the scheduler.
     queue = client.queue()
     known = [*queue.running, *queue.scoring, *queue.pending, *islice(client.jobs(), 1)]
     if not known:

@@ -20,7 +20,7 @@ _OF_EVERY_JOB = (
     *("tasks", "limit", "mode", "shots", "repeats", "reading", "seed"),
     *("stream", "any_job", "priority", "project_id", "time_limit_s"),
 )
-"""What every verb that makes jobs takes."""
+"""The arguments of every verb that creates jobs."""
 
 
 def add_what(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -33,7 +33,7 @@ def add_what(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 
 def add_how(parser: argparse.ArgumentParser) -> None:
-    """Tasks, mode, sampling, priority. Names that begin with --ollama are those of the product's first document."""
+    """Tasks, mode, sampling, priority. Names that begin with --ollama come from the product's first document."""
     for name in _OF_EVERY_JOB:
         add_field(parser, ALL[name])
     for parameter in PARAMETERS.values():
@@ -65,5 +65,5 @@ def parameters_of(options: argparse.Namespace) -> job_pb2.Sampling:
 
 
 def endpoint_of(client: Client, word: str) -> str:
-    """As `targets.endpoint_of`, of what the installation has."""
+    """As `targets.endpoint_of`, for the installation's endpoints."""
     return targets.endpoint_of(word, list(client.endpoints()))

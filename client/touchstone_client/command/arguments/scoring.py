@@ -13,18 +13,18 @@ from touchstone_client.command.arguments.declaring import add_field
 from touchstone_client.specs import changed_scoring
 
 _SHARE = "tolerance_is_relative"
-"""Has no flag of its own: a tolerance may be a percentage."""
+"""It has no separate flag: a tolerance may be a percentage."""
 
 
 def add_scoring(parser: argparse.ArgumentParser, unsaid: str) -> None:
-    """`unsaid` is what scores where no scorer is given."""
+    """`unsaid` is the help's text on what scores without a scorer."""
     more = {"scorer": f" (default: {unsaid})", "tolerance": ", e.g. 0.01, or 1%% of the reference"}
     for name, option in OPTIONS.items():
         if name == "tolerance":
             parser.add_argument(*option.flags, type=_tolerance, metavar="T", help=f"{option.help}{more[name]}")
         elif name != _SHARE:
             add_field(parser, option, more.get(name, ""))
-    # An empty text is one that is given.
+    # An empty text counts as given.
     parser.set_defaults(**dict.fromkeys(OPTIONS))
 
 
@@ -38,7 +38,7 @@ def given(options: argparse.Namespace) -> ScoringOptions:
 
 
 def scoring_of(options: argparse.Namespace, known: scoring_pb2.Scoring | None = None) -> scoring_pb2.Scoring | None:
-    """What the arguments make of a known way of scoring, such as a dataset's own; None where they say nothing."""
+    """A known scoring, such as a dataset's own, changed by the arguments; None if they are not given."""
     asked = given(options)
     return changed_scoring(known or scoring_pb2.Scoring(), **asked) if asked else None
 
@@ -62,7 +62,7 @@ def words(scoring: scoring_pb2.Scoring) -> str:
 
 
 def last_messages(done: job_pb2.LastAssistant) -> str:
-    """What became of last messages of the assistant's; empty where no row had one."""
+    """What became of final messages from the assistant; empty if no row had one."""
     return f"the assistant's last message {phrases.LAST_ASSISTANT[done]}" if done in phrases.LAST_ASSISTANT else ""
 
 

@@ -1,4 +1,4 @@
-"""The arguments that say what `run` and `estimate` run: models on a suite, or on a dataset."""
+"""The arguments that choose what `run` and `estimate` run: models on a suite, or on a dataset."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(options: argparse.Namespace) -> None:
     if options.dataset and (wrong := [name for name in _OF_SUITES if getattr(options, name)]):
         options.parser.error(f"{', '.join(f'--{name}' for name in wrong)}: for suites only")
     if options.suite and (given(options) or options.provider_batch):
-        options.parser.error("--provider-batch and what says how answers are scored are for datasets only")
+        options.parser.error("--provider-batch and the scoring options are for datasets only")
 
 
 def specs_of(client: Client, options: argparse.Namespace) -> list[job_pb2.JobSpec]:

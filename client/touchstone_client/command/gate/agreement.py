@@ -1,4 +1,4 @@
-"""Whether a job that is named is the run that the other arguments describe."""
+"""Whether a named job is the run that the other arguments describe."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_same(client: Client, options: argparse.Namespace, job: job_pb2.Job) 
 def _pairs(
     client: Client, options: argparse.Namespace, spec: job_pb2.JobSpec, mode: str
 ) -> Iterator[tuple[str, str, str]]:
-    """Each argument with what was given, empty when nothing was, and what the job has."""
+    """Each argument with the given value, empty without one, and the job's value."""
     work = spec.suite
     yield "--suite", options.suite or "", suite_of(spec)
     endpoint = options.endpoint or ""
@@ -54,7 +54,7 @@ def _pairs(
         asked, has = getattr(options, name), optional(spec.sampling, name)
         yield parameter.flags[0], _value(asked), _value(has)
     asked, has = options.custom_config or {}, further_fields(spec.sampling)
-    # The order is not known of a job of an earlier version.
+    # The order is unknown for a job of an earlier version.
     same = asked == has and not spec.sampling.extra_json
     yield "--custom-config", _json(asked), _json(asked if same else has)
 

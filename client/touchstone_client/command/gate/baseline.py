@@ -1,5 +1,5 @@
-"""Which run the candidate is measured against. Found before the candidate runs: afterwards the newest run of a model
-may be the candidate itself."""
+"""The run that the candidate is compared with. It is found before the candidate runs: afterwards the newest run of a
+model may be the candidate itself."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from collections.abc import Iterable
 
 from services.words.enums import mode_name
 from services.words.jobs import items_of, suite_of
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.errors import InvalidError
 
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _JOBS_READ = 2000
-"""Completed jobs of one model and suite that are looked through."""
+"""The most completed jobs of one model and suite that are searched."""
 
 Configuration = results_service_pb2.Configuration
 
 
 def find(client: Client, word: str, suite: str, mode: str, project_id: int) -> job_pb2.Job:
-    """The job itself, or the run that stands for what is named: the newest complete run of the whole suite, else the
-    newest of those on the most items, as for the Compare call.
+    """The job itself, or the run that represents a named model or configuration: the newest complete run of the whole
+    suite, else the newest of those on the most items, as for the Compare call.
 
     Raises InvalidError for a name that fits no run or several configurations.
     """
@@ -74,7 +75,7 @@ def _by_model(client: Client, word: str) -> Iterable[Configuration]:
 def _standing(
     client: Client, configurations: Iterable[Configuration], suite: str, mode: str, project_id: int
 ) -> dict[str, job_pb2.Job]:
-    """The run that stands for each configuration, of the complete ones that count; tells of a newer, smaller one."""
+    """The run that represents each configuration, among the complete ones that count; reports a newer, smaller one."""
     runs = {}
     for configuration, jobs in _complete(client, configurations, suite, mode, project_id).items():
         preferred = sorted(jobs, key=lambda job: (job.subset, -items_of(job) if job.subset else 0))
@@ -110,7 +111,7 @@ def _complete(
 
 
 def _tell_of_whole_run(client: Client, job: job_pb2.Job, project_id: int) -> None:
-    """A subset that was named by its job is taken; that there is a whole run is said."""
+    """A subset that was named by its job is used; the command says that there is a whole run."""
     if not job.subset or not job.receipt.configuration:
         return
     of_job = Configuration(configuration=job.receipt.configuration, model=job.spec.model)
@@ -118,7 +119,7 @@ def _tell_of_whole_run(client: Client, job: job_pb2.Job, project_id: int) -> Non
         whole = next((other for other in jobs if not other.subset and _counts(client, other)), None)
         if whole is not None:
             _tell(
-                f"job {job.job_id} ran {items_of(job):,} items; job {whole.job_id} is a full run of the same "
+                f"job {job.job_id} ran {counted(items_of(job), 'item')}; job {whole.job_id} is a full run of the same "
                 f"configuration with {items_of(whole):,} items, but is not used."
             )
 

@@ -1,14 +1,14 @@
-"""Exit codes of `touchstone gate`: 0 to 2 are answers, the others say why there is none."""
+"""Exit codes of `touchstone gate`: 0 to 2 are answers, the others say why there is no answer."""
 
 PASSED = 0
-"""Shown: the candidate is not worse than the baseline by as much as --max-drop."""
+"""The items show that the candidate is not worse than the baseline by --max-drop."""
 REGRESSION = 1
-"""Shown: the candidate is worse, and that it is less than --max-drop is not."""
+"""The items show that the candidate is worse, but not that the drop is below --max-drop."""
 UNDECIDED = 2
-"""Neither is shown by these items."""
+"""These items show neither."""
 UNUSABLE = 3
-"""A run failed, was cancelled, is incomplete, or the two do not compare."""
+"""A run failed, was cancelled, is incomplete, or the two are not comparable."""
 REFUSED = 4
-"""The arguments cannot be, or a service refused them."""
+"""The arguments are invalid, or a service refused them."""
 UNREACHABLE = 5
-"""A service does not answer or failed, or --timeout is over; the job goes on."""
+"""A service does not answer or failed, or --timeout is over; the job continues."""

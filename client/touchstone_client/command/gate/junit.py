@@ -1,4 +1,4 @@
-"""The outcome as JUnit's XML: a test case for the suite, one for each task."""
+"""The outcome as JUnit XML: one test case for the suite and one for each task."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+from services.words.sentences import counted
 from touchstone_client.command.gate.exits import PASSED, REGRESSION
 from touchstone_client.command.gate.verdict import Finding, Outcome
 from touchstone_client.command.printing.figures import p_value, signed
@@ -50,7 +51,7 @@ def described(finding: Finding) -> str:
         return finding.reason or "the difference is not defined"
     return (
         f"{finding.metric} {signed(finding.difference)}, between {signed(finding.low)} and {signed(finding.high)}, "
-        f"p {p_value(finding.p_value)}, {finding.n:,} items"
+        f"p {p_value(finding.p_value)}, {counted(finding.n, 'item')}"
     )
 
 

@@ -1,7 +1,7 @@
-"""What a run of so many items can prove, told before it is paid for. Pure.
+"""What a run of a number of items can prove, reported before it is paid for. Pure.
 
-A drop of less than a margin is proved when the lower end of the one-sided interval lies above −margin. If both models
-are equally good, that happens with 80 % power when margin = (z₀.₉₅ + z₀.₈₀) · s, with s the standard error of the
+A drop of less than a margin is proved when the lower end of the one-sided interval is above −margin. If both models are
+equally good, that happens with 80 % power when margin = (z₀.₉₅ + z₀.₈₀) · s, with s the standard error of the
 difference on the same items.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from services.words.sentences import counted
 from touchstone.v1 import comparison_pb2, metric_pb2, suite_pb2
 from touchstone_client.command.gate.verdict import ALPHA
 
@@ -22,7 +23,7 @@ _FACTOR = NormalDist().inv_cdf(1 - ALPHA) + NormalDist().inv_cdf(POWER)
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """`margin` is None where it cannot be told, with `reason`. `assumption` completes "assuming that …"."""
+    """`margin` is None where it is unknown, with `reason`. `assumption` completes "assuming that …"."""
 
     items: int
     margin: float | None
@@ -33,8 +34,9 @@ class Margin:
         if self.margin is None:
             return f"The margin that this run can prove is not known in advance: {self.reason}."
         words = (
-            f"On {self.items:,} items the gate can prove that a drop is less than about {self.margin:.4f} (one-sided "
-            f"{ALPHA:.0%}, {POWER:.0%} power), assuming that both models are equally good and that {self.assumption}."
+            f"On {counted(self.items, 'item')} the gate can prove that a drop is less than about {self.margin:.4f} "
+            f"(one-sided {ALPHA:.0%}, {POWER:.0%} power), assuming that both models are equally good "
+            f"and that {self.assumption}."
         ).replace("%", " %")
         if self.margin > max_drop:
             words += (
@@ -51,7 +53,7 @@ def independent(
     limit: int,
     weighting: suite_pb2.Weighting = suite_pb2.WEIGHTING_TASKS,
 ) -> Margin:
-    """From the baseline's run alone: two runs whose errors have nothing to do with each other disagree most.
+    """From the baseline's run alone: two runs with independent errors disagree most.
 
     Each task's standard error is scaled to the items that will run; the difference of two such runs has √2 of it. A
     suite's score is the mean over items or over tasks, as `weighting` says; tasks of a score group count once.
@@ -82,7 +84,7 @@ def independent(
 def like_last_time(last: comparison_pb2.Difference, items: int, job_id: str) -> Margin:
     """From an earlier run of the candidate, compared with the baseline on as many items at 2 · ALPHA.
 
-    Runs that hardly disagree have a standard error near 0, and an interval that still ends somewhere.
+    Runs that hardly disagree have a standard error near 0, but still an interval of some width.
     """
     words = f"the new run disagrees with the baseline as often as the candidate's last run ({job_id}) does"
     reach = max(last.high - last.difference, last.difference - last.low)
@@ -90,5 +92,5 @@ def like_last_time(last: comparison_pb2.Difference, items: int, job_id: str) -> 
 
 
 def _error(measured: metric_pb2.Metric) -> float:
-    """The standard error; where all items are right, or all wrong, it is 0 and only the interval tells of chance."""
+    """The standard error; where all items are right, or all wrong, it is 0 and only the interval reflects chance."""
     return measured.stderr or (measured.ci95_high - measured.ci95_low) / 2 / NormalDist().inv_cdf(0.975)

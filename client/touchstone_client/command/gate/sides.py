@@ -1,4 +1,4 @@
-"""The comparison as the gate tells it: the candidate first, both runs by what they are here. Pure."""
+"""The comparison as the gate reports it: the candidate first, and both runs named by their roles. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WAYS: tuple[Callable[[comparison_pb2.ComparedRun], str], ...] = (
     lambda run: f"{run.model} (configuration {run.configuration})",
     lambda run: f"{run.model} (job {run.job_id})",
 )
-"""What the service's sentences call a run: the first of these that tells both apart."""
+"""What the service's sentences call a run: the first of these that distinguishes the two."""
 
 
 def candidate_first(
     compared: comparison_pb2.CompareResponse, candidate: str, names: Mapping[str, str]
 ) -> comparison_pb2.CompareResponse:
-    """A copy in which every difference is candidate − baseline, and sentences call runs by `names`."""
+    """A copy in which every difference is candidate − baseline, and sentences use `names` for the runs."""
     made = comparison_pb2.CompareResponse()
     made.CopyFrom(compared)
     made.runs.sort(key=lambda run: run.job_id != candidate)
@@ -41,7 +41,7 @@ def _turn(found: comparison_pb2.Difference) -> None:
     found.a, found.b = found.b, found.a
     found.only_a, found.only_b = found.only_b, found.only_a
     found.verdict = _TURNED.get(found.verdict, found.verdict)
-    # 0 − x, as −x makes a negative zero of 0.
+    # 0 − x, as −x turns 0 into a negative zero.
     if found.HasField("difference"):
         found.difference = 0 - found.difference
     if found.HasField("low") and found.HasField("high"):

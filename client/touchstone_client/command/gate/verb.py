@@ -49,7 +49,7 @@ _ANSWERS = {
 
 
 class UnusableError(Exception):
-    """There is nothing to compare."""
+    """There is no run to compare."""
 
 
 def add(commands: Any) -> None:
@@ -75,7 +75,7 @@ def add(commands: Any) -> None:
 
 
 def _gate(options: argparse.Namespace) -> int:
-    """Every failure has its own code: a pipeline must not take it for a verdict."""
+    """Every failure has its own code: a pipeline must not mistake it for a verdict."""
     if not options.job and not (options.suite and options.endpoint and options.model):
         options.parser.error("name --suite, --endpoint and --model, or a --job")
     if options.junit and not options.junit.absolute().parent.is_dir():
@@ -94,7 +94,7 @@ def _gate(options: argparse.Namespace) -> int:
     except OSError as error:
         outcome = Outcome(exits.REFUSED, str(error))
     except Exception as error:
-        # Python would end with code 1, which is a regression here.
+        # Python would end with code 1, which means a regression here.
         traceback.print_exc()
         outcome = Outcome(exits.UNREACHABLE, f"The gate itself failed: {error!r}")
     except KeyboardInterrupt:
@@ -141,7 +141,7 @@ def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcom
 
 
 def _spec(client: Client, options: argparse.Namespace, reference: job_pb2.Job) -> job_pb2.JobSpec:
-    """What the candidate is asked, after saying what that can prove."""
+    """What the candidate runs, after reporting what that can prove."""
     spec = spec_of(client, options)
     print(f"baseline: job {reference.job_id}, {reference.spec.model}@{reference.spec.endpoint}", file=sys.stderr)
     print(_margin(client, options, spec, reference).words(options.max_drop), file=sys.stderr)
@@ -151,7 +151,7 @@ def _spec(client: Client, options: argparse.Namespace, reference: job_pb2.Job) -
 def _margin(
     client: Client, options: argparse.Namespace, spec: job_pb2.JobSpec, reference: job_pb2.Job
 ) -> margin.Margin:
-    """As the candidate's last run says, where there is one on as many items; else from the baseline alone."""
+    """From the candidate's last run, if there is one on as many items; else from the baseline alone."""
     result = client.result(reference.job_id)
     rule = WEIGHTINGS.get(options.weighting, result.weighting)
     worst = margin.independent(result, options.metric, options.tasks, options.limit, rule)

@@ -1,4 +1,4 @@
-"""What the gate says of a comparison. Pure."""
+"""The gate's verdict on a comparison. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from touchstone.v1 import comparison_pb2
 from touchstone_client.command.gate.exits import PASSED, REGRESSION, UNDECIDED, UNUSABLE
 
 ALPHA = 0.05
-"""Of each of the gate's two one-sided tests. Compare is asked for 2 · ALPHA: the ends of its two-sided interval at 90 %
-are the ends of the one-sided ones at 95 %, and a two-sided p of 0.10 is a one-sided one of 0.05."""
+"""The error rate of each of the gate's two one-sided tests. Compare is called with 2 · ALPHA: the ends of its two-sided
+interval at 90 % are the ends of the one-sided ones at 95 %, and a two-sided p of 0.10 is a one-sided one of 0.05."""
 
 _LEAST = 0.0001
 """Smallest figure that four decimals show."""
@@ -19,7 +19,7 @@ _LEAST = 0.0001
 class Finding:
     """The candidate against the baseline on the suite or on one task; `difference` is candidate − baseline.
 
-    `low` and `high` each end a one-sided 95 % interval. `reason` says why there is none of them.
+    `low` and `high` each end a one-sided 95 % interval. `reason` says why they are missing.
     """
 
     task: str
@@ -30,7 +30,7 @@ class Finding:
     p_value: float | None
     """Two-sided."""
     worse: bool
-    """Shown to be worse; on tasks after the family's correction."""
+    """Whether it is shown to be worse; for tasks, after the family's correction."""
     n: int
     reason: str
 
@@ -46,7 +46,7 @@ class Outcome:
 def judge(
     compared: comparison_pb2.CompareResponse, candidate: str, baseline: str, metric: str, max_drop: float
 ) -> Outcome:
-    """The outcome for two jobs: non-inferiority first, since a drop may be shown and shown to be small."""
+    """The outcome for two jobs: non-inferiority first, since a drop may be proved and proved to be small."""
     pairs = [found for found in compared.differences if {found.a, found.b} == {candidate, baseline}]
     tasks = tuple(_finding(found, candidate) for found in pairs if found.task)
     of_suite = [_finding(found, candidate) for found in pairs if not found.task and found.metric == metric]

@@ -26,7 +26,7 @@ def document(message: Message) -> dict[str, Any]:
 
 
 def told(message: Any, name: str) -> int | None:
-    """A count of tokens; None where no provider tells it."""
+    """A count of tokens; None where the provider does not give it."""
     count: int = getattr(message, name)
     return None if not count and getattr(message, name.replace("_tokens", "_untold"), False) else count
 

@@ -1,4 +1,4 @@
-"""Figures as the command shows them. Metrics stand in their own range, as in REST; times as on the pages."""
+"""Figures as the command shows them. Metrics are in their own range, as in REST; times are as on the pages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.words.durations import time_left, time_range
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 
@@ -14,7 +15,7 @@ MISSING = "–"
 
 
 def text(value: object) -> str:
-    """Anything: numbers with separators, nothing as a dash, lists joined."""
+    """Any value: numbers with separators, a dash for no value, lists joined."""
     if value is None or value == "":
         return MISSING
     if isinstance(value, bool):
@@ -26,11 +27,6 @@ def text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(text(part) for part in value) or MISSING
     return str(value)
-
-
-def counted(number: int, noun: str) -> str:
-    """1 row, 2 rows."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def excerpt(value: object, width: int = 60) -> str:
@@ -149,7 +145,7 @@ def rate(value: float) -> str:
 
 
 def left(progress: job_pb2.Progress) -> str:
-    """22 min left (18–27); empty while it cannot be told."""
+    """22 min left (18–27); empty while it is unknown."""
     if not progress.HasField("eta_s"):
         return ""
     around = ""

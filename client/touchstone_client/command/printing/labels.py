@@ -1,4 +1,4 @@
-"""What jobs are called beside each other."""
+"""Names of jobs that are shown together."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _DIGITS = 6
 
 
 def labels(jobs: Sequence[job_pb2.Job]) -> dict[str, str]:
-    """By job: the model where that tells them apart, else with its endpoint, else with the end of the job's id, whose
-    beginning is the time."""
+    """By job: the model if that is unique, else with its endpoint, else with the end of the job's id, whose beginning
+    is the time."""
     return distinct({job.job_id: (job.spec.model, job.spec.endpoint) for job in jobs})
 
 
 def distinct(known: dict[str, tuple[str, str]]) -> dict[str, str]:
-    """As `labels`, of names and endpoints by job; a name without an endpoint stands alone."""
+    """As `labels`, from names and endpoints by job; a name may have no endpoint."""
     short = {job_id: name for job_id, (name, _) in known.items()}
     longer = {job_id: f"{name}@{endpoint}" if endpoint else name for job_id, (name, endpoint) in known.items()}
     for way in (short, longer):

@@ -38,7 +38,7 @@ def coloured(cell: Cell, style: str) -> Text:
 
 
 def _around(part: Part, before: str, after: str) -> str:
-    """White space at the end stays outside: Markdown takes no mark after a space."""
+    """White space at the end stays outside: Markdown does not allow a mark after a space."""
     words = part.text.rstrip()
     return f"{before}{words}{after}{part.text[len(words) :]}" if words else part.text
 

@@ -44,22 +44,22 @@ _FOLDED = 24
 @dataclass(frozen=True, slots=True)
 class Column:
     """`name` is the key in JSON and CSV; `title` the heading of tables, empty to leave the column out of them; `show`
-    makes a cell, of parts where some of it is marked."""
+    makes a cell, in parts if some of it is marked."""
 
     name: str
     title: str
     show: Callable[[Any], str | Cell] = text
     right: bool = False
     data: bool = True
-    """Part of JSON and CSV."""
+    """Whether it is part of JSON and CSV."""
     extra: bool = False
-    """Left out first where a terminal is too narrow."""
+    """Whether it is left out first on a narrow terminal."""
     key: bool = False
-    """Left out last there."""
+    """Whether it is left out last there."""
     fold: bool = False
-    """May go over several lines there."""
+    """Whether it may take several lines there."""
     whole: bool = False
-    """Keeps line breaks and tabs."""
+    """Whether it keeps line breaks and tabs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Table:
         ]
 
     def seen(self) -> tuple[list[Column], list[list[Cell]]]:
-        """Columns and cells as people see them, without columns that no row has anything in.
+        """Columns and cells as people see them, without columns that are empty in every row.
 
         Models' texts may hold control characters, which terminals would obey.
         """
@@ -123,7 +123,7 @@ def show(report: Report, format: str, file: TextIO | None = None) -> None:
 
 
 def coloured(file: TextIO) -> bool:
-    """Whether it is a terminal that may be written to in colour (no-color.org)."""
+    """Whether it is a terminal that allows colour (no-color.org)."""
     return file.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -187,7 +187,7 @@ def plain(report: Report) -> str:
         columns, cells = table.seen()
         rows = [[column.title for column in columns], *([marks.plain(cell) for cell in row] for row in cells)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
-        # Further lines of a text stand below its first one.
+        # Further lines of a text are below its first one.
         starts = [sum(widths[:place]) + 2 * place for place in range(len(columns))]
         lines = [
             "  ".join(
@@ -225,8 +225,8 @@ def _coloured(report: Report, file: TextIO) -> None:
 
 
 def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Cell]], width: int) -> list[int]:
-    """Places of the columns that fit: half a job's id helps nobody, so whole columns go, extra ones first and key ones
-    last. The first column stays."""
+    """Indices of the columns that fit: half a job's id helps nobody, so whole columns are left out, extra ones first
+    and key ones last. The first column stays."""
     wide = [
         _FOLDED if column.fold else max(len(column.title), *(len(marks.plain(row[place])) for row in cells), 1)
         for place, column in enumerate(columns)

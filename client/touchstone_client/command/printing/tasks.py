@@ -7,7 +7,7 @@ from touchstone_client.errors import InvalidError
 
 
 def task_of(client: Client, job_id: str, task: str) -> str:
-    """The task said, else the job's only one. Raises InvalidError where it has several."""
+    """The given task, else the job's only one. Raises InvalidError if it has several."""
     if task:
         return task
     names = [plan.task for plan in client.job(job_id).plan]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from services.words.enums import COMPARISON_VERDICTS, MODES, WEIGHTINGS
+from services.words.sentences import counted
 from touchstone.v1 import comparison_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, leaf, names, project, seed, share
@@ -104,7 +105,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def report(compared: comparison_pb2.CompareResponse, names: Mapping[str, str] | None = None) -> Report:
-    """The whole comparison; CSV has the differences. With `names` of the jobs, without the sentences that advise."""
+    """The whole comparison; CSV has the differences. With `names` of the jobs, and without advice."""
     called = names or labels(compared.runs)
     suite = [found for found in compared.differences if not found.task]
     tasks = [found for found in compared.differences if found.task]
@@ -124,7 +125,8 @@ def report(compared: comparison_pb2.CompareResponse, names: Mapping[str, str] | 
     notes = [
         *advice,
         *compared.notes,
-        f"{compared.items:,} items{', a subset' if compared.subset else ''}. Intervals of differences at {level}, "
+        f"{counted(compared.items, 'item')}{', a subset' if compared.subset else ''}. "
+        f"Intervals of differences at {level}, "
         f"not adjusted. Differences of less than {compared.margin:g} count as equivalent.{alike}",
     ]
     return Report(
@@ -137,7 +139,7 @@ def report(compared: comparison_pb2.CompareResponse, names: Mapping[str, str] | 
 
 
 def labels(runs: Sequence[comparison_pb2.ComparedRun]) -> dict[str, str]:
-    """What jobs are called: by name, or else as everywhere."""
+    """What jobs are called: their names, or else the usual labels."""
     return distinct({run.job_id: (run.name, "") if run.name else (run.model, run.endpoint) for run in runs})
 
 
@@ -171,7 +173,7 @@ def _difference(found: comparison_pb2.Difference, called: Mapping[str, str]) -> 
 
 
 def verdict(found: comparison_pb2.Difference) -> str:
-    """What is said of `a`: "better", "no difference shown"."""
+    """The verdict on `a`: "better", "no difference shown"."""
     return COMPARISON_VERDICTS.of(found.verdict, "unspecified").replace("_", " ")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from services.words.enums import EXPORT_FORMATS, EXPORT_KINDS, FORMATS_OF_KINDS, ITEM_FILTERS
 from services.words.jobs import STATUSES, states_of
+from services.words.sentences import counted
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.conditions import add_conditions, conditions
 from touchstone_client.command.arguments.declaring import Suggestions, days, leaf, of_files, project
@@ -57,7 +58,7 @@ def _export(options: argparse.Namespace) -> int:
             sys.stdout.buffer.flush()
         else:
             size = client.export_file(options.output, kind, format, **what)
-            print(f"{options.output}: {size:,} bytes", file=sys.stderr)
+            print(f"{options.output}: {counted(size, 'byte')}", file=sys.stderr)
     return DONE
 
 
@@ -72,10 +73,10 @@ def _kind_and_job(options: argparse.Namespace) -> tuple[str, str]:
     if kind in OF_ITEMS and not job:
         options.parser.error(f"{kind} need{'s' if kind != 'items' else ''} --job")
     if kind == "jobs" and job:
-        options.parser.error("a job is named only for items and metrics")
+        options.parser.error("only items and metrics take a job")
     of_items = (*conditions(options).values(), options.baseline, options.filter != "all")
     if kind not in OF_ITEMS and any(of_items):
-        options.parser.error("--task, --filter, --query, --baseline and the like are for items")
+        options.parser.error("--task, --filter, --query, --baseline and similar options are only for items")
     return kind, job
 
 

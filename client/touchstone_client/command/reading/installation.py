@@ -98,7 +98,7 @@ def _queue(options: argparse.Namespace) -> int:
 
 
 def live(jobs: Iterable[job_pb2.Job]) -> Table:
-    """Jobs with their places and how far they are."""
+    """Jobs with their positions and progress."""
     return Table(_JOBS, [_job(job) for job in jobs])
 
 

@@ -96,14 +96,14 @@ def outcome_of(outcome: item_result_pb2.Outcome) -> str:
 
 
 def verdict_of(stored: results_service_pb2.StoredItem) -> str:
-    """ "golden", "fix", "wrong"; empty where nobody said anything."""
+    """ "golden", "fix", "wrong"; empty without a verdict."""
     return VERDICTS.of(stored.annotation.verdict) if stored.annotation.verdict else ""
 
 
 def one(stored: results_service_pb2.StoredItem) -> Report:
-    """Everything that is known of one item."""
+    """Everything that is known about one item."""
     known = document(stored)
-    # 0 says that the answer was not streamed.
+    # 0 means that the answer was not streamed.
     known["result"]["ttft_ms"] = stored.result.ttft_ms or None
     flat = {
         "task": stored.task,

@@ -9,11 +9,12 @@ from typing import Any
 
 from services.words.enums import mode_name
 from services.words.jobs import STATUSES, items_of, states_of, status_of, suite_of, work_of
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, add_limit, days, leaf, project
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.printing.figures import counted, excerpt, moment, score, span, when
+from touchstone_client.command.printing.figures import excerpt, moment, score, span, when
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.reports.scores import optional
 from touchstone_client.errors import ClientError
@@ -97,11 +98,12 @@ def _history(options: argparse.Namespace) -> int:
         table = _table(client, islice(client.history(options.days, **filters), options.limit))
         shown = len(table.rows)
         total = shown if shown < options.limit else client.count_jobs(options.days, **filters)
-    note = f"{counted(total, 'run')}{f', the newest {shown:,} here' if shown < total else ''}. Last {options.days} days"
+    days = f"Last {counted(options.days, 'day')}"
+    note = f"{counted(total, 'run')}{f', the newest {shown:,} here' if shown < total else ''}. {days}"
     document = {
         "history": table.records(),
         "total_runs": total,
-        "date_range": f"Last {options.days} days",
+        "date_range": days,
     }
     show(Report([table], notes=[note], document=document), options.format)
     return DONE
@@ -114,7 +116,7 @@ def _table(client: Client, found: Iterable[ScoredJob]) -> Table:
 
 
 def _tasks(client: Client) -> dict[str, int]:
-    """How many tasks each suite has; none where the scheduler cannot be asked, as lists do without it."""
+    """How many tasks each suite has; empty if the scheduler is unreachable, as lists work without it."""
     try:
         return {suite.suite: len(suite.tasks) for suite in client.suites()}
     except ClientError:

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from services.words.enums import MODES, WEIGHTINGS
+from services.words.sentences import counted
 from touchstone.v1 import metric_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, add_limit, leaf, project
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.printing.documents import document
-from touchstone_client.command.printing.figures import counted, moment, places, score, signed, span, when
+from touchstone_client.command.printing.figures import moment, places, score, signed, span, when
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.reports.scores import optional
 from touchstone_client.errors import InvalidError, NotFoundError
@@ -71,7 +72,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
         except (InvalidError, NotFoundError):
             if options.metric:
                 raise
-            # A suite without accuracy; what else is wrong is refused again.
+            # The suite may have no accuracy; other errors are raised again by the next call.
             metric = _SCORE
             board = _board(client, options, metric)
     columns = [
@@ -97,7 +98,7 @@ def _board(client: Client, options: argparse.Namespace, metric: str) -> results_
 
 
 def _headed(metric: str, board: results_service_pb2.GetLeaderboardResponse) -> str:
-    """The metric, with what counts alike in it: "score over items"."""
+    """The metric, with its weighting: "score over items"."""
     return next((f"{metric} over {word}" for word, rule in WEIGHTINGS.items() if rule == board.weighting), metric)
 
 
@@ -133,12 +134,12 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> Sequence[Any]:
 
 
 def _called(entry: metric_pb2.LeaderboardEntry) -> str:
-    """What tells configurations of one model apart: name and alias, else the beginning of the hash."""
+    """What distinguishes configurations of one model: name and alias, else the beginning of the hash."""
     return ", ".join(filter(None, (entry.name, entry.alias))) or entry.configuration[:_SHORT]
 
 
 def _document(board: results_service_pb2.GetLeaderboardResponse) -> dict[str, Any]:
-    """The answer, with null for ranks that rows do not have."""
+    """The answer, with null for missing ranks."""
     made = document(board)
     for entry in made["entries"]:
         entry.update({name: entry[name] or None for name in ("rank", "rank_low", "rank_high")})

@@ -1,4 +1,4 @@
-"""`touchstone logs`: what the services said about a job."""
+"""`touchstone logs`: what the services logged about a job."""
 
 from __future__ import annotations
 

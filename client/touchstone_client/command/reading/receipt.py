@@ -1,4 +1,4 @@
-"""`touchstone receipt`: what a score rests on, and what two of them do not share."""
+"""`touchstone receipt`: what a score rests on, and where two receipts differ."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _receipt(options: argparse.Namespace) -> int:
 
 
 def _one(job: job_pb2.Job) -> Report:
-    """With its prices and what it cost, which two jobs need not have in common."""
+    """With its prices and its cost, in which two jobs may differ."""
     known = {name: value for name, value in facts(job).items() if value not in ("", None)}
     paid = {"prices": _prices(job), "cost": cost(job)}
     rows = [*known.items(), *((name, value) for name, value in paid.items() if value)]
@@ -53,7 +53,7 @@ def _one(job: job_pb2.Job) -> Report:
 
 
 def _money(job: job_pb2.Job) -> dict[str, Any]:
-    """Members as in REST; none where calls have no price."""
+    """Members as in REST; empty if calls have no price."""
     progress, budget = job.progress, job.spec.budget_usd
     prices = {"prices": document(job.receipt.prices)} if job.receipt.HasField("prices") else {}
     if not (budget or progress.HasField("cost_usd")):
@@ -67,7 +67,7 @@ def _money(job: job_pb2.Job) -> dict[str, Any]:
 
 
 def _prices(job: job_pb2.Job) -> str:
-    """$2.50 in and $15.00 out per million tokens, and who says so."""
+    """$2.50 in and $15.00 out per million tokens, and the source."""
     prices, longer = job.receipt.prices, job.receipt.prices.long_prompts
     if not job.receipt.HasField("prices"):
         return ""
@@ -115,7 +115,7 @@ def _notes(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
 
 
 def facts(job: job_pb2.Job) -> dict[str, Any]:
-    """What the scores rest on, by name, in the order in which people ask."""
+    """What the scores rest on, by name, the most important first."""
     spec, receipt = job.spec, job.receipt
     work = spec.dataset if spec.WhichOneof("work") == "dataset" else spec.suite
     return {
@@ -158,7 +158,7 @@ def _task(plan: job_pb2.TaskPlan) -> Iterator[tuple[str, Any]]:
 
 
 def _parameters(sent: str) -> Any:
-    """What requests carried, which is kept as JSON."""
+    """The parameters of requests, which are kept as JSON."""
     try:
         return json.loads(sent) if sent else {}
     except ValueError:

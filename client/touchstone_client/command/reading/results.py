@@ -1,4 +1,4 @@
-"""`touchstone status` and `results`: one job, or all that live."""
+"""`touchstone status` and `results`: one job, or all live ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _all(client: Client, options: argparse.Namespace) -> int:
-    """The jobs that live now; those that come while they are watched are left out."""
+    """The jobs that are live now; later ones are left out while watching."""
     queue = client.queue()
     jobs = [*queue.running, *queue.scoring, *queue.pending]
     code = DONE

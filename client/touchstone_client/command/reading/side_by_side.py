@@ -9,6 +9,7 @@ from typing import Any
 
 from services.words.enums import DIFF_PARTS
 from services.words.jobs import status_of
+from services.words.sentences import counted
 from touchstone.v1 import results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.conditions import add_conditions, conditions
@@ -16,7 +17,7 @@ from touchstone_client.command.arguments.declaring import JOB, add_format, count
 from touchstone_client.command.arguments.job_ids import job_of
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.printing.documents import document, told
-from touchstone_client.command.printing.figures import MISSING, counted, dollars, excerpt, listed_on, score, span, whole
+from touchstone_client.command.printing.figures import MISSING, dollars, excerpt, listed_on, score, span, whole
 from touchstone_client.command.printing.labels import labels
 from touchstone_client.command.printing.marks import ADDED, REMOVED, Part
 from touchstone_client.command.printing.output import Column, Report, Table, show
@@ -104,7 +105,7 @@ def _side_by_side(options: argparse.Namespace) -> int:
 
 
 def _usual_limit(format: str) -> int:
-    """People look at some rows; programs and files get all, which is 0."""
+    """People look at some rows; programs and files get all, which 0 means."""
     return _ON_A_TERMINAL if format in ("table", "markdown") and sys.stdout.isatty() else 0
 
 
@@ -148,7 +149,7 @@ def _run(run: results_service_pb2.SideBySideRun, called: Mapping[str, str]) -> S
 
 
 def _beside(rows: Sequence[Row], called: Mapping[str, str]) -> Table:
-    """A row a line, a column an answer."""
+    """One line per row, one column per answer."""
     answers = [Column(job_id, name, lambda words: excerpt(words, 80), fold=True) for job_id, name in called.items()]
     columns = (Column("row", "row"), Column("agree", "agree"), *answers)
     lines = [
@@ -177,12 +178,12 @@ def _with_diff(row: Row, called: Mapping[str, str]) -> Table:
 
 
 def _name(row: Row) -> str:
-    """The row's own id, else its place."""
+    """The row's own id, else its number."""
     return row.custom_id or f"{row.task} {row.item}{f' ({row.repeat})' if row.repeat else ''}"
 
 
 def _right(stored: results_service_pb2.StoredItem, after: str = "") -> str:
-    """Right, wrong, or the score of what is graded; empty where nothing is scored."""
+    """Right, wrong, or a graded score; empty for an answer without a score."""
     correct, graded = dict(stored.result.statistics).get("correct"), optional(stored, "score")
     if correct is not None:
         return ("right" if correct == 1 else "wrong") + after

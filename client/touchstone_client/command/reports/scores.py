@@ -9,6 +9,7 @@ from typing import Any
 
 from services.words.enums import READINGS, WEIGHTINGS
 from services.words.jobs import status_of, work_of
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.scoring import words
@@ -36,21 +37,21 @@ _COLUMNS = (
 
 
 def print_scores(client: Client, job: job_pb2.Job, format: str) -> None:
-    """The job's metrics; without any yet, a sentence on stderr. What is worth knowing beside them goes there, too."""
+    """The job's metrics; if there are none yet, a sentence on stderr. Further notes also go there."""
     try:
         result = client.result(job.job_id)
     except ClientError as error:
         print(f"touchstone: no scores yet: {error.message}", file=sys.stderr)
         return
     table = metrics(result)
-    # Of a dataset without references there is nothing to show but what became of its rows.
+    # For a dataset without references, only the outcomes of its rows can be shown.
     facts = None if table.rows else _outcomes(job, result)
     show(Report([table] if table.rows else [], facts=facts, document=_document(job, result), csv=table), format)
     _tell(result)
 
 
 def print_several(client: Client, jobs: Sequence[job_pb2.Job], format: str) -> None:
-    """As `print_scores`, a table a job."""
+    """As `print_scores`, one table per job."""
     called = labels(jobs)
     results = [(job, client.result(job.job_id)) for job in jobs]
     tables = [replace(metrics(result), title=called[job.job_id]) for job, result in results]
@@ -64,7 +65,7 @@ def print_several(client: Client, jobs: Sequence[job_pb2.Job], format: str) -> N
 
 def _tell(result: metric_pb2.JobResult, whose: str = "") -> None:
     if result.items_reused:
-        print(f"touchstone: {whose}{result.items_reused:,} answers came from the store.", file=sys.stderr)
+        print(f"touchstone: {whose}{counted(result.items_reused, 'answer')} came from the store.", file=sys.stderr)
     if result.not_ranked_reason:
         print(f"touchstone: {whose}not ranked: {result.not_ranked_reason}", file=sys.stderr)
     elif result.caution:
@@ -74,7 +75,7 @@ def _tell(result: metric_pb2.JobResult, whose: str = "") -> None:
 
 
 def _offer(result: metric_pb2.JobResult) -> str:
-    """Which layer would read how many unread answers, and the command that has it read them."""
+    """Which layer would read how many unread answers, and the command for that."""
     if not result.offer or result.texts_dropped:
         return ""
     again = f"touchstone rescore {result.job_id} --reading {READINGS.of(result.offered_reading)}"
@@ -82,7 +83,7 @@ def _offer(result: metric_pb2.JobResult) -> str:
 
 
 def _outcomes(job: job_pb2.Job, result: metric_pb2.JobResult) -> dict[str, str]:
-    """What became of the items, and what they took."""
+    """The outcomes of the items, their time and their cost."""
     counts = result.outcomes
     facts = {field.name.replace("_", " "): getattr(counts, field.name) for field in counts.DESCRIPTOR.fields}
     return {name: f"{count:,}" for name, count in facts.items() if count} | _taken(job, result)
@@ -131,7 +132,7 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
 
 
 def metrics(result: metric_pb2.JobResult) -> Table:
-    """A row a task and metric, then averages, then the suite's score."""
+    """One row per task and metric, then averages, then the suite's score."""
     rows = [_row(task.task, metric) for task in result.tasks for metric in task.metrics]
     rows += [_row(_averaged(average), average.metric) for average in result.averages]
     if result.HasField("suite_score"):
@@ -140,7 +141,7 @@ def metrics(result: metric_pb2.JobResult) -> Table:
 
 
 def _averaged(average: metric_pb2.Average) -> str:
-    """Of what a figure is the mean: "STEM over items"."""
+    """What a figure is the mean of: "STEM over items"."""
     words = next((f" over {word}" for word, rule in WEIGHTINGS.items() if rule == average.weighting), "")
     return (average.category or "all") + words
 

@@ -1,4 +1,4 @@
-"""Follows jobs in the terminal: ids and scores on stdout, how far they are on stderr."""
+"""Follows jobs in the terminal: ids and scores on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format
@@ -26,19 +27,19 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
 def follow(client: Client, job: job_pb2.Job, options: argparse.Namespace) -> int:
     """Prints the id, waits for the end unless told not to, prints the scores. Returns the exit code.
 
-    In the formats for programs the id is in what is printed at the end, and on stderr before.
+    In the formats for programs, the id is part of the final document, and on stderr before.
     """
     print(job.job_id, file=sys.stdout if bare(options) else sys.stderr, flush=True)
     return DONE if options.no_watch else watch(client, job.job_id, options.format)
 
 
 def bare(options: argparse.Namespace) -> bool:
-    """Whether ids stand by themselves on stdout: not before what a program reads."""
+    """Whether ids are printed on stdout as they are: not before a document for programs."""
     return options.no_watch or options.format in ("table", "markdown")
 
 
 def watch(client: Client, job_id: str, format: str) -> int:
-    """Shows how far the job is until it is finished, then its scores. Ctrl-C ends the watching, not the job."""
+    """Shows the job's progress until it is finished, then its scores. Ctrl-C ends the watching, not the job."""
     try:
         job = shown(client.watch(job_id))
     except KeyboardInterrupt:
@@ -56,7 +57,7 @@ def watch(client: Client, job_id: str, format: str) -> int:
 
 
 def shown(states: Iterator[job_pb2.Job]) -> job_pb2.Job:
-    """The last of the states, which stderr shows as they come: a bar on a terminal, else a line a step."""
+    """The last of the states, which stderr shows as they come: a bar on a terminal, else one line per step."""
     return _bar(states) if sys.stderr.isatty() else _lines(states)
 
 
@@ -79,7 +80,7 @@ def _bar(states: Iterator[job_pb2.Job]) -> job_pb2.Job:
 
 
 def _lines(states: Iterator[job_pb2.Job]) -> job_pb2.Job:
-    """In a log each line stays, so one a state must do."""
+    """In a log every line stays, so there is only one per state."""
     last, seen = job_pb2.Job(), job_pb2.Job.STATE_UNSPECIFIED
     for last in states:
         if last.state != seen:
@@ -91,7 +92,7 @@ def _lines(states: Iterator[job_pb2.Job]) -> job_pb2.Job:
 def figures(job: job_pb2.Job) -> str:
     """812 of 2,000 items · 47.3 items/s · 22 min left (18–27)."""
     progress = job.progress
-    parts = [f"{progress.items_done:,} of {progress.items_total:,} items"] if progress.items_total else []
+    parts = [f"{progress.items_done:,} of {counted(progress.items_total, 'item')}"] if progress.items_total else []
     if progress.queue_position:
         parts.append(f"place {progress.queue_position} in the queue")
     if progress.items_per_second > 0:

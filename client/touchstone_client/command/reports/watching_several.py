@@ -1,4 +1,4 @@
-"""Follows several jobs at once: a bar each on a terminal, else a line a job and state."""
+"""Follows several jobs at once: one bar each on a terminal, else one line per job and state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from touchstone_client.errors import ClientError
 from touchstone_client.watching import Watch
 
 _FIRST_S, _EVERY_S = 0.1, 1.0
-"""Pauses between two questions: short at first, as short jobs are over soon."""
+"""Pauses between two requests: short at first, as short jobs are soon over."""
 
 
 def follow_several(client: Client, jobs: Sequence[job_pb2.Job], options: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def interrupted() -> int:
 
 
 def ends(client: Client, jobs: Sequence[job_pb2.Job]) -> list[job_pb2.Job]:
-    """The jobs once all are finished, in their order; stderr shows how far they are."""
+    """The jobs once all are finished, in their order; stderr shows their progress."""
     called = labels(jobs)
     states = together(client, jobs)
     shown = _bars(states, called) if sys.stderr.isatty() else _lines(states, called)
@@ -56,8 +56,8 @@ def ends(client: Client, jobs: Sequence[job_pb2.Job]) -> list[job_pb2.Job]:
 
 
 def together(client: Client, jobs: Sequence[job_pb2.Job]) -> Iterator[list[job_pb2.Job]]:
-    """The jobs, soon about once a second, until all are finished: one question for all of them that live. A scheduler's
-    restart is waited for, as by `Client.watch`."""
+    """The jobs, after a while about once per second, until all are finished, with one request for all live ones. Waits
+    while a scheduler restarts, as `Client.watch` does."""
     known = {job.job_id: job for job in jobs}
     watch = Watch("", None)
     pause = _FIRST_S
@@ -82,7 +82,7 @@ def together(client: Client, jobs: Sequence[job_pb2.Job]) -> Iterator[list[job_p
 
 
 def code_of(jobs: Sequence[job_pb2.Job]) -> int:
-    """FAILED unless every job is complete; why one is not goes to stderr."""
+    """FAILED unless every job is complete; the reasons go to stderr."""
     called = labels(jobs)
     bad = [job for job in jobs if job.state != job_pb2.Job.STATE_COMPLETED or job.incomplete]
     for job in bad:

@@ -1,4 +1,4 @@
-"""`touchstone annotate`: what a person thinks of an answer."""
+"""`touchstone annotate`: a person's verdict on an answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def _annotate(options: argparse.Namespace) -> int:
 
 
 def _place(client: Client, options: argparse.Namespace, job_id: str) -> tuple[str, int]:
-    """Task and number of the item. A row's own id may look like another item's number: then it must be said."""
+    """Task and number of the item. A row's own id may look like another item's number: then the user must say which is
+    meant."""
     word = options.item
     number = int(word) if word.isdecimal() and len(word) < 10 else None
     by_id = None if options.by == "number" else _of_id(client, options, job_id)

@@ -1,4 +1,4 @@
-"""`touchstone cancel`, `retry` and `mark`: what is done to a job."""
+"""`touchstone cancel`, `retry` and `mark`: actions on a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`touchstone dataset`: uploaded rows, kept to be asked."""
+"""`touchstone dataset`: uploaded rows to run models on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from itertools import islice
 from typing import Any
 
 from services.words.enums import DATASET_FORMATS
+from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import scoring
 from touchstone_client.command.arguments.declaring import add_format, add_limit, group, leaf, project
 from touchstone_client.command.exits import DONE
 from touchstone_client.command.printing.documents import document
-from touchstone_client.command.printing.figures import counted, excerpt, moment, size, text, when
+from touchstone_client.command.printing.figures import excerpt, moment, size, text, when
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.running import dataset_upload
 
@@ -157,7 +158,7 @@ def _content(row: dataset_pb2.DatasetRow) -> Sequence[Any]:
 
 
 def _value(stored: str) -> Any:
-    """What the JSON says; a text that was cut is no JSON any more."""
+    """The parsed JSON; a text that was cut is no longer JSON."""
     try:
         return json.loads(stored) if stored else None
     except ValueError:

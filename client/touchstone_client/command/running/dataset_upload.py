@@ -1,4 +1,4 @@
-"""`touchstone dataset upload` and `hub`: where a dataset comes from."""
+"""`touchstone dataset upload` and `hub`: creating a dataset."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
+from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, count, leaf, of_files, project, text_or_file
@@ -21,7 +22,7 @@ from touchstone_client.command.arguments.flags import refusal
 from touchstone_client.command.arguments.scoring import add_scoring, last_messages, scoring_of, words
 from touchstone_client.command.exits import DONE, REFUSED
 from touchstone_client.command.printing.documents import document
-from touchstone_client.command.printing.figures import counted, size
+from touchstone_client.command.printing.figures import size
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.errors import InvalidError
 from touchstone_client.uploading import DatasetOptions
@@ -128,7 +129,7 @@ def _options(options: argparse.Namespace) -> Any:
 
 
 def _kept(dataset: dataset_pb2.Dataset, format: str) -> int:
-    """The id alone on stdout, where scripts take it from; else the document."""
+    """Only the id on stdout, for scripts; in JSON the document."""
     if format != "table":
         columns = [Column(name, name) for name in ("dataset_id", "name", "rows", "rows_with_reference", "bytes")]
         row = [getattr(dataset, column.name) for column in columns]
@@ -137,7 +138,8 @@ def _kept(dataset: dataset_pb2.Dataset, format: str) -> int:
     print(dataset.dataset_id)
     scored = f"{dataset.rows_with_reference:,} with a reference, scored by {words(dataset.scoring)}"
     told = scored if dataset.rows_with_reference else "none with a reference: answers are stored but not scored"
-    rows = f"{counted(dataset.rows, 'row')}, {size(dataset.bytes)}, about {dataset.input_tokens:,} tokens of input"
+    tokens = counted(dataset.input_tokens, "token")
+    rows = f"{counted(dataset.rows, 'row')}, {size(dataset.bytes)}, about {tokens} of input"
     print(f"{dataset.name}: {rows}; {told}.", file=sys.stderr)
     if last := last_messages(dataset.last_assistant):
         print(f"In {counted(dataset.rows_with_last_assistant, 'row')} {last}.", file=sys.stderr)
@@ -145,7 +147,7 @@ def _kept(dataset: dataset_pb2.Dataset, format: str) -> int:
 
 
 def _refused(error: InvalidError, format: str) -> int:
-    """The lines at fault: beside the sentence on stderr, or on stdout for programs."""
+    """The wrong lines: on stderr after the error, or on stdout for programs."""
     rows = [(bad.line, bad.reason) for bad in error.lines]
     more = error.lines_total - len(rows)
     sentence = refusal(error)
@@ -165,7 +167,7 @@ def _refused(error: InvalidError, format: str) -> int:
 
 @contextmanager
 def _progress(total: int | None) -> Iterator[Callable[[int], object] | None]:
-    """What is told the bytes sent: a bar on a terminal, nothing elsewhere. Without a total it has no end."""
+    """Receives the number of bytes sent: a bar on a terminal, nothing elsewhere. Without a total the bar has no end."""
     if not sys.stderr.isatty():
         yield None
         return

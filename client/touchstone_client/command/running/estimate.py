@@ -1,4 +1,4 @@
-"""`touchstone estimate`: what a run would take, learned from a pilot of some items."""
+"""`touchstone estimate`: the time and cost of a run, estimated from a pilot on some items."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from services.words.durations import time_left, time_range
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, count, leaf
 from touchstone_client.command.arguments.work import add_work, check, specs_of
 from touchstone_client.command.exits import DONE, FAILED
 from touchstone_client.command.printing.documents import document
-from touchstone_client.command.printing.figures import counted, dollars, listed_on, whole
+from touchstone_client.command.printing.figures import dollars, listed_on, whole
 from touchstone_client.command.printing.labels import labels
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.reports.scores import optional
@@ -30,7 +31,7 @@ class _Shown(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A pilot, and what it tells of the run."""
+    """A pilot, and the estimate of the run."""
 
     pilot: job_pb2.Job
     told: results_service_pb2.EstimateRunResponse
@@ -84,12 +85,12 @@ def _estimate(options: argparse.Namespace) -> int:
         runs = [_Run(job, client.estimate(job.job_id, _items(job, options), options.concurrency)) for job in done]
     if runs:
         show(_report(runs), options.format)
-    # A pilot with items that failed has told what it could.
+    # A pilot with failed items still gives an estimate.
     return FAILED if code_of([job for job in pilots if job not in done]) else DONE
 
 
 def _pilot(spec: job_pb2.JobSpec, options: argparse.Namespace) -> job_pb2.JobSpec:
-    """The run's own first items: samples are nested, so that the run can take the answers."""
+    """The run's own first items: samples are nested, so the run can reuse the answers."""
     made = job_pb2.JobSpec()
     made.CopyFrom(spec)
     work = made.dataset if made.WhichOneof("work") == "dataset" else made.suite
@@ -100,7 +101,8 @@ def _pilot(spec: job_pb2.JobSpec, options: argparse.Namespace) -> job_pb2.JobSpe
 
 
 def _items(pilot: job_pb2.Job, options: argparse.Namespace) -> int:
-    """Answers of the run, where the pilot's plan tells them; 0 leaves it to the service, which knows whole suites."""
+    """The number of the run's answers, if the pilot's plan shows it; 0 leaves it to the service, which knows whole
+    suites."""
     if not (options.limit or options.tasks or options.dataset):
         return 0
     known = [(plan.published_items, plan.repeats or 1) for plan in pilot.plan]
@@ -122,7 +124,7 @@ def _report(runs: Sequence[_Run]) -> Report:
             notes.append(f"{called[run.pilot.job_id]}: the cost is unknown because no price is known.")
         elif listed := listed_on(run.pilot.receipt.prices):
             notes.append(f"{called[run.pilot.job_id]}: the cost is at the {listed}.")
-    # Answers are taken over only where it is known that the weights are the same.
+    # Answers are reused only if the weights are known to be the same.
     taken = [called[run.pilot.job_id] for run in runs if run.pilot.receipt.model_digest]
     if len(taken) == len(runs):
         notes.append("A run with --reuse reuses the pilot's answers.")

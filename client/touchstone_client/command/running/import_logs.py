@@ -9,6 +9,7 @@ from typing import Any
 
 from services.words.job_options import ALL
 from services.words.jobs import ENDED_EARLY
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersResponse
 from touchstone_client.client import Client
@@ -124,7 +125,7 @@ def _about_dataset(logs: list[Log], model: str, options: argparse.Namespace) -> 
 
 
 def _tell_counts(job: job_pb2.Job) -> None:
-    """Which lines and items found each other."""
+    """Which lines matched which items."""
     if not job.receipt.HasField("import_counts"):
         return
     counts, items = job.receipt.import_counts, sum(plan.items for plan in job.plan)
@@ -139,7 +140,7 @@ def _tell_counts(job: job_pb2.Job) -> None:
 
 
 def _before(client: Client, stored: ImportAnswersResponse) -> job_pb2.Job | None:
-    """The run that these logs are already, unless it failed."""
+    """The run that already holds these logs, unless it failed."""
     if not (stored.known and stored.job_id):
         return None
     job = client.job(stored.job_id)
@@ -147,8 +148,8 @@ def _before(client: Client, stored: ImportAnswersResponse) -> job_pb2.Job | None
 
 
 def _tell(logs: list[Log], stored: ImportAnswersResponse) -> None:
-    """What the run rests on and the log does not say."""
-    _say(f"{stored.answers:,} answers of {len(logs)} {'task' if len(logs) == 1 else 'tasks'} imported.")
+    """What the run rests on that the log does not say."""
+    _say(f"{counted(stored.answers, 'answer')} of {counted(len(logs), 'task')} imported.")
     if logs[0].shots is None and logs[0].tool != responses.TOOL:
         _say("the log does not say how many examples the prompts have; 0 is assumed. To change it: --shots.")
 

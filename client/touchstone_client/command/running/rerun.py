@@ -1,4 +1,4 @@
-"""`touchstone rerun`: again only what was cut, not read, refused or failed."""
+"""`touchstone rerun`: repeats only items that were truncated, unparsed, refused or failed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from touchstone_client.command.reports.watching import add_watch, follow
 
 def add(commands: Any) -> None:
     words = "score a job's stored answers again, without calling the model"
-    more = " Of uploaded rows another scorer, reference or option may be said; what is not stays as it was."
+    more = " For uploaded rows, you can give another scorer, reference or option. Others stay as they were."
     parser = leaf(commands, "rescore", words, _rescore, f"Makes a new job: {words}.{more}")
     add_job(parser)
     add_field(parser, ALL["reading"], " (default: as before)")

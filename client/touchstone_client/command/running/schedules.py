@@ -1,4 +1,4 @@
-"""`touchstone schedules`: jobs that are made again and again."""
+"""`touchstone schedules`: jobs that are created again and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`touchstone webhooks`: URLs that are told when jobs finish."""
+"""`touchstone webhooks`: URLs that are called when jobs finish."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How answers to uploaded rows are scored: one module a kind, gathered in `choosing`."""
+"""How answers to uploaded rows are scored: one module per kind, gathered in `choosing`."""

@@ -23,8 +23,8 @@ _LOOKED_AT = 2000
 
 
 def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
-    """Of single letters from A on, or of texts, the one that the response names by the layers up to
-    `layer`; or what `read` finds. Raises ValueError for choices that cannot be told apart."""
+    """The choice that the response names by the layers up to `layer`, or that `read` finds. Choices are single letters
+    from A on, or texts. Raises ValueError for choices that cannot be distinguished."""
     choices = tuple(dict.fromkeys(text.strip() for text in offered)) or _USUAL
     known = {words.plain(text): text for text in choices}
     labels = set(map(plain_label, choices))

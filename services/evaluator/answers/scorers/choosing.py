@@ -1,4 +1,4 @@
-"""Which scorer a job asks for, and whether what it says can be used. Pure."""
+"""Which scorer a job asks for, and whether its options are valid. Pure."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PLAIN: dict[str, Callable[[Read], Scorer]] = {
 _LAYERS = {name: Layer(reading) for name, reading in USUAL_READINGS.items()}
 """The most lenient layer of scorers that read an answer by layers, unless a job says otherwise."""
 _PATTERN_VERSION = "pattern-2"
-"""Of answers that a pattern takes; it stands after the scorer's own. Since 2, invented next questions are cut."""
+"""The version of reading by a pattern; it follows the scorer's own. Since 2, invented next questions are cut."""
 
 
 def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
-    """`reading` is the most lenient layer, by default the scorer's own; scorers that read none leave it out. Raises
+    """`reading` is the most lenient layer, by default the scorer's own; scorers without layers ignore it. Raises
     InvalidRequestError, as `check_scoring`."""
     scoring = plain(scoring)
     name = scoring.scorer
@@ -70,7 +70,7 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer) -> Score
 
 
 def _first_stated(read: Read) -> ReadFirst:
-    """Reads a response had the first "answer: …" counted."""
+    """Reads a response as if the first "answer: …" counted."""
 
     def first(reply: Reply) -> Extraction | None:
         return read_first(reply.text, lambda said: _stated(read(replace(reply, text=said))))
@@ -84,14 +84,14 @@ def _stated(found: Extraction) -> Extraction:
 
 
 def check_scoring(scoring: Scoring) -> None:
-    """Raises InvalidRequestError, with what to do, for a scorer that there is not and for options it cannot use. What
-    another scorer would read is ignored. Well below a millisecond, but for patterns of a thousand characters."""
+    """Raises InvalidRequestError, with what to do, for an unknown scorer and for options that it cannot use. Options of
+    other scorers are ignored. Takes well below a millisecond, except for patterns of a thousand characters."""
     scorer(scoring)
 
 
 def canonical(scoring: Scoring, reading: Layer | None = None) -> str:
-    """One text for scorings that score alike: with the usual scorer named, and without options of other scorers.
-    `reading` as in `scorer`; where it changes nothing it is not in the text."""
+    """The same text for scorings that give the same scores: it names the usual scorer and leaves out options of other
+    scorers. `reading` as in `scorer`; it is in the text only where it changes something."""
     kept = plain(scoring)
     if not kept.answer_pattern:
         kept.ClearField("answer_match")

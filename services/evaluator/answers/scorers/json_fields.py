@@ -19,13 +19,13 @@ _MOST_CHARACTERS = 1_000_000
 _DEEPEST = 100
 _MOST_BLOCKS = 1000
 _MOST_READ = 4_000_000
-"""Characters that are read in vain while JSON is looked for within other text."""
+"""Characters that may be read in vain while looking for JSON within other text."""
 _TRY = 100
 """Characters that are read in the time of one vain try."""
 _LEFT_BEHIND = 2048
-"""Characters before a try. Of all that stand there its error counts the lines."""
+"""Characters before a try. Its error counts the lines in all of them."""
 NOTHING = object()
-"""Where there is no value; JSON's null is one."""
+"""No value; JSON's null is a value."""
 _DECODER = json.JSONDecoder(parse_constant=lambda name: _refuse(name))
 
 
@@ -33,9 +33,9 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
     """The share of equal fields, and whether all are equal.
 
     The JSON is the whole response, or its last fenced block that holds some, or the last object or list in it, or what
-    `read` finds. Compared are the dotted paths of `fields` that the right answer has, else all its values that are no
-    objects, however deep; what it does not have does not count. Numbers are equal by value, texts to the letter, lists
-    in order. A right answer is an object, or a text that holds one.
+    `read` finds. It compares the dotted paths of `fields` that the right answer has, else all its values that are not
+    objects, however deep; fields that the right answer lacks do not count. Numbers are equal by value, texts exactly,
+    lists in order. A right answer is an object, or a text that holds one.
     """
 
     def found(reply: Reply) -> Extraction:
@@ -64,8 +64,8 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
 
 
 def at(value: Any, path: str) -> Any:
-    """What a dotted path leads to: a name may have dots of its own, and numbers are places in lists. `NOTHING` where
-    it leads nowhere."""
+    """The value at a dotted path: names may contain dots, and numbers are indices of lists. `NOTHING` where there is no
+    value."""
     head, dot, rest = path.partition(".")
     if isinstance(value, list) and head.isdecimal() and int(head) < len(value):
         return at(value[int(head)], rest) if dot else value[int(head)]
@@ -85,7 +85,7 @@ def _share(given: Any, right: Any, fields: Sequence[str]) -> float:
 
 
 def _compared(right: Any, fields: Sequence[str]) -> Iterator[tuple[Callable[[Any], Any], Any]]:
-    """What finds each field in an answer, with what stands there in the right one."""
+    """A finder of each field in an answer, with the field's value in the right one."""
     if fields:
         for path in fields:
             if (value := at(right, path)) is not NOTHING:
@@ -149,7 +149,7 @@ def _last_inside(text: str) -> str:
 
 
 def _canonical(text: str) -> str:
-    """The JSON text as `_written`, empty for what is no JSON."""
+    """The JSON text as `_written`, empty for invalid JSON."""
     try:
         return _written(_DECODER.decode(text.strip()))
     except (ValueError, RecursionError):
@@ -157,8 +157,8 @@ def _canonical(text: str) -> str:
 
 
 def _written(value: Any) -> str:
-    """One text for equal values: whole numbers as such, names in order. Raises ValueError for what is nested deeper
-    than anything that is compared here."""
+    """One text for equal values: whole numbers as such, names in order. Raises ValueError for nesting deeper than
+    anything compared here."""
     return json.dumps(_whole(value, _DEEPEST), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 

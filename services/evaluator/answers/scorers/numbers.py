@@ -16,14 +16,14 @@ from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, mean
 
 _MOST_CHARACTERS = 400
-"""Of a right answer that is a text."""
+"""The number in a right answer that is a text."""
 _ONE = re.compile(r"\D*\d(?:[\d,.]*\d)?\D*")
 """A text with one number."""
 
 
 def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -> Scorer:
-    """A number is read as in suites by the layers up to `layer`, or out of what `read` finds. Also 1.5e3 and .5; of 50%
-    the 50.
+    """A number is read as in suites by the layers up to `layer`, or in what `read` finds. 1.5e3 and .5 are numbers,
+    too; 50% reads as 50.
 
     Right within `tolerance`, or within that share of the right number. Computed in fractions, so that 1.1 is within 0.1
     of 1.
@@ -61,6 +61,6 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
 
 
 def _number(text: str) -> str:
-    """Written out; empty for what is not one number."""
+    """Written out; empty for anything but one number."""
     found = NumberKind().whole(narrow(text))
     return found.answer if found is not None else ""

@@ -1,7 +1,7 @@
 """Patterns that users give: the regex scorer, and the pattern that finds an answer. Pure.
 
-RE2's time is linear in the text. Linear is not short: a nested repetition takes a microsecond a byte and more, and may
-match at each. What a response may take is bounded, as other jobs' calls wait meanwhile.
+RE2's time is linear in the text. Linear is not fast: a nested repetition takes a microsecond or more per byte, and may
+match at each. The time for a response is bounded, as other jobs' calls wait meanwhile.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ NO_MATCH = "none: the answer pattern does not match"
 TOO_SLOW = "none: the answer pattern takes too long on this response"
 
 _SEARCHED_BYTES = 32 * 1024
-"""Of a response, at its end, among whose matches the last is looked for, or at its beginning for the first: each match
-is found in linear time, but there may be as many as bytes."""
+"""The part of a response that is searched: its end for the last match, its beginning for the first. Each match is found
+in linear time, but there may be as many matches as bytes."""
 _MOST_STEPS = 25_000_000
-"""Bytes searched times instructions of the pattern; a step takes up to 4 ns."""
+"""A step is one instruction of the pattern on one byte and takes up to 4 ns."""
 _LEAST_BYTES = 1024
 _MOST_S = 0.1
-"""CPU time of finding the last match: of usual patterns a hundredth of it. When it is over the last kilobyte counts."""
+"""CPU time for finding the last match; usual patterns take a hundredth of it. Afterwards only the last kilobyte is
+searched."""
 _PARTS = parts_pattern(())
 _MOST_PARTS = 8
-"""Parts of a response that are looked at by themselves."""
+"""Parts of a response that are searched one by one."""
 
 
 def answer_reader(pattern: str, *, first: bool = False) -> Read:
     """Takes the first group of the pattern's last match, or of its first, or the whole match where it has no group.
 
-    The response is cut where the model goes on to invent a next question; the first part that has a match counts, and
+    The response is cut where the model starts to invent a next question; the first part that has a match counts, and
     where none has, the whole response. Raises ValueError as `compiled`.
     """
     expression = compiled(pattern)
@@ -59,8 +60,8 @@ def answer_reader(pattern: str, *, first: bool = False) -> Read:
 
 
 def _pieces(text: str, room: int, *, from_start: bool) -> Iterator[bytes]:
-    """What is searched in turn: the parts before and between invented next questions, then the whole text. Of the parts
-    together and of the whole as many bytes as there is room for, at the start or at the end."""
+    """The texts to search in turn: the parts before and between invented next questions, then the whole text. The parts
+    together, and the whole, are cut to the bytes that there is room for, at the start or at the end."""
     left = room
     parts = [part for part in _PARTS.split(text, _MOST_PARTS) if part.strip()]
     for part in parts[:_MOST_PARTS] if len(parts) > 1 else ():
@@ -73,8 +74,8 @@ def _pieces(text: str, room: int, *, from_start: bool) -> Iterator[bytes]:
 
 
 def regex(read: Read) -> Scorer:
-    """The reference is a pattern that matches somewhere in the answer; (?i) leaves case out of account. Of an answer
-    that is too long for so large a pattern, the end is looked at."""
+    """The reference is a pattern that matches somewhere in the answer; (?i) ignores case. Where an answer is too long
+    for a large pattern, only its end is searched."""
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         text, steps = _bytes(answer), 4 * _MOST_STEPS // len(answers)
@@ -96,8 +97,8 @@ def _first(expression: Any, text: bytes) -> Any:
 
 
 def _last(expression: Any, text: bytes) -> Any:
-    """The last match or None; where looking for it takes too long, that of the last kilobyte. Raises TimeoutError where
-    that takes too long, too."""
+    """The last match or None; where the search takes too long, the last match in the last kilobyte. Raises TimeoutError
+    where that also takes too long."""
     try:
         return _last_in_time(expression, text)
     except TimeoutError:
@@ -118,10 +119,10 @@ def _matches(expression: Any, text: bytes, steps: int) -> bool:
 
 
 def _end(text: bytes, expression: Any, steps: int) -> bytes:
-    """As much of it as so many steps allow."""
+    """As much of it as the number of steps allows."""
     return text[-max(_LEAST_BYTES, steps // max(1, expression.programsize)) :]
 
 
 def _bytes(text: str) -> bytes:
-    # A lone surrogate, as JSON's escapes can bring, has no bytes.
+    # A lone surrogate, which JSON's escapes can produce, has no bytes.
     return text.encode("utf-8", "replace")

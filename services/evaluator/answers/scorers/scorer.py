@@ -1,4 +1,5 @@
-"""What a scorer of uploaded rows is: how it takes a right answer, reads a response and compares the two. Pure."""
+"""The interface of scorers of uploaded rows: how each takes a right answer, reads a response and compares the two.
+Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ WHOLE = "whole response"
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A response and what it answers. `cut`: the token limit ended it. `prompt`: the last message of the user, empty
-    where it is not known."""
+    if unknown."""
 
     text: str
     cut: bool = False
@@ -29,18 +30,18 @@ class Reply:
 Read = Callable[[Reply], Extraction]
 """The answer in a reply."""
 ReadFirst = Callable[[Reply], Extraction | None]
-"""The same had the first of several answers counted; None where there are not several."""
+"""The same as if the first of several answers counted; None where there are not several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """`version` changes with anything that moves a score.
 
-    `right` makes a right answer out of its JSON value, in the form that `read` gives; it raises ValueError, with half a
-    sentence that goes on after "the reference", for a value that it cannot compare with. `judge` gives the answer's
-    statistics against all right ones, of which the best counts; each is 0 where nothing was read. `statistics` are
-    their names. `layer` is the most lenient layer by which an answer is read, None where none is looked for by layers.
-    `first` is None where the first of several answers counts anyway.
+    `right` makes a right answer out of its JSON value, in the form that `read` gives; it raises ValueError, with a
+    clause that continues after "the reference", for a value that it cannot compare with. `judge` gives the answer's
+    statistics against all right ones; the best counts, and each is 0 where nothing was read. `statistics` are their
+    names. `layer` is the most lenient layer by which an answer is read, None for scorers without layers. `first` is
+    None where the first of several answers counts anyway.
     """
 
     name: str
@@ -61,7 +62,7 @@ def whole(reply: Reply) -> Extraction:
 
 
 def stated(layer: Layer) -> Read:
-    """Takes what the response states as its answer ("Answer: …", `\\boxed{…}` and their like), else all of it."""
+    """Takes the stated answer of the response ("Answer: …", `\\boxed{…}` and similar), else all of it."""
     reader = AnswerReader(most=layer)
 
     def read(reply: Reply) -> Extraction:
@@ -72,7 +73,7 @@ def stated(layer: Layer) -> Read:
 
 
 def as_text(value: Any) -> str:
-    """A text, number or Boolean as the text that a model would write. Raises ValueError for anything else."""
+    """A text, number or Boolean, as a model would write it. Raises ValueError for anything else."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

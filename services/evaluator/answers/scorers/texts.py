@@ -14,12 +14,12 @@ from services.evaluator.answers.scorers.scorer import Read, Scorer, as_text, mea
 from services.evaluator.items.metrics import EXACT_MATCH
 
 _MOST_WORDS = 50_000
-"""Of each text: two of so many take a tenth of a second."""
+"""The limit for each text: comparing two texts of this length takes a tenth of a second."""
 
 
 def exact_match(read: Read | None, layer: Layer) -> Scorer:
-    """Equal but for case, white space, marks around words, and articles (`words.plain`). Without `read`, what the
-    response states as its answer by the layers up to `layer` is compared."""
+    """Equal except for case, white space, marks around words, and articles (`words.plain`). Without `read`, it compares
+    the answer that the response states by the layers up to `layer`."""
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         given = words.plain(answer)
@@ -32,8 +32,8 @@ def exact_match(read: Read | None, layer: Layer) -> Scorer:
 
 
 def contains(read: Read) -> Scorer:
-    """The right answer stands somewhere in the response, also within a word where it has three characters or more; case
-    and runs of white space do not count."""
+    """The right answer is somewhere in the response, also within a word if it has three characters or more; case and
+    runs of white space do not count."""
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         given = words.spaced(answer)
@@ -43,7 +43,7 @@ def contains(read: Read) -> Scorer:
 
 
 def token_f1(read: Read) -> Scorer:
-    """F1 of words, as SQuAD's evaluation has it."""
+    """F1 of words, as in SQuAD's evaluation."""
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         given = words.squad(answer).split()
@@ -53,7 +53,7 @@ def token_f1(read: Read) -> Scorer:
 
 
 def rouge_l(read: Read) -> Scorer:
-    """F-measure of ROUGE-L, as the package rouge-score has it without stemming."""
+    """F-measure of ROUGE-L, as the package rouge-score computes it without stemming."""
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         given = rouge_tokens(answer)
@@ -71,7 +71,7 @@ def _with_words(value: Any) -> str:
 
 def rouge_tokens(text: str) -> list[str]:
     """The words of rouge-score 0.1.2 without stemming: runs of a–z and 0–9 in lower case, so that other scripts have
-    none. Of very long texts the first 50,000."""
+    none. Very long texts are cut to the first 50,000."""
     return list(islice(tokenize.tokenize(text, None), _MOST_WORDS))
 
 
@@ -87,7 +87,7 @@ def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
     """Length of the longest common subsequence.
 
     A column of the usual table as the bits of one number (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"):
-    the table itself, as the package has it, takes minutes for two long texts, and these are anyone's.
+    the table itself, as in the package, takes minutes for two long texts, and anyone may upload these.
     """
     places: dict[str, int] = {}
     for place, word in enumerate(first):

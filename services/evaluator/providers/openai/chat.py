@@ -1,10 +1,11 @@
 """Any server that speaks OpenAI's chat completions: OpenAI, llama.cpp, LM Studio, SGLang, litellm, OpenRouter.
 
-What is sent. The parameters that `capabilities.resolve` gives: `temperature`, `top_p`, `seed` and `max_tokens` (for
-OpenAI's own service and its reasoning models `max_completion_tokens`, the only name that all of them take). `top_k`,
-`min_p` and `repeat_penalty` are not part of the protocol: they go to servers that are known to read them, by the owner
-that their model listing names. Elsewhere, as with `context_length`, which no server takes per request, the job fails
-and says so: a parameter that is recorded must have been sent. `extra` is merged into the body last and passes anything.
+What is sent. The parameters that `capabilities.resolve` gives: `temperature`, `top_p`, `seed` and `max_tokens`
+(`max_completion_tokens` for OpenAI's own service and its reasoning models, the only name that all of them take).
+`top_k`, `min_p` and `repeat_penalty` are not part of the protocol: they go only to servers that read them, as known
+from the owner in their model listing. Elsewhere, as with `context_length`, which no server takes per request, the job
+fails and says so: a parameter that is recorded must have been sent. `extra` is merged into the body last and passes
+anything.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ OPTIONAL: Mapping[str, Mapping[str, str]] = {
     "llamacpp": {"top_k": "top_k", "min_p": "min_p", "repeat_penalty": "repeat_penalty"},
 }
 _UNKNOWN = {"min_p": "min_p"}
-"""Of servers of an unknown make. Those that take the parameter call it so, and rows asked for it before it was one."""
+"""For unknown servers. Those that take the parameter use this name, and rows used it before Touchstone had the
+parameter."""
 _PRODUCTS = {"vllm": "vLLM", "sglang": "SGLang", "llamacpp": "llama.cpp"}
 # OpenAI's own service refuses more.
 _MOST_STOPS = 4
-# OpenAI lists everything that it has, without saying what it is for.
+# OpenAI lists all of its models, without saying what each is for.
 _NO_TEXT = re.compile(r"embedding|moderation|whisper|transcribe|tts|audio|realtime|dall-e|image|sora")
 
 
@@ -83,7 +85,7 @@ class OpenAIProvider:
         return self.read(reply, request.model, parameters, request.prices)
 
     async def written(self, request: Request) -> tuple[dict[str, Any], str]:
-        """The body of a request, and what of it is recorded. Raises ProviderError."""
+        """The body of a request, and the part of it that is recorded. Raises ProviderError."""
         model = request.model
         failures.require_key(self._endpoint)
         await self._refuse_larger(model)
@@ -92,7 +94,7 @@ class OpenAIProvider:
         return {"model": model, self._wire.prompt: messages, **beside.fields}, beside.json
 
     def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None = None) -> Response:
-        """What was answered, at the job's prices. Raises ProviderError."""
+        """The answer, at the job's prices. Raises ProviderError."""
         if reply.status != 200:
             return errors.refusal(self._endpoint, reply, model, parameters, self._wire.path)
         response = self._wire.response(self._endpoint, reply)
@@ -146,12 +148,12 @@ class OpenAIProvider:
         return extra(request.sampling, written)
 
     async def _further_names(self) -> Mapping[str, str]:
-        """Names of parameters that the protocol does not know and this server does."""
+        """Names of parameters that this server has and the protocol lacks."""
         await self._ensure_listed()
         return OPTIONAL.get(self._owner, {} if self._official else _UNKNOWN)
 
     async def _takes(self, model: str) -> endpoint_pb2.Capabilities:
-        with suppress(ProviderError):  # A server may answer and list nothing.
+        with suppress(ProviderError):  # A server may answer with an empty list.
             await self._ensure_listed()
         known = (self._listed or {}).get(model)
         return known.capabilities if known is not None else capabilities.capabilities(self._endpoint, model)

@@ -1,4 +1,4 @@
-"""OpenAI's `/completions` with log-probabilities: a batch of prompts, and what the answer says of each token."""
+"""OpenAI's `/completions` with log-probabilities: a batch of prompts, and what the answer says about each token."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PATH = "/completions"
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one choice. `values` are natural logarithms of their probabilities, None where the server gives
-    none that can be; `tops` the most probable tokens at each place with theirs, empty where there are none.
+    """The tokens of one choice. `values` are natural logarithms of their probabilities, None where the server gives no
+    possible value; `tops` the most probable tokens at each place with theirs, empty where there are none.
     """
 
     texts: tuple[str, ...]
@@ -50,7 +50,7 @@ class Tokens:
         return Tokens(self.texts[:end], self.values[:end], self.tops[:end])
 
     def greedy(self, start: int) -> bool:
-        """Whether every token from `start` on was the most probable one, as far as the server tells."""
+        """Whether every token from `start` on was the most probable one, as far as the server says."""
         pairs = zip(self.values[start:], self.tops[start:], strict=True)
         return all(top and value is not None and value >= max(top.values()) for value, top in pairs)
 
@@ -76,7 +76,7 @@ class Completions:
         return await self._http.post(PATH, {"model": model, "prompt": list(prompts), **beside})
 
     def tokens(self, reply: Reply, prompts: int) -> list[Tokens]:
-        """One entry a prompt, in their order. Raises a retryable ProviderError when the answer lacks one."""
+        """One entry per prompt, in their order. Raises a retryable ProviderError when the answer lacks one."""
         body = reply.body
         if not isinstance(body, dict):
             raise failures.cut_short(self.endpoint)

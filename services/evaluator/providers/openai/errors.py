@@ -1,4 +1,4 @@
-"""Refused calls in OpenAI's protocol: which are an item's own outcome, and the sentences for the others."""
+"""Refused calls in OpenAI's protocol: which of them are an item's own outcome, and the sentences for the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PARAMETER = re.compile(r"unsupported_(value|parameter)|not support(ed)? (parame
 
 
 def refusal(endpoint: Endpoint, reply: Reply, model: str, parameters: str, path: str) -> Response:
-    """An answer that says no to this item alone; every other failure raises ProviderError."""
+    """An answer that refuses only this item; every other failure raises ProviderError."""
     latency_ms = reply.latency_ms
     words = _words(reply)
     if reply.status in (400, 403, 413, 422) and _FILTERED.search(words):
@@ -44,7 +44,7 @@ def refusal(endpoint: Endpoint, reply: Reply, model: str, parameters: str, path:
 
 
 def failure(endpoint: Endpoint, reply: Reply, model: str, path: str) -> ProviderError:
-    """What a failed call means for the job and what a user does about it."""
+    """What a failed call means for the job, and what a user can do about it."""
     status, said = reply.status, reply.error_text
     words = _words(reply)
     if status == 402 or (status in (403, 429) and _NO_CREDIT.search(words)):
@@ -78,7 +78,7 @@ def is_key_refused(reply: Reply) -> bool:
 
 
 def is_model_missing(reply: Reply) -> bool:
-    """A 404 of a server that has no such path says nothing of models."""
+    """A 404 of a server without this path says nothing about models."""
     words = _words(reply)
     named = "model_not_found" in words or (reply.status == 404 and "model" in words.lower())
     return reply.status >= 400 and named and reply.body is not None

@@ -1,10 +1,10 @@
-"""Log-likelihoods of given texts through `/completions` with `echo`, from servers that have proved them.
+"""Log-likelihoods of given texts through `/completions` with `echo`, from servers that passed the proof.
 
-One call an item: the context, and the context with each choice behind it, as one batch of prompts; `echo` gives the
-prompts' own tokens with their log-probabilities, nothing is generated. The tokens of a choice are those after as many
-as the context has alone, and spaces at the context's end go with the choice: both are lm_eval's rules (0.4.13,
+One call per item: the context, and the context with each choice after it, as one batch of prompts; `echo` gives the
+prompts' own tokens with their log-probabilities, and nothing is generated. The tokens of a choice are those after as
+many as the context alone has, and spaces at the context's end belong to the choice: both are lm_eval's rules (0.4.13,
 `TemplateLM._encode_pair`), so that numbers compare. Nothing is added to the texts; whether a BOS token comes first is
-the affair of the server's tokenizer.
+up to the server's tokenizer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WRITTEN = ("model", "prompt", "echo", "logprobs", "max_tokens", "temperature", 
 
 
 class LogLikelihoods:
-    """One endpoint's. A model is proved once a process, before its first answer."""
+    """The log-likelihoods of one endpoint. A model is proved once per process, before its first answer."""
 
     def __init__(self, endpoint: Endpoint, http: Transport) -> None:
         self._endpoint = endpoint
@@ -35,7 +35,7 @@ class LogLikelihoods:
         self._proved: dict[str, int] = {}
 
     async def score(self, request: Request) -> Response:
-        """The item's choices. Raises ProviderError, a fatal one where the endpoint cannot prove itself."""
+        """The item's choices. Raises ProviderError, a fatal one if the proof fails."""
         model, item = request.model, request.item
         context = item.context.rstrip()
         if not context:
@@ -73,6 +73,6 @@ class LogLikelihoods:
     def _continuation(self, choice: str, tokens: Tokens, start: int) -> Continuation:
         values = [value for value in tokens.values[start:] if value is not None]
         if not values or len(values) < len(tokens) - start:
-            # Summing what is there would make such a choice the likeliest of all.
+            # Summing only the existing values would make such a choice the likeliest.
             raise ProviderError(f"{self._endpoint.name} returned no log-likelihood for the choice {choice.strip()!r}.")
         return Continuation(choice, math.fsum(values), len(values), tokens.greedy(start))

@@ -1,13 +1,13 @@
-"""The proof that a server's echoed log-probabilities are those of the tokens that they stand beside.
+"""The proof that a server's echoed log-probabilities belong to the tokens that they are given with.
 
-Servers exist that echo nothing, that shift the values by one token (llama-cpp-python), or that leave out what a cache
-held. So a model is asked to go on from known texts, with the log-probabilities of its first choices; then the known
-texts are echoed with these choices behind them. Each echoed value must be the one that generation gave.
+Some servers echo nothing, shift the values by one token (llama-cpp-python), or leave out what a cache held. So a model
+is asked to continue known texts, with the log-probabilities of its first choices; then the known texts are echoed with
+these choices appended. Each echoed value must be the one that generation gave.
 
-How equal. Generation and echo run other kernels: in bfloat16, logits near 20 are 0.125 apart, so that single values
-differ by a few steps of that; a value of another token differs by nats. Hence two bounds: no value off by more than
-half a nat, and the squared differences at most 1 % of the values' own variance. The second bound is what tells a model
-that holds everything for nearly equally likely.
+How close they must be. Generation and echo run different kernels: in bfloat16, logits near 20 are 0.125 apart, so that
+single values differ by a few steps of that; a value of another token differs by nats. Hence two bounds: no value off by
+more than half a nat, and the squared differences at most 1 % of the values' own variance. The second bound catches a
+model for which everything is nearly equally likely.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Pairs = Sequence[tuple[float, float]]
 
 
 def echoing(max_tokens: int) -> dict[str, Any]:
-    """What asks for an echo. `max_tokens` is 0, or 1 for servers that refuse 0: its token is then dropped."""
+    """The fields that request an echo. `max_tokens` is 0, or 1 for servers that refuse 0: its token is then dropped."""
     return {"echo": True, "logprobs": 1, "max_tokens": max_tokens, "temperature": 0}
 
 
 async def prove(completions: Completions, model: str, further: Mapping[str, Any]) -> int:
-    """The `max_tokens` with which the server's echo proved right. `further` are fields that every call carries.
+    """The `max_tokens` with which the server's echo was right. `further` are fields that every call carries.
 
     Raises a fatal ProviderError saying what differed; a retryable one where the server did not answer.
     """
@@ -73,7 +73,7 @@ class _Proof:
         self._further = further
 
     async def write(self) -> list[Tokens]:
-        """What the model goes on with after each known text."""
+        """The model's continuation of each known text."""
         beside = {"logprobs": _ALTERNATIVES, "max_tokens": _WRITTEN_TOKENS, "temperature": 0}
         written = await self._ask(KNOWN, beside)
         if not any(tokens.values for tokens in written):
@@ -117,14 +117,14 @@ class _Proof:
         try:
             return self._completions.tokens(reply, len(prompts))
         except ProviderError as error:
-            # Not of this call alone: it would lack the same next time.
+            # Not a fault of this call alone: the next one would lack the same.
             raise _NotProvedError("it sends no log-probabilities for each prompt of a batch") from error
 
     def _checked(self, prompts: Sequence[str], echoed: Sequence[Tokens], written: int) -> list[Tokens]:
-        """The echoes without the token that had to be written, each found to be its prompt's."""
+        """The echoes, checked against their prompts, without the token that had to be generated."""
         echoes = [tokens.without_last(written) for tokens in echoed]
         for prompt, echo in zip(prompts, echoes, strict=True):
-            # Behind a BOS token, where the tokenizer puts one.
+            # After a BOS token, if the tokenizer adds one.
             if not _bare("".join(echo.texts)).endswith(_bare(prompt)):
                 raise _NotProvedError("the echoed tokens are not those of the prompt")
             if echo.values[0] is not None:
@@ -135,7 +135,7 @@ class _Proof:
 
 
 def _continuations(tokens: Tokens) -> list[str]:
-    """The alternatives at the first place and the whole of what was written, as texts to append."""
+    """The alternatives at the first place and the whole generated text, as texts to append."""
     first = [_plain(text) for text in tokens.tops[0]] if tokens.tops else []
     texts = dict.fromkeys([*first, _plain("".join(tokens.texts))])
     return [text for text in texts if text.strip() and text.isascii() and text.isprintable()]

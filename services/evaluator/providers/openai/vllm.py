@@ -1,4 +1,4 @@
-"""vLLM (0.32): OpenAI's protocol, and its own paths beside it for health, version and tokenizer."""
+"""vLLM (0.32): OpenAI's protocol, and its own paths for health, version and tokenizer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HINT = "Start it with `vllm serve MODEL` or correct base_url in the endpoints f
 
 
 class VLLMProvider(OpenAIProvider):
-    """One vLLM server. Its own paths lie beside `/v1`."""
+    """One vLLM server. Its own paths are next to `/v1`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint)
@@ -47,6 +47,7 @@ class VLLMProvider(OpenAIProvider):
         return OPTIONAL["vllm"]
 
     async def _context_length(self, model: str) -> int:
-        """What the tokenizer's path tells of adapters and aliases, whose listing has no length; 0 when nothing."""
+        """The length that the tokenizer's path gives for adapters and aliases, whose listing has none; 0 when
+        unknown."""
         reply = await self._root.post("/tokenize", {"model": model, "prompt": "a"}, timeout_s=5)
         return count(reply.body, "max_model_len", 2**31 - 1) if reply.status == 200 else 0

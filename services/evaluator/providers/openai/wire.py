@@ -18,11 +18,12 @@ from touchstone.v1 import endpoint_pb2
 _MOST_LENGTH = 2**31 - 1
 _MOST_NAME = 1000
 _BROKEN_OFF = frozenset({"error", "abort"})
-"""Finish reasons of a server that failed while it wrote: OpenRouter's, and that of vLLM and SGLang."""
+"""Finish reasons of a server that failed while writing: OpenRouter's, and the one of vLLM and SGLang."""
 
 
 def response(endpoint: Endpoint, reply: Reply) -> Response:
-    """All but the parameters; the cost only where it was told. Raises ProviderError for what is no whole answer."""
+    """Everything except the parameters; the cost only if it was given. Raises ProviderError for an incomplete
+    answer."""
     body = reply.body
     if not isinstance(body, dict):
         raise failures.cut_short(endpoint)
@@ -53,7 +54,7 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         refused=finish == "content_filter" or bool(refusal),
         ttft_ms=reply.ttft_ms,
         reasoning_tokens=told.tokens(inner(usage, "completion_tokens_details"), "reasoning_tokens") or 0,
-        # OpenRouter's; others that have such a field put an object there.
+        # OpenRouter's; other servers with this field put an object there.
         cost_usd=told.usd(usage, "cost"),
     )
     return replace(response, doubtful=told.doubtful)
@@ -81,7 +82,7 @@ class ChatFold:
         self._finish = string(choice, "finish_reason")[:_MOST_NAME] or self._finish
         if model := string(event, "model"):
             self._whole["model"] = model[:_MOST_NAME]
-        # Of all chunks or of a last one without choices.
+        # From all chunks or from a last one without choices.
         if event.get("usage"):
             self._whole["usage"] = kept(event["usage"])
         return any(texts.values())
@@ -146,7 +147,7 @@ def content(message: dict[str, Any], name: str) -> str:
 
 
 def text(value: object) -> str:
-    """A text beside the answer, in the same forms; empty for anything else."""
+    """A text that accompanies the answer, in the same forms; empty for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -162,7 +163,7 @@ def _reasoning(message: dict[str, Any]) -> str:
 
 
 def _price(value: object) -> float | None:
-    """US dollars of a token, as a number or a text."""
+    """US dollars per token, as a number or a text."""
     try:
         price = float(value) if isinstance(value, str) else value
     except ValueError:

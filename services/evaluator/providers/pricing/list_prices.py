@@ -1,5 +1,5 @@
-"""The table of public list prices that ships with Touchstone, list_prices.toml. A list price holds at the provider's
-own host and for the exact name of a model; anything else has none."""
+"""The table of public list prices that ships with Touchstone, list_prices.toml. A list price applies at the provider's
+own host and to the exact name of a model; anything else has none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from touchstone.v1 import endpoint_pb2
 
 FILE = Path(__file__).with_name("list_prices.toml")
 _MOST_LISTED = 10_000.0
-"""US dollars per million tokens; a higher figure is a slip, such as a price of a billion tokens."""
+"""US dollars per million tokens; a higher figure is a mistake, such as a price per billion tokens."""
 _PROVIDER = {"kind", "host", "as_of", "source", "batch_share", "price"}
 _PRICE = {"models", "input", "output"}
 _MAYBE = {"long", "until", "batch_share"}
@@ -28,7 +28,7 @@ _LONG = {"above", "input", "output"}
 
 @dataclass(frozen=True, slots=True)
 class ListPrice:
-    """Of one model at one host. It holds up to the day `until`; None means that no end is known."""
+    """The price of one model at one host. It applies up to the day `until`; None means that no end is known."""
 
     prices: endpoint_pb2.Prices
     until: date | None
@@ -43,7 +43,7 @@ class ListPrices:
     """By kind of endpoint, host and model."""
 
     def of(self, kind: str, base_url: str, model: str, today: date) -> endpoint_pb2.Prices | None:
-        """None for a model or a host that the table does not have, and for a price that holds no longer."""
+        """None for a model or a host that the table does not have, and for a price that no longer applies."""
         found = self.by_model.get((kind, _host(base_url), model))
         return found.prices if found is not None and today <= (found.until or today) else None
 

@@ -10,12 +10,12 @@ from touchstone.v1 import endpoint_pb2, unit_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 
 USUAL_BATCH_SHARE = 0.5
-"""Of OpenAI and Gemini."""
+"""The share of OpenAI and Gemini."""
 
 
 def of(endpoint: Endpoint, model: str, listed: endpoint_pb2.Model | None = None) -> Prices | None:
-    """Prices of a model: configured ones, of the model before the endpoint; else those of its listing; else list
-    prices. None where nobody tells them."""
+    """Prices of a model: configured ones, the model's before the endpoint's; else those of its listing; else list
+    prices. None if they are unknown."""
     entry = endpoint.entry(model)
     configured = (entry.prices if entry is not None else None) or endpoint.prices
     if configured:
@@ -47,20 +47,20 @@ def of_listed(model: endpoint_pb2.Model) -> Prices | None:
 
 
 def of_unit(unit: unit_pb2.Unit) -> Prices | None:
-    """Prices of the unit's job; None where the scheduler knows none."""
+    """Prices of the unit's job; None if the scheduler does not know them."""
     return unit.prices if unit.HasField("prices") else None
 
 
 def batch_share(prices: Prices | None) -> float:
-    """What of its usual price an answer through the provider's batch API costs."""
+    """The share of its usual price that an answer through the provider's batch API costs."""
     return USUAL_BATCH_SHARE if prices is None else prices.batch_share
 
 
 def cost_usd(
     prices: Prices | None, input_tokens: int | None, output_tokens: int | None, billed: float | None = None
 ) -> float | None:
-    """US dollars: at configured prices; else what the provider says that it billed; else at other prices. None where
-    no price or no count is known, or the sum cannot be. Cached input counts in full.
+    """US dollars: at configured prices; else what the provider says it billed; else at other prices. None if no price
+    or no count is known, or the sum is impossible. Cached input counts in full.
     """
     configured = prices is not None and prices.source == Prices.SOURCE_ENDPOINTS_FILE
     if not input_tokens or output_tokens is None or prices is None or (billed is not None and not configured):
@@ -70,7 +70,7 @@ def cost_usd(
 
 
 def per_million(prices: Prices, input_tokens: int) -> tuple[float, float]:
-    """US dollars of a million tokens read and of a million generated, for a prompt of so many tokens."""
+    """US dollars of a million tokens read and of a million generated, for a prompt of this many tokens."""
     longer = prices.HasField("long_prompts") and input_tokens > prices.long_prompts.above_tokens
     held = prices.long_prompts if longer else prices
     return held.input, held.output

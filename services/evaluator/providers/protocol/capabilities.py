@@ -1,14 +1,14 @@
-"""What a model takes, and the parameters that it is therefore asked with. Pure.
+"""What a model supports, and the parameters that are therefore sent. Pure.
 
-Three sources, the later wins: what is known here of kinds and model families, what the endpoint's listing tells, what
-the endpoints file says. The table is small on purpose: it holds what makes a call fail or a score meaningless when it
-is not known. It is of 2026-11-20; models that came later are corrected in the endpoints file.
+Three sources, of which the later wins: the table here of kinds and model families, the endpoint's listing, the
+endpoints file. The table is small on purpose: it holds what makes a call fail or a score meaningless when it is
+unknown. It dates from 2026-11-20; the endpoints file corrects it for later models.
 
 The policy, where a job leaves a parameter open: temperature 0, so that a score can be repeated, except where the
-model's maker advises against it or refuses it, where several answers an item are asked for (k equal answers measure
+model's maker advises against it or refuses it, where several answers per item are requested (k equal answers measure
 nothing), and where the job sets top_p, top_k or min_p, which mean nothing at 0, or samples by its further fields. There
-the provider's default holds. Everything else that is absent is not sent. A parameter that the model refuses fails the
-job: what is recorded has been sent.
+the provider's default applies. Other absent parameters are not sent. A parameter that the model refuses fails the job:
+every recorded parameter has been sent.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SAMPLING = [name for name in PARAMETERS if name not in ("max_tokens", "context_
 _NO_LOGLIKELIHOOD = ("ollama", "grok", "gemini", "anthropic", "http", "baseline")
 _OPEN_WEIGHTS = ("openai", "vllm", "engine", "ollama")
 
-# Kinds, the pattern of the model's name, and what holds for it. The first row that fits counts.
+# Kinds, the pattern of the model's name, and its capabilities. The first row that fits counts.
 _FAMILIES: tuple[tuple[tuple[str, ...], re.Pattern[str], Capabilities], ...] = (
-    # OpenAI, "Reasoning models" and "Using GPT-5": temperature and top_p only with effort "none", stop not at all.
-    # The chat variants are no reasoning models.
+    # OpenAI, "Reasoning models" and "Using GPT-5": temperature and top_p only with effort "none", stop not at all. The
+    # chat variants are not reasoning models.
     (
         ("openai",),
         re.compile(r"(?:^|/)(?:o[1-9](?:-|$)|gpt-(?:[5-9]|\d\d)(?![^/]*chat))"),
@@ -68,7 +68,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], re.Pattern[str], Capabilities], ...] = (
 
 
 def of_protocol(endpoint: Endpoint) -> Capabilities:
-    """What holds for every model of the endpoint, unless its listing or the endpoints file says otherwise."""
+    """Capabilities of every model of the endpoint, unless its listing or the endpoints file says otherwise."""
     found = Capabilities()
     if endpoint.kind in _NO_LOGLIKELIHOOD:
         found.loglikelihood = False
@@ -82,7 +82,7 @@ def of_protocol(endpoint: Endpoint) -> Capabilities:
 
 
 def capabilities(endpoint: Endpoint, model: str, listed: Capabilities | None = None) -> Capabilities:
-    """What the model takes: configured before listed before known here. An absent field is not known."""
+    """What the model supports: configured before listed before known here. An absent field is unknown."""
     found = of_protocol(endpoint)
     name = model.lower()
     known = (row for kinds, pattern, row in _FAMILIES if endpoint.kind in kinds and pattern.search(name))
@@ -96,7 +96,7 @@ def capabilities(endpoint: Endpoint, model: str, listed: Capabilities | None = N
 
 
 def complete(endpoint: Endpoint, model: endpoint_pb2.Model) -> endpoint_pb2.Model:
-    """A listed model with its capabilities, its prices and what the endpoints file says of it, changed in place."""
+    """Adds capabilities, prices and the endpoints file's entry to a listed model, in place."""
     found = capabilities(endpoint, model.model, model.capabilities)
     model.capabilities.CopyFrom(found)
     entry = endpoint.entry(model.model)
@@ -124,8 +124,8 @@ class Resolved:
 
     @property
     def json(self) -> str:
-        """JSON of parameters and extra, for receipts and identities: names of fields sorted, what stands in them as it
-        is sent."""
+        """JSON of parameters and extra, for receipts and identities: names of fields sorted, values as they are
+        sent."""
         further_ones = {"extra": dict(sorted(self.extra.items()))} if self.extra else {}
         return recorded({**self.parameters, **further_ones})
 
@@ -144,8 +144,9 @@ def resolve(
     if "seed" in parameters and _no(capabilities, "seed"):
         refused.append("seed")
     if refused:
+        which = "it" if len(refused) == 1 else "them"
         raise ProviderError(
-            f"{model} does not take {' and '.join(refused)}. Leave it out of the job's parameters.", fatal=True
+            f"{model} does not take {' and '.join(refused)}. Leave {which} out of the job's parameters.", fatal=True
         )
     if "seed" in parameters:
         parameters["seed"] += repeat
@@ -153,14 +154,14 @@ def resolve(
     open_ended = _no(capabilities, "greedy") or _no(capabilities, "sampling") or repeats > 1 or _samples(more)
     if not open_ended and not parameters.keys() & {"temperature", "top_p", "top_k", "min_p"}:
         parameters["temperature"] = 0.0
-    # Where it is not known, a stop sequence might end the thinking before the answer has begun.
+    # Where this is unknown, a stop sequence might end the thinking before the answer has begun.
     stop = capabilities.stop if capabilities.HasField("stop") else not capabilities.reasoning
     return Resolved(further_fields.whole(parameters), more, stop)
 
 
 def _samples(extra: Mapping[str, Any]) -> bool:
-    """Whether further fields set the sampling themselves, at the places that some protocol has for it, or turn on
-    Claude's thinking, which takes no temperature beside it.
+    """Whether further fields set the sampling themselves, in any place that some protocol has for it, or turn on
+    Claude's thinking, which cannot be combined with a temperature.
     """
     places = [extra, *(extra[key] for key in ("options", "generationConfig") if isinstance(extra.get(key), dict))]
     thinking = extra.get("thinking")

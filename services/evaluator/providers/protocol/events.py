@@ -1,5 +1,5 @@
-"""Events of a streamed answer: server-sent events ("data:" lines) or one JSON text a line (Ollama), and what is kept of
-them. Events are folded as they come: each carries some 300 bytes around a token of 4.
+"""Events of a streamed answer: server-sent events ("data:" lines) or one JSON text per line (Ollama), and what is kept
+of them. Events are folded as they come: each carries some 300 bytes around a token of 4.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Fold(Protocol):
     """Bytes that are kept of it."""
 
     def add(self, event: Any) -> bool:
-        """Takes the next event, whatever it is; True when it brings a token, of reasoning or of the answer."""
+        """Takes the next event, whatever it is; True when it has a token of the reasoning or the answer."""
         ...
 
     def whole(self) -> Any:
-        """The body of the answer that was not streamed; an error as its body, None when the stream broke off."""
+        """The body as if the answer had not been streamed; for an error its body; None when the stream broke off."""
         ...
 
 
@@ -50,7 +50,8 @@ class Texts:
 
 
 def kept(value: Any, depth: int = 0) -> Any:
-    """What is kept of an event's JSON beside its texts: an answer's usage and an error's words are no longer."""
+    """The most that is kept of an event's JSON apart from its texts: an answer's usage and an error's text are no
+    longer."""
     if isinstance(value, str):
         return value[:_MOST_CHARACTERS]
     if not isinstance(value, dict | list):
@@ -63,12 +64,12 @@ def kept(value: Any, depth: int = 0) -> Any:
 
 
 def members(values: Mapping[str, Any], names: Any, depth: int = 0) -> dict[str, Any]:
-    """Members of an object that are there, as `kept` keeps them."""
+    """The present members of an object, as `kept` keeps them."""
     return {name: kept(values[name], depth + 1) for name in names if name in values}
 
 
 class EventLines:
-    """Takes bytes as they arrive and gives the texts of whole events. Names, ids and comments are left out.
+    """Takes bytes as they arrive and returns the texts of whole events. Names, ids and comments are left out.
 
     Server-sent events as in the HTML standard: several data lines of one event are joined, an empty line ends it.
     `size` counts the bytes of what has not ended.
@@ -97,7 +98,7 @@ class EventLines:
         return [event for event in found if event]
 
     def end(self) -> list[str]:
-        """What a last line without its end still says."""
+        """The text of a last line without a line end."""
         return [event for event in (*self.feed(b"\n"), "" if self._lines else self._line(b"")) if event]
 
     def _check(self) -> None:

@@ -1,6 +1,6 @@
 """The sentences for what goes wrong at any provider: what happened at which endpoint, then what to do.
 
-They never hold the key: where a provider may repeat parts of it, its words are left out.
+They never hold the key: where a provider may repeat parts of it, its text is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def require_key(endpoint: Endpoint) -> None:
 
 
 def does_not_fit(reply: Reply, parameters: str) -> Response:
-    """The item's own end when its prompt is longer than the model's context: no failure of the call."""
+    """The item's outcome when its prompt is longer than the model's context: the call did not fail."""
     return Response(
         "",
         finish_reason="context_length_exceeded",
@@ -53,7 +53,7 @@ def fewer_calls(endpoint: Endpoint, retry_after_s: float | None, words: str = ""
 
 
 def overloaded(endpoint: Endpoint, retry_after_s: float | None) -> ProviderError:
-    """The provider has too much to do for everyone. Paced like a rate limit: it costs an item no try."""
+    """The provider has too much to do for everyone. Paced like a rate limit: it does not count as a try of the item."""
     return ProviderError(
         f"{endpoint.name} is overloaded. Lower concurrency or retry later.",
         retryable=True,
@@ -72,7 +72,7 @@ def not_this_api(endpoint: Endpoint, what: str, hint: str = "Correct base_url in
 
 
 def not_taken(endpoint: Endpoint, parameter: str) -> ProviderError:
-    """A parameter of the job that the protocol has no field for. What is recorded must have been sent."""
+    """A parameter of the job that the protocol has no field for. Every recorded parameter must have been sent."""
     return ProviderError(words.not_taken(endpoint.name, parameter), fatal=True)
 
 
@@ -93,7 +93,7 @@ def failed_midway(endpoint: Endpoint, words: str) -> ProviderError:
 
 
 def by_status(endpoint: Endpoint, reply: Reply) -> ProviderError:
-    """What a status means that says nothing more: the server's trouble is worth another try, a refusal is not."""
+    """What a status without details means: a server error is worth another try, a refusal is not."""
     if reply.status in (408, 409, 425) or reply.status >= 500:
         return ProviderError(
             f"{endpoint.name} failed with status {reply.status}{_after(reply.error_text)}. {AGAIN}",

@@ -1,4 +1,4 @@
-"""How many parameters a model has, as names and listings say it."""
+"""How many parameters a model has, according to names and listings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parameters_b(text: str) -> float:
 
 
 def billions(parameters: int) -> float:
-    """Of a count of parameters; 0 for one that cannot be."""
+    """Billions in a count of parameters; 0 for an impossible count."""
     return numbers.real(round(parameters / 1e9, 3), 0.0, numbers.MOST_PARAMETERS_B) or 0.0
 
 

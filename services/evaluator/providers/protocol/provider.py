@@ -1,4 +1,4 @@
-"""What a provider is: one wire protocol, spoken to one configured endpoint."""
+"""The interface of providers: one wire protocol for one configured endpoint."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from services.evaluator.items.task import Item, Response
 from services.words import sentences
 from touchstone.v1 import endpoint_pb2, job_pb2
 
-if TYPE_CHECKING:  # Providers are also used where nothing that reads datasets is installed, as by the parity check.
+if TYPE_CHECKING:  # Providers are also used without the packages that read datasets, for instance by the parity check.
     from services.evaluator.datasets.task import AnyTask
 
 
 class ProviderError(Exception):
     """A call failed. It is never scored.
 
-    `message` is the sentence that a user reads, with what to do. `retryable`: the same call may work later.
-    `fatal`: no call of this job can work (wrong key, unknown model), so the job should fail now.
-    `unreachable`: the endpoint as a whole does not answer. `retry_after_s`: what the provider asked for, or None.
-    `of_endpoint`: what is too much is too much for the endpoint as a whole, whichever model is called.
-    `free`: the call surely cost nothing, as a refused one does; one that broke off may be charged.
-    `detail`: more for the job's page, such as the end of an engine's log; at most 4,000 bytes.
+    `message` is the sentence that a user reads, with what to do. `retryable`: the same call may work later. `fatal`: no
+    call of this job can work (wrong key, unknown model), so the job should fail now. `unreachable`: the endpoint as a
+    whole does not answer. `retry_after_s`: what the provider asked for, or None. `of_endpoint`: a limit that applies to
+    the whole endpoint, whichever model is called. `free`: the call certainly cost nothing, such as a refused one; an
+    interrupted call may be charged. `detail`: more for the job's page, such as the end of an engine's log; at most
+    4,000 bytes.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ def no_loglikelihood(name: str) -> ProviderError:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What an endpoint offers. `server` is its product and version when it tells."""
+    """What an endpoint offers. `server` is its product and version if it gives them."""
 
     models: tuple[endpoint_pb2.Model, ...]
     server: str = ""
@@ -65,9 +65,8 @@ class Listing:
 @dataclass(frozen=True, slots=True)
 class Request:
     """One answer to ask for. `repeat` counts the answers to one item from 0: with a seed set, repeat r is asked with
-    seed + r. `repeats` is how many are asked for in all: with more than one an absent temperature is left to the
-    provider. `stream` asks for the time to the first token. `prices` are those of the job; None leaves them to the
-    endpoint.
+    seed + r. `repeats` is their total number: with more than one, an absent temperature is left to the provider.
+    `stream` measures the time to the first token. `prices` are those of the job; None leaves them to the endpoint.
     """
 
     model: str
@@ -81,7 +80,7 @@ class Request:
 
 
 class Provider(Protocol):
-    """One endpoint. Safe for concurrent calls; makes one attempt a call and leaves retrying to the worker."""
+    """One endpoint. Safe for concurrent calls; makes one attempt per call and leaves retrying to the worker."""
 
     async def list_models(self) -> Listing:
         """Raises ProviderError when the endpoint does not answer or refuses the key."""
@@ -103,7 +102,7 @@ class Provider(Protocol):
 
 @runtime_checkable
 class LoadingProvider(Protocol):
-    """What a provider offers besides when it loads models itself, one at a time."""
+    """What a provider that loads models itself, one at a time, offers in addition."""
 
     @property
     def resident_model(self) -> str:
@@ -111,8 +110,8 @@ class LoadingProvider(Protocol):
         ...
 
     async def ready(self, model: str) -> None:
-        """Returns once the model is in memory, which may take minutes: such a wait is no call that takes long.
+        """Returns once the model is in memory, which may take minutes: this wait does not count as a long call.
 
-        Another may be there again when the call is made, which then waits for itself. Raises ProviderError.
+        Another model may be in memory again at the time of the call, which then waits. Raises ProviderError.
         """
         ...

@@ -1,8 +1,8 @@
 """How many bytes of answers this process holds at once while it reads them.
 
-An answer counts from `SMALL_BYTES` on, so that usual ones never wait. One that finds no room waits, which makes its
-provider wait, too; the one that has waited longest for its end goes on in any case, up to the bound of a single answer.
-So the calls cannot block each other, and the process holds at most the limit and one answer more.
+An answer counts from `SMALL_BYTES` on, so that usual ones never wait. An answer without room waits, which makes its
+provider wait, too. The oldest unfinished answer continues in any case, up to the bound of a single answer. So calls
+cannot block each other, and the process holds at most the limit plus one answer.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Room:
         self.most_bytes = most_bytes
         self.held_bytes = 0
         self._shares: OrderedDict[Share, asyncio.Event] = OrderedDict()
-        """Those that count, the oldest first, with what wakes them."""
+        """Answers that count, the oldest first, with the events that wake them."""
 
     def share(self, name: str) -> Share:
-        """For one answer of the endpoint with this name."""
+        """Room for one answer of the endpoint with this name."""
         return Share(self, name)
 
     async def fit(self, share: Share, size: int) -> None:
-        """Raises ProviderError when there is no room for long."""
+        """Raises ProviderError when there is no room for a long time."""
         counted = max(0, size - SMALL_BYTES)
         if counted > share.counted:
             wake = self._shares.setdefault(share, asyncio.Event())
@@ -40,7 +40,7 @@ class Room:
         self._count(share, counted)
 
     def leave(self, share: Share) -> None:
-        """The answer has been read, or given up."""
+        """Frees the room: the answer has been read, or given up."""
         self._shares.pop(share, None)
         self._count(share, 0)
         for wake in self._shares.values():
@@ -70,7 +70,7 @@ class Room:
 
 
 class Share:
-    """What one answer takes of the room. `counted` is in bytes."""
+    """The room that one answer takes. `counted` is in bytes."""
 
     def __init__(self, room: Room, name: str) -> None:
         self.name = name
@@ -90,4 +90,4 @@ class Share:
 
 
 ROOM = Room()
-"""Of this process, whichever endpoints it calls."""
+"""The room of this process, for all endpoints."""

@@ -1,4 +1,4 @@
-"""A job's sampling parameters in any wire format, and what of a request is kept with its answer."""
+"""A job's sampling parameters in any wire format, and the part of a request that is kept with its answer."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ _MOST_PREPARED = 256
 def extra(sampling: job_pb2.Sampling, written: Collection[str]) -> dict[str, Any]:
     """The further fields that are sent, in their order.
 
-    Raises ProviderError when it would replace a field that is written here: what was recorded must be what was sent.
+    Raises ProviderError when it would replace a field that is written here: the record must equal what was sent.
     """
     fields = further_fields.fields(sampling)
     taken = sorted(set(fields) & set(written))
     if taken:
-        raise ProviderError(f"sampling.extra must not set {', '.join(taken)}: Touchstone sets it itself.", fatal=True)
+        raise ProviderError(f"sampling.extra_json must not set {', '.join(taken)}, which Touchstone sets.", fatal=True)
     return fields
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a request carries beside model and prompt: its `fields`, and the same as JSON. Shared between requests."""
+    """What a request carries apart from model and prompt: its `fields`, and the same as JSON. Shared between
+    requests."""
 
     fields: Mapping[str, Any]
     json: str
 
 
 class Preparations:
-    """Makes once what thousands of requests share. `make` gives a request's fields from model, sampling, repeat, stop
-    sequences and `stream`, and from nothing else of it.
+    """Builds once what thousands of requests share. `make` must depend only on a request's model, sampling, repeat,
+    stop sequences and `stream`; it returns the fields.
     """
 
     def __init__(self, make: Callable[[Request], Awaitable[Mapping[str, Any]]]) -> None:
@@ -64,11 +65,11 @@ class Preparations:
         return made
 
     def forget(self) -> None:
-        """To be called when what is known of the models has changed."""
+        """Call this when the known facts about the models have changed."""
         self._made.clear()
 
 
 def recorded(beside: Mapping[str, Any]) -> str:
-    """JSON of what a request carried beside model and prompt, in the provider's own names: its fields sorted,
-    and within them everything in the order in which it was sent."""
+    """JSON of what a request carried apart from model and prompt, in the provider's own names: its fields sorted, and
+    within them everything in the order in which it was sent."""
     return json.dumps(dict(sorted(beside.items())), separators=(",", ":"), ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""The one HTTP module: a JSON request to one endpoint, every failure told as ProviderError.
+"""The only HTTP module: a JSON request to one endpoint, with every failure as ProviderError.
 
-aiohttp, because it alone reached the rate of a bare loop at 16 calls at once and more (decision 8 in docs/decisions).
-It sets no limit on connections: the endpoint's slots do. No redirects, no proxies from the environment, no cookies: a
-provider's answer must not choose where a key is sent.
+It uses aiohttp, because only aiohttp reached the rate of a bare loop at 16 calls at a time and more (decision 8 in
+docs/decisions). It sets no limit on connections: the endpoint's slots do. No redirects, no proxies from the
+environment, no cookies: a provider's answer must not choose where a key is sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from services.evaluator.providers.protocol.usage import MalformedError, parsed
 
 CONNECT_S = 5.0
 MAX_BODY_BYTES = 8 * 1024 * 1024
-# On the wire: an event carries some 300 bytes around a token of 4. What is kept of it has the bound of a whole answer.
+# On the wire: an event carries some 300 bytes around a token of 4. The kept part has the bound of a whole answer.
 MAX_STREAM_BYTES = 64 * 1024 * 1024
 AGAIN = "Check its log or status page, then retry."
 _STREAMS = ("text/event-stream", "application/x-ndjson")
@@ -49,7 +49,7 @@ class Reply:
 
     @property
     def error_text(self) -> str:
-        """The provider's own words, in whatever place it puts them; at most 300 characters, without the last stop."""
+        """The provider's own message, wherever it puts it; at most 300 characters, without the final full stop."""
         found: Any = self.body
         for _ in range(4):
             if not isinstance(found, dict):
@@ -64,7 +64,7 @@ class Reply:
         if not isinstance(self.body, dict):
             return ""
         error = self.body.get("error")
-        # xAI puts the code beside an error that is a text.
+        # xAI puts the code next to an error that is a text.
         where = error if isinstance(error, dict) else self.body if isinstance(error, str) else {}
         code = where.get("code") or where.get("type")
         return str(code) if isinstance(code, str | int | float) else ""
@@ -86,16 +86,16 @@ class Reply:
 
 @dataclass(slots=True)
 class _Stream:
-    """One streamed answer on its way."""
+    """One streamed answer while it arrives."""
 
     fold: Fold
     ttft_ms: float = 0.0
 
 
 class Transport:
-    """Calls to one endpoint over kept connections. `hint` says what a user does when it does not answer.
+    """Calls to one endpoint over kept connections. `hint` says what a user can do when it does not answer.
 
-    Where an error repeats `secret`, the key among `headers`, it reads "[key]".
+    In errors, "[key]" replaces `secret`, the key among `headers`.
     """
 
     def __init__(
@@ -163,8 +163,8 @@ class Transport:
         return await self._call("POST", path, data, timeout, content_type=content_type)
 
     async def download(self, path: str, take: Callable[[bytes], Awaitable[None]], *, timeout_s: float) -> Reply:
-        """Hands over a file line by line, of any length in all; the reply is without them. Lines that are longer than
-        an answer may be are left out. Raises ProviderError, also when the file breaks off."""
+        """Hands over a file of any length line by line; the reply has no body. Lines longer than the limit of an answer
+        are left out. Raises ProviderError, also when the file breaks off."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
         return await self._call("GET", path, None, timeout, take=take)
 
@@ -174,8 +174,8 @@ class Transport:
         body: Mapping[str, Any],
         fold: Fold,
     ) -> Reply:
-        """A streamed answer as one reply: its `body` is what `fold` makes of the events; `ttft_ms` is when the first
-        came that brings a token. An answer that is no stream is read as by `post`.
+        """A streamed answer as one reply: its `body` is what `fold` makes of the events; `ttft_ms` is the time of the
+        first event with a token. An answer that is not a stream is read as by `post`.
 
         Raises ProviderError, also when the stream breaks off.
         """
@@ -223,7 +223,7 @@ class Transport:
                     return Reply(status, sent, None, "", (time.monotonic() - started) * 1000)
                 raw = await self._read(response, share)
         except (aiohttp.ClientError, OSError) as error:
-            # The answer keeps its error and, by the traceback, the error the answer with all that has come of it.
+            # The answer refers to its error, whose traceback refers to the answer with everything received so far.
             raise self._translate(error) from error.with_traceback(None)
         latency_ms = (time.monotonic() - started) * 1000
         if 300 <= status < 400:
@@ -239,7 +239,7 @@ class Transport:
         return Reply(status, sent, body, text, latency_ms)
 
     def _without_key(self, text: str, body: Any) -> tuple[str, Any]:
-        """Some servers repeat the key in their errors, whose words go into logs, reasons and databases."""
+        """Some servers repeat the key in their errors, whose text goes into logs, reasons and databases."""
         if not self._secret or self._secret not in text:
             return text, body
         text = text.replace(self._secret, "[key]")
@@ -326,7 +326,7 @@ class Transport:
         for kind, text, unreachable in _FAILURES:
             if isinstance(error, kind):
                 sentence = text.format(name=self._name, address=self._address, hint=self._hint)
-                # Without a connection nothing was asked.
+                # Without a connection nothing was sent.
                 return ProviderError(sentence, retryable=True, unreachable=unreachable, free=unreachable)
         raise AssertionError(f"no sentence for {type(error).__name__}")
 
@@ -342,7 +342,7 @@ def _written(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-# The first row that fits counts, so narrower kinds stand above wider ones. The flag: the endpoint as a whole is away.
+# The first row that fits counts, so narrower kinds are above wider ones. The flag: the whole endpoint is away.
 _FAILURES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str, bool], ...] = (
     (
         (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch),

@@ -1,6 +1,6 @@
 """JSON of a provider, whatever it holds: the parts that every wire reads, each checked. Pure.
 
-A number that cannot be is unknown (services/numbers.py). `Told` remembers those of one answer, for the job's log.
+An impossible number counts as unknown (services/numbers.py). `Told` remembers those of one answer, for the job's log.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SHOWN_CHARACTERS = 24
 
 
 class MalformedError(ValueError):
-    """Where the answer's text belongs stands something else: the provider failed, and there is nothing to score."""
+    """Something else is in the place of the answer's text: the provider failed, and there is nothing to score."""
 
 
 class Told:
-    """The numbers that one answer tells. `doubtful` names those that cannot be, with their values."""
+    """The numbers in one answer. `doubtful` names impossible ones, with their values."""
 
     def __init__(self) -> None:
         self._doubtful: list[str] = []
@@ -38,14 +38,14 @@ class Told:
         return absent if value is None else self.checked(key, value, numbers.whole(value, numbers.MOST_TOKENS))
 
     def usd(self, values: object, key: str, *, per_usd: float = 1.0) -> float | None:
-        """What the provider says that it billed, in units of which `per_usd` are a US dollar."""
+        """What the provider says it billed, in units of which `per_usd` make a US dollar."""
         value = values.get(key) if isinstance(values, dict) else None
         billed = numbers.real(value, 0.0, numbers.MOST_USD * per_usd)
         self.checked(key, value, billed)
         return None if billed is None else billed / per_usd
 
     def checked(self, name: str, value: object, found: Number | None) -> Number | None:
-        """`found`, which was read from `value`. A number that was not taken is doubtful; other values say nothing."""
+        """`found`, which was read from `value`. A number that was rejected is doubtful; other values are ignored."""
         if found is None and isinstance(value, int | float) and not isinstance(value, bool):
             self._doubtful.append(f"{name} is {str(value)[:_SHOWN_CHARACTERS]}")
         return found
@@ -54,7 +54,7 @@ class Told:
 def parsed(text: str) -> Any:
     """JSON as a server wrote it; None for what is not JSON or nested too deeply.
 
-    Numbers of thousands of digits become infinite, and half characters, which no message takes, question marks.
+    Numbers with thousands of digits become infinite; half characters, which no message may hold, become question marks.
     """
     try:
         try:
@@ -80,7 +80,7 @@ def part(values: object, key: str, kind: type[T]) -> T | None:
 
 
 def parts(values: object, key: str) -> list[dict[str, Any]]:
-    """The objects of a list that leads to the answer's text; none where it is not there. Raises MalformedError."""
+    """The objects of a list that leads to the answer's text; empty without the list. Raises MalformedError."""
     found = part(values, key, list) or []
     if not all(isinstance(entry, dict) for entry in found):
         raise MalformedError
@@ -94,7 +94,7 @@ def inner(values: object, key: str) -> dict[str, Any]:
 
 
 def entries(values: object, key: str) -> list[dict[str, Any]]:
-    """The objects of a list within anything; none where there is none."""
+    """The objects of a list within anything; empty without one."""
     value = values.get(key) if isinstance(values, dict) else None
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
@@ -106,7 +106,7 @@ def string(values: object, key: str) -> str:
 
 
 def count(values: object, key: str, most: int = numbers.MOST_COUNT) -> int:
-    """A count where 0 means that it is not known, as of a listing."""
+    """A count where 0 means unknown, as in a listing."""
     value = values.get(key) if isinstance(values, dict) else None
     return numbers.whole(value, most) or 0
 

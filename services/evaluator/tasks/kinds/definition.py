@@ -1,6 +1,6 @@
 """What every row of a suite's table says, and what a split must be for a task to use it.
 
-Each family of tasks adds what is its own.
+Each family of tasks adds its own fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from touchstone.v1 import suite_pb2
 Row = Mapping[str, Any]
 
 MAX_SHOTS = 32
-"""Few-shot examples that a task with a train split takes, where its definition does not say otherwise."""
+"""The number of few-shot examples of a task with a train split, unless its definition says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,17 +33,17 @@ class Definition(ABC):
     shows them, in order), and the form of the answer. Log-likelihood mode: the model continues `preamble`, then
     `context`, a `str.format` template over a row; a task without a `context` runs in generate mode only.
 
-    The data is `columns` of the source's `split`; absent, they are the texts and the family's own. `prepare` turns a
-    row of it into the entries that texts and templates name, where the columns alone do not do. `keep` and
+    The data is `columns` of the source's `split`; if absent, they are the texts and the family's columns. `prepare`
+    turns a row of it into the entries that texts and templates name, if the columns alone are not enough. `keep` and
     `train_keep` say which rows of a split belong to the task, as a Boolean array over the split's table.
 
     `target` names the entry that holds the right answer. `group` is a template: items with the same text share a
     passage. `statistics` maps names of per-item statistics to the entries that hold their values. `reasoning` names an
     entry with a worked solution, shown in few-shot examples before the answer.
 
-    `train_split` feeds few-shot examples and baselines; empty where there is none. `version` changes with anything
-    that a prompt holds: two versions are not comparable. A task that is `optional` is left out of a plan where its
-    data is absent; one `beside` the others is no part of the suite's score. `reading` is the most lenient layer by
+    `train_split` feeds few-shot examples and baselines; empty where there is none. `version` changes with anything that
+    a prompt holds: two versions are not comparable. A task that is `optional` is left out of a plan if its data is
+    absent; a task with `beside` is reported, and not part of the suite's score. `reading` is the most lenient layer by
     which answers are read unless a job says otherwise.
     """
 
@@ -118,18 +118,18 @@ class Definition(ABC):
 
     @abstractmethod
     def own_columns(self) -> Mapping[str, pa.DataType]:
-        """The columns beside the texts that the family reads."""
+        """The columns that the family reads in addition to the texts."""
 
     @abstractmethod
     def task_on(self, reader: Reader, mode: suite_pb2.Mode, shots: int = 0, reading: Layer | None = None) -> Task:
         """The task over this reader's data, which is not read yet. `reading` is by default the definition's.
 
-        Raises InvalidRequestError where it does not run in this mode, or not with so many few-shot examples.
+        Raises InvalidRequestError where it does not run in this mode, or not with this number of few-shot examples.
         """
 
 
 def unusable(name: str, what: str) -> DataError:
-    """The error for a split without usable answers; `what` is half a sentence."""
+    """The error for a split without usable answers; `what` is a clause."""
     return DataError(f"{name} cannot be used: {what}. Use a split whose answers are published.")
 
 

@@ -1,4 +1,4 @@
-"""Few-shot examples: which ones, and how they stand before an item. The same for every item of a task."""
+"""Few-shot examples: their choice, and their form before an item. The same for every item of a task."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Shot:
 
 @dataclass(frozen=True)
 class Examples:
-    """What stands before an item: `preamble` (log-likelihood mode) and the examples. `spare` stands in for an example
-    that is the item itself."""
+    """The text before an item: `preamble` (log-likelihood mode) and the examples. `spare` replaces an example that is
+    the item itself."""
 
     shots: tuple[Shot, ...]
     spare: Shot | None
@@ -44,7 +44,7 @@ class Examples:
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
-        """Generate mode: a user's and an assistant's message each."""
+        """Generate mode: a user's and an assistant's message for each example."""
         return tuple(
             message
             for shot in self.shots
@@ -53,7 +53,7 @@ class Examples:
 
     @cached_property
     def context(self) -> str:
-        """Log-likelihood mode: the preamble, then each example as it would be continued, as lm_eval writes them."""
+        """Log-likelihood mode: the preamble, then each example with its continuation, as lm_eval writes them."""
         shown = (f"{shot.prompt}{DELIMITER}{shot.answer}{_BETWEEN}" for shot in self.shots)
         return self.preamble + "".join(shown)
 
@@ -73,10 +73,10 @@ class Examples:
 
 
 def order(references: Sequence[str], count: int, balanced: bool) -> list[int]:
-    """Places of the examples in increasing order, then that of the spare one where there is one.
+    """Indices of the examples in increasing order, then the spare one's if there is one.
 
-    The first `count` rows; when `balanced`, the first of each answer up to its share, as some train splits begin with
-    rows of one class. A class with fewer rows than its share leaves its places to the first rows of the others.
+    The first `count` rows; when `balanced`, the first rows of each answer up to its share, as some train splits begin
+    with rows of one class. A class with fewer rows than its share leaves its places to the first rows of the others.
     """
     chosen = list(range(min(count, len(references))))
     if balanced:

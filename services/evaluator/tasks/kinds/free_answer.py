@@ -1,4 +1,4 @@
-"""Tasks whose answer is a text or number of the item's own (`FreeAnswer`)."""
+"""Tasks whose answer is a text or number, different for each item (`FreeAnswer`)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ Judge = Callable[[str, Sequence[str]], Mapping[str, float]]
 
 
 def exact_match(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
-    """ "correct" where the answer is one of the right ones but for case, white space and a final full stop."""
+    """ "correct" if the answer is one of the right ones, ignoring case, white space and a final full stop."""
     return {"correct": float(_plain(answer) in {_plain(right) for right in answers})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeAnswer(Definition):
-    """An answer that is read off the end of the reply and compared. The target is a text, or a list of right ones.
+    """An answer that is read from the end of the reply and compared. The target is a text, or a list of right ones.
 
-    `kind` says how it is read; `form` what the prompt says about it, after "Answer: <number>" or "Answer: <text>". Of a
-    letter the row's entry `options` holds the options' texts by letter.
-    `judge` turns an answer and the right ones into statistics, among them "correct"; an empty answer is wrong.
+    `kind` says how it is read; `form` what the prompt says about it, after "Answer: <number>" or "Answer: <text>". For
+    a letter, the row's entry `options` holds the options' texts by letter. `judge` turns an answer and the right ones
+    into statistics, among them "correct"; an empty answer is wrong.
 
-    `candidates` names an entry that lists the texts to choose from, `continuation` how the model would go on with one
-    of them (a template over the row and `{candidate}`): with both and a `context` the task runs in log-likelihood mode.
+    `candidates` names an entry that lists the texts to choose from, `continuation` how the model would continue with
+    one of them (a template over the row and `{candidate}`): with both and a `context` the task runs in log-likelihood
+    mode.
     """
 
     target: str = "answer"
@@ -78,7 +79,8 @@ class FreeAnswerTask(SplitTask):
         answers = tuple(map(self._read_target, [target] if isinstance(target, str) else target))
         if not answers or not all(answers):
             raise ValueError(f"the answer is {target!r}")
-        # A right answer that is no candidate costs a row its chance in log-likelihood mode, not the task its data.
+        # A right answer that is not a candidate makes the row always wrong in log-likelihood mode, but does not end the
+        # task.
         labels = tuple(row[self._candidates]) if self._candidates else ()
         fields = self._fields(row)
         if self._answered_by == "letter":

@@ -1,4 +1,4 @@
-"""Tasks with options of their own for each item (`MultipleChoice`)."""
+"""Tasks with separate options for each item (`MultipleChoice`)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _LETTERS = string.ascii_uppercase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultipleChoice(Definition):
-    """A choice among the texts in the entry `options`, answered by letter. The target is the right one's place or
+    """A choice among the texts in the entry `options`, answered by letter. The target is the right one's index or
     letter.
 
     In log-likelihood mode the letters are the continuations, or with `by_text` the options' texts; that task's primary
     metric is then the accuracy by log-probability per character, as is usual where continuations differ in length. The
-    `context` may name `{lettered}`: the options, a line each, as "A. text".
+    `context` may name `{lettered}`: the options, one per line, as "A. text".
 
-    Every item offers `option_count` options, or no more than so many where `varying`.
+    Every item offers `option_count` options, or at most that many if `varying`.
     """
 
     options: str = "choices"

@@ -21,17 +21,18 @@ from services.evaluator.items import hashing
 from services.evaluator.items.task import Item, Message, Response, Scored
 from services.evaluator.tasks.kinds.definition import Definition, Row, unusable
 from services.evaluator.tasks.kinds.few_shot import Examples, Shot, order
+from services.words.sentences import counted
 from touchstone.v1 import item_result_pb2, suite_pb2
 
 _BATCH = 512
 _EXAMPLE_ROWS = 2000
-"""Rows of the train split among which few-shot examples are looked for."""
+"""Rows of the train split among which few-shot examples are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a family reads out of a row. `labels` are the answers that this row offers, where they differ from the
-    task's; `answers` are all right ones, where there are several."""
+    """What a family reads from a row. `labels` are the answers that this row offers, if they differ from the task's;
+    `answers` are all right ones, if there are several."""
 
     reference: str
     fields: Mapping[str, str]
@@ -90,7 +91,7 @@ class SplitTask(ABC):
             yield from self._hashes(rows.picked(indexes[start : start + 8 * _BATCH]))
 
     def train(self) -> Sequence[Item]:
-        """Read anew at each call, rendered item by item, without examples: a train split is large and needed once."""
+        """Read again at each call, rendered item by item, without examples: a train split is large and needed once."""
         if not self._definition.train_split:
             return ()
         return _TrainItems(self, self._read_train())
@@ -104,7 +105,7 @@ class SplitTask(ABC):
         return rows
 
     def unload(self) -> None:
-        """Lets the rows go until they are used again: a suite of many tasks needs one or two at a time."""
+        """Drops the rows until they are used again: a suite of many tasks needs one or two at a time."""
         with self._lock:
             self._loaded = None
 
@@ -125,7 +126,7 @@ class SplitTask(ABC):
         if not len(table):
             return []
         names = table.column_names
-        # The right answer last, as a text. Where `prepare` makes it, the columns that it comes from stand for it.
+        # The right answer last, as a text. If `prepare` makes it, the columns that it comes from are used instead.
         last = self._definition.target if self._definition.target in names else names[-1]
         columns = [hashing.texts(hashing.whole(table[name])) for name in names if name != last]
         column = hashing.whole(table[last])
@@ -160,7 +161,7 @@ class SplitTask(ABC):
         return f"Answer: {label}"
 
     def example_rows(self) -> tuple[int, ...]:
-        """Row numbers of the few-shot examples in the train split, as far as it belongs to the task."""
+        """Row numbers of the few-shot examples, in the task's part of the train split."""
         return tuple(shot.index for shot in self._shown().shots)
 
     def _shown(self) -> Examples:
@@ -184,8 +185,8 @@ class SplitTask(ABC):
         if len(found) < self.shots:
             name = self._definition.source.name(self._definition.train_split)
             raise DataError(
-                f"{name} cannot be used: it has only {len(found)} rows for {self.shots} few-shot examples. Ask for "
-                "fewer, or use a longer split."
+                f"{name} cannot be used: it has only {counted(len(found), 'row')} for "
+                f"{counted(self.shots, 'few-shot example')}. Ask for fewer, or use a longer split."
             )
         chosen = order([facts.reference for _, _, facts in found], self.shots, self.balanced_examples)
         hashes = self._hashes(rows.table)
@@ -252,14 +253,14 @@ class SplitTask(ABC):
 
     @abstractmethod
     def _facts(self, row: Row) -> Facts:
-        """What the row means. Raises ValueError, KeyError, IndexError or TypeError where it means nothing."""
+        """The parsed row. Raises ValueError, KeyError, IndexError or TypeError for an invalid one."""
 
     @abstractmethod
     def _template(self) -> str:
-        """The prompt of generate mode with the names of what stands in it."""
+        """The prompt of generate mode with the names of its parts."""
 
     def _continued(self) -> str:
-        """Context and continuations of log-likelihood mode with the names of what stands in them."""
+        """Context and continuations of log-likelihood mode with the names of their parts."""
         return self._definition.context
 
     @abstractmethod
@@ -279,7 +280,7 @@ class SplitTask(ABC):
             return end
         found = self._extract_from(item, response)
         statistics = self._judge(item, found.answer)
-        # How much hangs on counting the last answer and not the first is shown for each task.
+        # Each task shows how much its score depends on counting the last answer, not the first.
         if "correct" in statistics and (first := read_first(response.text, partial(self._extract, item, response))):
             correct = self._judge(item, first.answer)["correct"]
             if correct != statistics["correct"]:

@@ -25,7 +25,7 @@ from touchstone.v1 import suite_pb2
 class Classification(Definition):
     """A choice among `labels`. The target is one of them, or its place among them.
 
-    `continuations` are the texts that stand for the labels in log-likelihood mode, templates over a row.
+    `continuations` are the texts of the labels in log-likelihood mode, templates over a row.
     """
 
     labels: tuple[str, ...]
@@ -42,7 +42,7 @@ class Classification(Definition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression(Definition):
-    """A number within `scale`. In generate mode only."""
+    """A number within `scale`, in generate mode only."""
 
     scale: tuple[float, float] = field(default=(0.0, 5.0))
 
@@ -122,7 +122,7 @@ class RegressionTask(SplitTask):
         )
 
     def items(self, indexes: Sequence[int]) -> Iterator[Item]:
-        # Read with the items, in their thread: scoring must not stop for a file.
+        # Read with the items, in their thread: scoring must not wait for a file.
         _ = self._train_mean
         return super().items(indexes)
 

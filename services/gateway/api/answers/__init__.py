@@ -1,1 +1,1 @@
-"""What answers about jobs hold: their fields, metrics and prices, with their schemas."""
+"""Answers about jobs: their fields, metrics and prices, with their schemas."""

@@ -1,4 +1,4 @@
-"""A job as answers give it: the document's fields, and ours beside them."""
+"""A job in answers: the API document's fields, and ours."""
 
 from __future__ import annotations
 
@@ -181,9 +181,9 @@ JOB_ROW = shape(ROW, name="JobRow")
 
 
 def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str = "") -> dict[str, Any]:
-    """The document's fields and ours beside them. `partial` marks metrics of a job that did not complete."""
+    """The document's fields, and ours. `partial` marks metrics of a job that did not complete."""
     completed = job.state == job_pb2.Job.STATE_COMPLETED
-    # A task that a failed or cancelled job left halfway has no score to show.
+    # A task that a failed or cancelled job left unfinished has no score to show.
     tasks = [task for task in result.tasks if completed or task.items >= task.items_planned > 0] if result else []
     performance = {task.task: task_metrics(task) for task in tasks}
     body = state_body(job, trouble) | {
@@ -257,7 +257,7 @@ def state_body(job: job_pb2.Job, trouble: str = "") -> dict[str, Any]:
 
 
 def version(job: job_pb2.Job) -> str:
-    """The same while nothing happens to the job; rates and times, which always change, do not count."""
+    """Equal as long as nothing happens to the job; rates and times, which always change, do not count."""
     progress = job.progress
     happened = (
         job.state,
@@ -296,7 +296,7 @@ def progress_body(job: job_pb2.Job) -> dict[str, Any]:
 
 
 def tokens_a_second(progress: job_pb2.Progress, digits: int | None = None) -> float | None:
-    """None where there are answers and none of them tells its tokens."""
+    """None if there are answers but none has its tokens."""
     if progress.output_untold and not progress.output_tokens:
         return None
     return progress.tokens_per_second if digits is None else round(progress.tokens_per_second, digits)

@@ -1,4 +1,5 @@
-"""What a job's results say beside the API document's fields: how it asked, what it rests on, how its items ended."""
+"""A job's results in addition to the API document's fields: its parameters, what it rests on, and the outcomes of its
+items."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from touchstone.v1 import endpoint_pb2, job_pb2, metric_pb2
 
 
 def asked(spec: job_pb2.JobSpec) -> dict[str, Any]:
-    """How the job asks. `reuse` stands only where stored answers are taken."""
+    """The job's parameters. `reuse` is there only if stored answers are taken."""
     body: dict[str, Any] = {
         "mode": mode_name(spec.mode),
         "shots": spec.suite.shots,
@@ -68,11 +69,11 @@ ASKED: dict[str, Schema] = {
         "Which stored answers the job takes.",
     ),
 }
-"""Members of `asked`; `reuse` stands only where stored answers are taken."""
+"""Members of `asked`; `reuse` is there only if stored answers are taken."""
 
 
 def receipt(receipt: job_pb2.Receipt) -> dict[str, Any]:
-    """Every field; null for what nobody told. `parameters` is what requests carried, as an object."""
+    """Every field; null for unknown ones. `parameters` is what requests carried, as an object."""
     return {
         "endpoint_kind": receipt.endpoint_kind or None,
         "server": receipt.server or None,
@@ -252,7 +253,7 @@ MEASURED: dict[str, Schema] = {
 
 
 def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
-    """Figures over all items. Times are in milliseconds; `ttft` is null where answers were not streamed."""
+    """Figures over all items. Times are in milliseconds; `ttft` is null if answers were not streamed."""
     stored = sum(getattr(result.outcomes, field.name) for field in result.outcomes.DESCRIPTOR.fields)
     streamed = result.ttft_p50_ms > 0
     return {
@@ -302,7 +303,7 @@ TASK = shape(
 
 
 def task(result: metric_pb2.TaskResult) -> dict[str, Any]:
-    """A task's items by outcome, and where it stands in its suite."""
+    """A task's items by outcome, and its role in its suite."""
     return {
         "title": result.title,
         "category": result.category or None,

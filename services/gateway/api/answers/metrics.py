@@ -67,7 +67,7 @@ UNREAD = about(array(shape(_UNREAD, name="Unread")), "The tasks that `caution` n
 
 
 def cautioned(measured: metric_pb2.JobResult | metric_pb2.LeaderboardEntry) -> dict[str, Any]:
-    """Of a run: how many of its answers count as wrong as nobody could read them, where those are many."""
+    """For a run: how many of its answers count as wrong because they were not read, if those are many."""
     return {
         "caution": measured.caution or None,
         "unread": [{name: getattr(one, name) for name in _UNREAD} for one in measured.unread],

@@ -32,7 +32,7 @@ _LEVELS = (0.001, 0.01, 0.05)
 
 
 def body(found: CompareResponse) -> dict[str, Any]:
-    """The API document's fields first; models are called as they were asked for."""
+    """The API document's fields first; models have the names of the request."""
     names = {run.job_id: run.subject for run in found.runs}
     suite = [one for one in found.differences if not one.task]
     best, worst = _ends(found.runs)
@@ -71,14 +71,14 @@ def _ends(runs: Sequence[ComparedRun]) -> tuple[ComparedRun, ComparedRun]:
 
 
 def _between(suite: Sequence[Difference], best: ComparedRun, worst: ComparedRun) -> Difference | None:
-    """The difference that the gap is; where a baseline was named, that of the best or the worst from it."""
+    """The difference behind the gap; with a baseline, the difference of the best or the worst from it."""
     ends = {best.job_id, worst.job_id}
     of_metric = [one for one in suite if one.metric == suite[0].metric]
     return max(of_metric, key=lambda one: len({one.a, one.b} & ends), default=None)
 
 
 def _significance(between: Difference | None, alpha: float) -> str:
-    """Of the gap, after the correction for several pairs."""
+    """The p-value of the gap, after the correction for several pairs."""
     if between is None:
         return "not tested"
     if between.verdict == comparison_pb2.VERDICT_NOT_COMPARABLE:
@@ -109,7 +109,7 @@ def _run(run: ComparedRun) -> dict[str, Any]:
 
 
 def _tasks(found: CompareResponse, names: dict[str, str]) -> list[dict[str, Any]]:
-    """By task and metric: what each model has, and how the pairs differ."""
+    """By task and metric: the value of each model, and the differences of the pairs."""
     gathered: dict[tuple[str, str], list[Difference]] = {}
     for one in found.differences:
         if one.task:

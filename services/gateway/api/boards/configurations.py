@@ -44,7 +44,7 @@ async def configurations(call: Call) -> JSONResponse:
 
 
 async def name_configuration(call: Call) -> JSONResponse:
-    """Gives a name and an alias; "" takes one away, what is absent stays. An alias moves within its suite."""
+    """Sets a name and an alias; "" removes one, an absent one stays. An alias moves within its suite."""
     if not call.body:
         raise FieldErrors([("name", "Give name, alias or both.")])
     request = results_service_pb2.NameConfigurationRequest(configuration=call.path["configuration"])
@@ -76,7 +76,7 @@ async def mark(call: Call) -> JSONResponse:
     if word != "valid" and not body.get("reason", "").strip():
         raise FieldErrors([("reason", f"reason is required for {word}.")])
     if (word == "superseded") != ("superseded_by" in body):
-        words = "superseded_by is required for superseded, and only then: the run in its place."
+        words = "superseded_by, the run that replaces it, is required for superseded and not allowed otherwise."
         raise FieldErrors([("superseded_by", words)])
     request = results_service_pb2.MarkRunRequest(
         job_id=job_id,

@@ -31,12 +31,12 @@ from services.words.enums import MODES, WEIGHTINGS, mode_name, weighting_name
 from touchstone.v1 import metric_pb2, results_service_pb2
 
 _USUAL = "accuracy"
-"""The document's metric where none is asked for."""
+"""The document's metric if none is requested."""
 
 
 async def leaderboard(call: Call) -> JSONResponse:
-    """Baselines follow the models and rank only where they are alone, runs without a rank stand apart. 400 for an
-    unknown suite, metric or item set."""
+    """Baselines follow the models and rank only if there are no models; runs without a rank are listed separately. 400
+    for an unknown suite, metric or item set."""
     query = call.query
     suite, most = query["suite"], query["limit"]
     metric = query["metric"] or (SUITE_SCORE if jobs.is_dataset(suite) else _USUAL)
@@ -114,7 +114,7 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any]:
 
 
 def _trend(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any] | None:
-    """Against the configuration's run before; None without one."""
+    """Compared with the configuration's previous run; None without one."""
     if not entry.HasField("previous_mean") or not entry.score.HasField("mean"):
         return None
     change = entry.score.mean - entry.previous_mean

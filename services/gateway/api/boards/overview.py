@@ -28,7 +28,7 @@ async def overview(call: Call) -> JSONResponse:
     )
     found = await call.ask(call.ctx.backend.results.GetOverview, request)
     if not found.means and request.suite:
-        # Of all suites some metric of a dataset may be meant.
+        # For all suites, a metric of some dataset may be meant.
         await require_known(call.ctx.catalogue, request.suite, request.metric)
     return JSONResponse(
         {
@@ -51,7 +51,7 @@ async def overview(call: Call) -> JSONResponse:
 
 
 async def trends(call: Call) -> JSONResponse:
-    """A series per configuration, oldest run first. 400 for an unknown suite or metric."""
+    """One series per configuration, oldest run first. 400 for an unknown suite or metric."""
     query = call.query
     request = results_service_pb2.ListTrendsRequest(
         suite=query["suite"],

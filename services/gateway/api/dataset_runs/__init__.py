@@ -1,1 +1,1 @@
-"""`/admin/benchmarks`: models over uploaded rows. Each is a job, and can be read as one, too."""
+"""`/admin/benchmarks`: models over uploaded rows. Each is a job, and can also be read as one."""

@@ -1,4 +1,4 @@
-"""A run over a dataset as the document has it, and ours beside it."""
+"""A run over a dataset: the document's fields, and ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`POST /admin/benchmarks/estimate` and `GET /admin/benchmarks/{id}/estimate`: what a run would take, from a pilot."""
+"""`POST /admin/benchmarks/estimate` and `GET /admin/benchmarks/{id}/estimate`: the time and cost of a run, from a
+pilot."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ _BODY = record(
 
 
 async def pilot(call: Call) -> JSONResponse:
-    """Queues a pilot of some rows for each model; when it has answers, its estimate can be read. Its answers can be
-    taken by the run itself, with reuse."""
+    """Queues a pilot of some rows for each model; when it has answers, its estimate can be read. The run itself can
+    take its answers, with reuse."""
     body = call.body
     limit = body.get("limit", 0)
     specs = await specs_of(call)
@@ -47,7 +48,7 @@ def _pilot(started: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 async def estimate(call: Call) -> JSONResponse:
-    """409 while the run has too few answers to learn from."""
+    """409 while the run has too few answers for an estimate."""
     job = await find(call)
     request = results_service_pb2.EstimateRunRequest(
         job_id=job.job_id, items=call.query["items"], concurrency=call.query["concurrency"]

@@ -54,8 +54,8 @@ async def benchmarks(call: Call) -> JSONResponse:
 
 
 async def _live(call: Call, found: list[job_pb2.Job]) -> list[job_pb2.Job]:
-    """The jobs with what the scheduler knows of those that are not finished; results hears of changes of state alone.
-    While the scheduler is silent they stay as they are."""
+    """The jobs, with the scheduler's figures for unfinished ones; the results service learns only of changes of state.
+    While the scheduler is silent they stay unchanged."""
     if all(is_finished(job) for job in found):
         return found
     try:
@@ -64,7 +64,7 @@ async def _live(call: Call, found: list[job_pb2.Job]) -> list[job_pb2.Job]:
         return found
     known = {job.job_id: job for job in (*queue.running, *queue.scoring, *queue.pending)}
     missing = [job.job_id for job in found if not is_finished(job) and job.job_id not in known]
-    # What has left the queue since results told of it.
+    # Jobs that have left the queue since the results service listed them.
     asked = await asyncio.gather(
         *(jobs.find(call.ctx.backend, job_id, call.caller) for job_id in missing), return_exceptions=True
     )

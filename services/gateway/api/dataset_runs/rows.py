@@ -26,14 +26,14 @@ _STATUSES = {name: one for name, one in ITEM_FILTERS.items() if name not in ("di
 _EXPORT = results_service_pb2.ExportRequest
 _USUAL_PAGE, _MOST_PAGE = 100, 500
 _CUT, _CUT_BYTES = "…", 2040
-"""Texts that end so and have at least so many bytes may be cut."""
+"""Texts that end like this and have at least this many bytes may be cut."""
 _WHOLE_AT_ONCE = 8
 _HEAD = ("benchmark_id", "model_name", "dataset_name", "status", "total_time_seconds", "throughput")
 
 
 async def results(call: Call) -> Response:
     """Without `page_size` and `page_token` all rows as they are read from one snapshot; with either, a page of rows
-    that say more. 404 for an unknown id."""
+    with more fields. 404 for an unknown id."""
     job = await find(call)
     head = {name: value for name, value in benchmark_body(job).items() if name in _HEAD}
     chosen = _chosen(call, job)
@@ -65,7 +65,7 @@ async def _whole(
     held = b""
     async with aclosing(rest):
         async for data in _data(first, rest):
-            # A line's end is a comma where another line follows, which the next piece tells.
+            # A line's end becomes a comma if another line follows, which only the next piece shows.
             lines = held + data
             body = lines.rstrip(b"\n")
             held = lines[len(body) :]
@@ -116,7 +116,7 @@ async def _uncut(call: Call, listed: list[results_service_pb2.StoredItem]) -> li
 
 
 def row_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
-    """A row in the documented shape, and what a table of rows shows beside it."""
+    """A row in the documented shape, and further fields for a table of rows."""
     result = stored.result
     failed = result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
     choice = {

@@ -60,7 +60,7 @@ STARTED: Schema = shape(
 
 
 async def run(call: Call) -> JSONResponse:
-    """Answers once the runs are queued: with the one of `model_id`, or a list for `model_ids`. Where one of several is
+    """Answers once the runs are queued: with the one of `model_id`, or a list for `model_ids`. If one of several is
     refused, none is queued."""
     started = await start(call, await specs_of(call))
     return JSONResponse(started[0] if "model_id" in call.body else {"benchmarks": started})
@@ -98,8 +98,8 @@ def _spec(body: Mapping[str, Any], dataset_id: str, endpoint: str, model: str) -
 
 
 def set_scoring(spec: job_pb2.JobSpec, body: Mapping[str, Any]) -> None:
-    """What `scorer` or `scoring` say, and `reading`; without them the job keeps what it has, but that another scoring
-    takes its own reading. Raises FieldErrors for both of the first two."""
+    """Applies `scorer` or `scoring`, and `reading`. Without them the job keeps its values, except that another scoring
+    brings its default reading. Raises FieldErrors if both of the first two are given."""
     work = spec.dataset
     if "scorer" in body and "scoring" in body:
         raise FieldErrors([("scorer", "Give scorer, or scoring with its options, not both.")])
@@ -123,14 +123,15 @@ async def start(call: Call, specs: list[job_pb2.JobSpec]) -> list[dict[str, Any]
     InvalidRequestError for what the scheduler refuses.
     """
     backend = call.ctx.backend
-    # Calls are repeated when a scheduler falls silent: without an id that would start the runs twice.
+    # Calls are repeated when a scheduler is silent: without an id that would start the runs twice.
     request_id = call.body.get("request_id") or uuid.uuid4().hex
     request = scheduler_service_pb2.CreateJobsRequest(request_id=request_id, specs=specs)
     try:
         made = await call.ask(backend.scheduler.CreateJobs, request)
     except InvalidRequestError as error:
         raise InvalidRequestError(in_rest(error.message)) from error
-    # Lists are the results service's, which hears of the runs a moment later: who lists at once shall find them.
+    # Lists come from the results service, which learns of the runs a moment later. Wait, so that a list right after
+    # this finds them.
     with suppress(TouchstoneError):
         for job in made.jobs:
             await call.ask(backend.results.GetJob, results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id))
@@ -159,8 +160,8 @@ _BODY = record(SCORING_FIELDS | RESCORED | QUEUEING, name="RescoreBenchmarkReque
 
 
 async def rescore(call: Call) -> JSONResponse:
-    """A new run that scores the stored answers of one without a call, perhaps in another way. 409 for one that is not
-    finished."""
+    """A new run that scores the stored answers of a run without a call, possibly with another scorer. 409 for a run
+    that is not finished."""
     source = await find(call)
     spec = copy_of(source, [])
     set_scoring(spec, call.body)
@@ -177,7 +178,7 @@ async def cancel(call: Call) -> JSONResponse:
 
 
 async def retry(call: Call) -> JSONResponse:
-    """409 where nothing is missing."""
+    """409 if nothing is missing."""
     await find(call)
     return JSONResponse(benchmark_body(await reuse.retried(call)))
 

@@ -1,4 +1,4 @@
-"""`GET /admin/datasets` and one dataset: what it is, its rows, its end."""
+"""`GET /admin/datasets` and one dataset: its facts, its rows, its deletion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def datasets(call: Call) -> JSONResponse:
 
 
 async def show(call: Call) -> JSONResponse:
-    """404 for one that never was or is deleted."""
+    """404 for one that does not exist or was deleted."""
     request = dataset_service_pb2.GetDatasetRequest(dataset_id=call.dataset_id)
     found = await call.ask(call.ctx.backend.datasets.GetDataset, request)
     return JSONResponse(
@@ -59,8 +59,8 @@ async def rows(call: Call) -> JSONResponse:
 
 
 async def delete(call: Call) -> JSONResponse:
-    """Its finished runs keep results and answers, and can no longer be scored again: the answer counts them, as does
-    the dataset before. 404 for an unknown one, 409 while a run uses it."""
+    """Its finished runs keep results and answers, and can no longer be scored again: the answer counts them, and so
+    does the dataset beforehand. 404 for an unknown one, 409 while a run uses it."""
     done = await dataset_reads.delete(call.ctx.backend, call.dataset_id, call.caller)
     message = f"Dataset {call.dataset_id} deleted"
     if stays := what_stays(done.finished_jobs):

@@ -30,8 +30,9 @@ from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2
 
 
 async def upload(call: Call) -> JSONResponse:
-    """400 with `lines` for wrong lines; nothing is stored unless all are right. 415 for what is neither a form nor a
-    file, 409 for a `request_id` of other rows or options, 429 while as many uploads as may be are under way."""
+    """400 with `lines` for wrong lines; nothing is stored unless all are right. 415 for a body that is neither a form
+    nor a file, 409 for a `request_id` of other rows or options, 429 while the allowed number of uploads is under
+    way."""
     return JSONResponse(uploaded_body(await received(call.request)))
 
 

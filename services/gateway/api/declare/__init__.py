@@ -1,1 +1,1 @@
-"""How an endpoint is declared: what it takes, how that is checked, and the OpenAPI document made from it."""
+"""Declarations of endpoints: what they take, how that is checked, and the OpenAPI document made from it."""

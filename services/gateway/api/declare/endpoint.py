@@ -26,7 +26,7 @@ R = TypeVar("R", bound=Message)
 
 BASE = "/api/v1/benchmarking"
 ADMIN = "/admin"
-"""Below it lie datasets and the runs over them."""
+"""The root of datasets and the runs over them."""
 JSON = "application/json"
 MOST_IN_PATH = 200
 """Characters of a name in the path."""
@@ -34,7 +34,7 @@ MOST_IN_PATH = 200
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request that its endpoint has checked. `query` has every declared parameter, `body` what was given."""
+    """A request that its endpoint has checked. `query` has every declared parameter, `body` the given members."""
 
     request: Request
     query: Mapping[str, Any]
@@ -54,12 +54,12 @@ class Call:
 
     @property
     def job_id(self) -> str:
-        """The job in the path. Raises NotFoundError for what can be no id."""
+        """The job in the path. Raises NotFoundError for an impossible id."""
         return jobs.checked_id(self.path.get("job_id") or self.path["benchmark_id"])
 
     @property
     def dataset_id(self) -> str:
-        """The dataset in the path. Raises NotFoundError for what can be no id."""
+        """The dataset in the path. Raises NotFoundError for an impossible id."""
         return jobs.checked_dataset(self.path["dataset_id"])
 
     async def ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, R], request: Q) -> R:
@@ -71,12 +71,12 @@ class Call:
 class Endpoint:
     """One method of one path.
 
-    `path` is below `base`. `name` is the operation's id, `about` its summary. `answer` is the schema of the
-    200 answer, whichever of `media` it comes in. `errors` are the statuses that it answers beside
-    those that follow from what it takes (400 and 422, for a body 413 and 415, for an id in the path 404) and those
-    that any has. `body_needed` is false where the body may be left out. `gives` says where in the answer a path
-    parameter of other endpoints is found, as JSON pointers. `streams` marks answers that go on, which have no HEAD.
-    `reads` are the media types, with their schemas, of a body that the handler reads itself as it comes.
+    `path` is below `base`. `name` is the operation's id, `about` its summary. `answer` is the schema of the 200 answer,
+    whichever of `media` it comes in. `errors` are its statuses in addition to those that follow from what it takes (400
+    and 422, for a body 413 and 415, for an id in the path 404) and those that every endpoint has. `body_needed` is
+    false if the body may be left out. `gives` says where in the answer a path parameter of other endpoints is found, as
+    JSON pointers. `streams` marks long answers, which have no HEAD. `reads` are the media types, with their schemas, of
+    a body that the handler reads itself as it comes.
     """
 
     method: str
@@ -110,7 +110,7 @@ class Endpoint:
                 _require_json(request)
                 body = parse(sent, self.body)
         work = self.handler(Call(request, query, body))
-        # A sender may take its time: the server does not wait for it when it leaves.
+        # A sender may be slow: the server does not wait for it when it stops.
         return await (context.of(request).uploads.unless_stopped(work) if self.reads else work)
 
 
@@ -138,7 +138,7 @@ class Resource:
 
 
 def _require_readable(path: Mapping[str, str]) -> None:
-    """Raises NotFoundError for names in the path that nothing can have."""
+    """Raises NotFoundError for impossible names in the path."""
     for value in path.values():
         if len(value) > MOST_IN_PATH or not value.isprintable():
             raise NotFoundError(
@@ -147,7 +147,7 @@ def _require_readable(path: Mapping[str, str]) -> None:
 
 
 def _require_json(request: Request) -> None:
-    """Raises HTTPException 415 for a body that says it is something else; silence is taken for JSON."""
+    """Raises HTTPException 415 for a body of another type; a body without a type counts as JSON."""
     kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if kind != JSON and not (kind.startswith("application/") and kind.endswith("+json")):
         raise HTTPException(415, f"The body's type is {kind[:80]!r}. Send JSON with Content-Type: {JSON}.")

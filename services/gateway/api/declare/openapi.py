@@ -68,7 +68,7 @@ _PATH_NAMES = re.compile(r"{(\w+)}")
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """The whole document; named schemas stand once, under components."""
+    """The whole document; named schemas appear once, under components."""
     components: dict[str, Schema] = {}
     paths: dict[str, Any] = {}
     for endpoint in endpoints:
@@ -97,7 +97,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def statuses(endpoint: Endpoint) -> list[int]:
-    """Every error that the endpoint may answer."""
+    """Every error that the endpoint may return."""
     follow = {*_ALWAYS, *endpoint.errors}
     if endpoint.query:
         follow.add(422)
@@ -172,7 +172,7 @@ def _links(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _lifted(part: Any, components: dict[str, Schema]) -> Any:
-    """The part with references in place of named schemas, which go to `components`."""
+    """The part with references instead of named schemas, which go to `components`."""
     if isinstance(part, list):
         return [_lifted(one, components) for one in part]
     if not isinstance(part, dict):
@@ -189,7 +189,7 @@ def _lifted(part: Any, components: dict[str, Schema]) -> Any:
 
 
 def endpoint(listed: Sequence[Endpoint]) -> Endpoint:
-    """`GET /openapi.json`, which describes itself, too. In local mode it asks for no token."""
+    """`GET /openapi.json`, which also describes itself. In local mode it needs no token."""
 
     async def openapi(call: Call) -> JSONResponse:
         local = isinstance(call.ctx.access, LocalAccess)

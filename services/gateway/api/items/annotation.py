@@ -1,4 +1,4 @@
-"""`PUT /results/{job_id}/items/{task}/{item}/annotation`: what a person thinks of an answer."""
+"""`PUT /results/{job_id}/items/{task}/{item}/annotation`: a person's verdict on an answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def annotate(call: Call) -> JSONResponse:
     """Answers the item with its annotation. 403 for other users' jobs, 404 for an item that is not stored."""
     verdict, body = call.body["verdict"], call.body
     if (verdict == "fix") != ("corrected_answer" in body):
-        words = "corrected_answer is required for fix, and only then: the answer as it should have been."
+        words = "corrected_answer is required for fix and not allowed otherwise."
         raise FieldErrors([("corrected_answer", words)])
     request = results_service_pb2.AnnotateItemRequest(
         job_id=call.job_id,

@@ -1,4 +1,4 @@
-"""What else an item must satisfy: parameters of every list of items, and annotations as answers give them."""
+"""Further conditions on items: parameters of every list of items, and annotations as answers give them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONDITIONS = (
 
 
 def conditions_of(query: Mapping[str, Any]) -> results_service_pb2.ItemConditions | None:
-    """None where nothing is asked."""
+    """None without conditions."""
     given = {name: query[name] for name in _PLAIN if query[name] not in (None, "")}
     if query["verdict"]:
         given["verdicts"] = [VERDICTS[query["verdict"]]]
@@ -59,7 +59,7 @@ ANNOTATION = shape(
 
 
 def annotation_body(stored: results_service_pb2.StoredItem) -> dict[str, Any] | None:
-    """None for an item that nobody has judged."""
+    """None for an item without a verdict."""
     held = stored.annotation
     if not held.verdict:
         return None

@@ -31,7 +31,7 @@ from services.words.fields import INT32_MAX
 from touchstone.v1 import item_result_pb2, results_service_pb2
 
 PAGE = 100
-"""Items asked for at once: five hundred with their texts may be more than one gRPC message holds."""
+"""Items per request: five hundred with their texts may be too large for one gRPC message."""
 _AGAINST_BASELINE = ("different", "regressed", "improved")
 _COUNTED = ("all", "failures", "unparsed", "errors", "truncated", "refused", *_AGAINST_BASELINE)
 
@@ -63,7 +63,7 @@ async def items(call: Call) -> JSONResponse:
 
 
 def chosen(call: Call) -> results_service_pb2.ListItemsRequest:
-    """The items that the query's filters ask for. Raises FieldErrors where a filter lacks its baseline."""
+    """The items that the query's filters choose. Raises FieldErrors if a filter lacks its baseline."""
     query = call.query
     if query["filter"] in _AGAINST_BASELINE and not query["baseline"]:
         raise FieldErrors([("baseline", f"filter={query['filter']} needs baseline, the id of another job.")])
@@ -87,7 +87,7 @@ async def item(call: Call) -> JSONResponse:
 
 
 def item_number(call: Call) -> int:
-    """The item in the path. Raises InvalidRequestError for what is no number."""
+    """The item in the path. Raises InvalidRequestError for anything but a number."""
     number = call.path["item"]
     if not (number.isascii() and number.isdecimal()) or int(number[:20]) > INT32_MAX:
         raise InvalidRequestError(

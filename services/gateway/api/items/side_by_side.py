@@ -1,4 +1,4 @@
-"""`GET /side-by-side`: two to four runs' answers to the same rows, row beside row."""
+"""`GET /side-by-side`: two to four runs' answers to the same rows, side by side."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def side_by_side(call: Call) -> JSONResponse:
 
 
 def _job_ids(written: str) -> list[str]:
-    """Raises FieldErrors for another number of jobs, NotFoundError for what can be no id."""
+    """Raises FieldErrors for another number of jobs, NotFoundError for an impossible id."""
     found = [jobs.checked_id(name.strip()) for name in written.split(",") if name.strip()]
     if not LEAST_JOBS <= len(found) <= MOST_JOBS or len(set(found)) < len(found):
         words = f"job_ids must name {LEAST_JOBS} to {MOST_JOBS} different jobs, joined by commas."

@@ -1,1 +1,1 @@
-"""`/run`, `/results`, `/history` and what is done to one job: cancel, retry, re-score, export, logs."""
+"""`/run`, `/results`, `/history` and actions on one job: cancel, retry, re-score, export, logs."""

@@ -36,7 +36,7 @@ async def results(call: Call) -> JSONResponse:
 
 
 async def _changed(call: Call, job: job_pb2.Job, since: str, wait_s: float) -> job_pb2.Job:
-    """The job as soon as it is no longer what `since` says, or as it is when the time is over."""
+    """The job as soon as it differs from `since`, or at the end of the time."""
     ends = time.monotonic() + wait_s
     async with following(call.ctx.backend, job, call.caller) as feed:
         while version(feed.job) == since and not call.ctx.waits.stopping.is_set():
@@ -70,7 +70,7 @@ async def _events(call: Call, job: job_pb2.Job) -> AsyncIterator[bytes]:
                 message = _message(
                     "done" if last else "job", state_body(feed.job, await ctx.catalogue.trouble(feed.job))
                 )
-                # A silent scheduler's job is the same: then a comment keeps the connection open.
+                # With a silent scheduler the job does not change: then a comment keeps the connection open.
                 yield message if message != sent else b": still here\n\n"
                 sent = message
                 if last:

@@ -27,19 +27,20 @@ from services.gateway.fields.schema import COUNT, NUMBER, STRING, about, array, 
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
 from services.words.jobs import states_of, status_of
+from services.words.sentences import counted
 from touchstone.v1 import results_service_pb2, scheduler_service_pb2
 
 PAGE = 100
-"""Jobs asked for at once: a thousand with their plans are more than one gRPC message may hold."""
+"""Jobs per request: a thousand with their plans are too large for one gRPC message."""
 QUERY = Parameter("query", text(200), "A text in the model's id, in upper or lower case.", "")
 FILTERS = (MODEL, SUITE, STATUS, PROJECT, QUERY, OWNER)
 _TOKEN = re.compile(r"([0-9]{1,4})\.([0-9]{1,13})\.(.+)")
-"""Of a further page of the history: its days, its start in milliseconds, the list's token."""
+"""The token of a further page of the history: its days, its start in milliseconds, the list's token."""
 DAYS = Parameter("days", integer(1, 3650), "The days to look back.", 30)
 
 
 def listing(call: Call) -> results_service_pb2.ResultsServiceListJobsRequest:
-    """The list that the query's filters ask for."""
+    """The list that the query's filters choose."""
     status = call.query["status"]
     return results_service_pb2.ResultsServiceListJobsRequest(
         model=call.query["model_name"],
@@ -93,17 +94,17 @@ async def history(call: Call) -> JSONResponse:
         {
             "history": rows,
             "total_runs": found.total_size,
-            "date_range": f"Last {days} days",
+            "date_range": f"Last {counted(days, 'day')}",
             "next_page_token": f"{days}.{start_ms}.{token}" if token else "",
         }
     )
 
 
 def _start(days: int, token: str) -> tuple[int, str]:
-    """Milliseconds since 1970 at which a history of so many days begins, and the list's own token.
+    """Milliseconds since 1970 at which a history of this many days begins, and the list's own token.
 
-    All pages begin where the first one did: a list's token fits no other filter. Raises InvalidRequestError for a token
-    of another request.
+    All pages have the same beginning as the first one: a list's token is invalid for any other filter. Raises
+    InvalidRequestError for a token of another request.
     """
     if not token:
         return int((time.time() - days * 86_400) * 1000), ""
@@ -138,7 +139,7 @@ async def stop(call: Call) -> None:
         request = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
         await call.ask(call.ctx.backend.scheduler.CancelJob, request)
     except NotFoundError:
-        # Only results remembers jobs that finished more than a day ago.
+        # Only the results service remembers jobs that finished more than a day ago.
         job = await jobs.find(call.ctx.backend, job_id, call.caller)
         raise ConflictError(f"Job {job_id} is {status_of(job.state)} and cannot be cancelled.") from None
 

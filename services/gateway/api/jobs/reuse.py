@@ -45,8 +45,8 @@ RERUN_BODY = record(
 
 
 async def rescore(call: Call) -> JSONResponse:
-    """A new job that scores the stored answers of one with the present scorer, perhaps by other layers, without a call.
-    404 for an unknown id, 409 for a job that is not finished."""
+    """A new job that scores the stored answers of a job with the present scorer, possibly by other layers, without a
+    call. 404 for an unknown id, 409 for a job that is not finished."""
     source = await _source(call)
     spec = copy_of(source, [])
     if "reading" in call.body:
@@ -55,8 +55,8 @@ async def rescore(call: Call) -> JSONResponse:
 
 
 async def rerun(call: Call) -> JSONResponse:
-    """A new job that asks for the items of one again that ended so, with more room where it is given; the other
-    answers are taken from there. 400 when no item ended so."""
+    """A new job that asks again for a job's items with these outcomes, with higher limits if given, and takes the other
+    answers from it. 400 if no item has such an outcome."""
     if "num_predict" in call.body and "max_tokens" in call.body:
         raise FieldErrors([("max_tokens", "Give num_predict or max_tokens, not both: they are the same.")])
     source = await _source(call)
@@ -69,7 +69,7 @@ async def rerun(call: Call) -> JSONResponse:
 
 
 def priority(call: Call) -> job_pb2.Priority:
-    """What is asked for; else what jobs of the kind usually get, above which only an admin may ask."""
+    """The requested priority; else the usual one of such jobs, which only an admin may exceed."""
     name = call.body.get("priority")
     return PRIORITIES[name] if name else job_pb2.PRIORITY_UNSPECIFIED
 
@@ -84,7 +84,8 @@ async def _queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONRespons
 
 
 async def retry(call: Call) -> JSONResponse:
-    """Runs what is missing of a failed, cancelled or incomplete job as its next attempt. 409 where nothing is."""
+    """Runs the missing items of a failed, cancelled or incomplete job as its next attempt. 409 if nothing is
+    missing."""
     job = await retried(call)
     answer: dict[str, Any] = {
         "job_id": job.job_id,
@@ -95,12 +96,12 @@ async def retry(call: Call) -> JSONResponse:
 
 
 async def retried(call: Call) -> job_pb2.Job:
-    """The job in the path in its next attempt. Raises NotFoundError, and ConflictError where nothing is missing."""
+    """The job in the path in its next attempt. Raises NotFoundError, and ConflictError if nothing is missing."""
     request = scheduler_service_pb2.RetryJobRequest(job_id=call.job_id)
     try:
         return (await call.ask(call.ctx.backend.scheduler.RetryJob, request)).job
     except NotFoundError:
-        # Only results remembers jobs that finished more than a day ago.
+        # Only the results service remembers jobs that finished more than a day ago.
         old = await jobs.find(call.ctx.backend, call.job_id, call.caller)
         raise ConflictError(
             f"Job {old.job_id} finished more than a day ago. Take its answers into a new one: POST /rerun/{old.job_id}."

@@ -56,7 +56,7 @@ WORK: dict[str, Field] = {
     ),
     **{name: option(name) for name in ("webhook_url", "labels", "budget_usd")},
 }
-"""What a job is made of."""
+"""The fields of a job."""
 QUEUEING: dict[str, Field] = {
     "priority": option("priority"),
     "request_id": Field(
@@ -83,7 +83,7 @@ async def run(call: Call) -> JSONResponse:
 
 
 async def spec_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb2.JobSpec:
-    """The spec that checked members of WORK, and perhaps a priority, come to; `path` stands before its fields' names.
+    """The spec from checked members of WORK, and possibly a priority; `path` precedes its fields' names.
 
     Raises InvalidRequestError for an unknown suite or provider, FieldErrors for the rest.
     """
@@ -121,7 +121,7 @@ def task_problems(tasks: list[str], suite: suite_pb2.Suite, path: str = "tasks")
 
 async def queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse:
     """Queues the job and says how long it may take. Raises LimitReachedError when the user's queue is full."""
-    # Calls are repeated when a scheduler falls silent: without an id that would start two jobs.
+    # Calls are repeated when a scheduler is silent: without an id that would start two jobs.
     request_id = call.body.get("request_id") or uuid.uuid4().hex
     request = scheduler_service_pb2.CreateJobRequest(request_id=request_id, spec=spec)
     try:
@@ -129,7 +129,7 @@ async def queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse
     except LimitReachedError as error:
         raise LimitReachedError(QUEUE_FULL, error.retry_after_s) from error
     except InvalidRequestError as error:
-        # The scheduler names fields of its own message, which the API's users never see.
+        # The scheduler names fields of its message, which users of the API never see.
         raise InvalidRequestError(in_rest(error.message)) from error
     job, items = made.job, await _answers_of(call, spec)
     return JSONResponse(
@@ -156,7 +156,7 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def queueing(check: Check, *, needed: bool = True) -> dict[str, Any]:
-    """What the endpoints have in common that queue a job."""
+    """The common fields of the endpoints that queue a job."""
     return {"answer": STARTED, "body": check, "body_needed": needed, "gives": {"job_id": "/job_id"}}
 
 

@@ -19,7 +19,7 @@ from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, scheduler_servic
 
 
 async def queue(call: Call) -> JSONResponse:
-    """Jobs that hold a slot and those that wait, in the order in which they start; places count all jobs."""
+    """Jobs that hold a slot and those that wait, in the order in which they start; positions count all jobs."""
     request = scheduler_service_pb2.GetQueueRequest(project_id=call.query["project_id"])
     found = (await call.ask(call.ctx.backend.scheduler.GetQueue, request)).queue
     return JSONResponse(
@@ -36,7 +36,7 @@ async def queue(call: Call) -> JSONResponse:
 
 
 def _queued(job: job_pb2.Job) -> dict[str, Any]:
-    """Of a job that the caller may not see: that one stands there, and how it goes on."""
+    """For a job that the caller may not see: only its position and its progress."""
     live = {"status": status_of(job.state), "progress": progress_body(job)}
     return (row(job) if job.job_id else dict.fromkeys(ROW)) | live
 

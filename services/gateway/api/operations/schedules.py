@@ -39,7 +39,7 @@ _BODY = record(
 
 
 async def create(call: Call) -> JSONResponse:
-    """400 for a cron expression or time zone that is none, or an unknown suite or provider."""
+    """400 for an invalid cron expression or time zone, or an unknown suite or provider."""
     body = call.body
     spec = await spec_of(call, body["job"], "job.")
     request = scheduler_service_pb2.CreateScheduleRequest(
@@ -52,7 +52,7 @@ async def create(call: Call) -> JSONResponse:
     try:
         made = await call.ask(call.ctx.backend.scheduler.CreateSchedule, request)
     except InvalidRequestError as error:
-        # The scheduler names fields of its own message, which the API's users never see.
+        # The scheduler names fields of its message, which users of the API never see.
         raise InvalidRequestError(error.message) from error
     return JSONResponse(_schedule(made.schedule))
 

@@ -1,4 +1,4 @@
-"""`/webhooks`: URLs that are told when jobs finish, and deliveries that were given up."""
+"""`/webhooks`: URLs that are called when jobs finish, and deliveries that were given up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BODY = record(
 
 
 async def create(call: Call) -> JSONResponse:
-    """The secret is in this answer alone. 400 for an address that may not be called."""
+    """The secret is only in this answer. 400 for an address that may not be called."""
     request = scheduler_service_pb2.CreateWebhookRequest(
         url=call.body["url"], events=call.body.get("events", []), project_id=call.body.get("project_id", 0)
     )

@@ -31,7 +31,7 @@ _METRIC_ORDER = ("score", "accuracy", "f1", "matthews_correlation", "pearson", "
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the address says: everything shown follows from it."""
+    """The choices in the address: everything shown follows from them."""
 
     suite: str
     metric: str
@@ -45,7 +45,8 @@ class View:
 
     @classmethod
     def of(cls, request: Request, suite: str) -> View:
-        """Unknown choices fall back to the defaults: a page is no API. Boxes left out of a sent form are unticked."""
+        """Unknown choices fall back to the defaults: a page is not an API. Boxes left out of a sent form are
+        unticked."""
         query = request.query_params
         top = query.get("top", "")
         boxes = query.getlist("show") if "form" in query else ["baselines", "unranked"]
@@ -63,7 +64,7 @@ class View:
 
 
 async def home(request: Request) -> Response:
-    """To the leaderboard when there is something on it, else to where a first job is started."""
+    """Redirects to the leaderboard if it has rows, else to the page that starts jobs."""
     try:
         newest = await _newest_suite(request)
     except TouchstoneError:
@@ -73,7 +74,7 @@ async def home(request: Request) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What can be chosen from, all of it empty while the scheduler is silent. `keys` are (endpoint, model)."""
+    """The choices, all empty while the scheduler is silent. `keys` are (endpoint, model)."""
 
     suites: Sequence[suite_pb2.Suite] = ()
     endpoints: Sequence[str] = ()
@@ -94,7 +95,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A board's entries, by where they stand. Baselines are ranked where there is nothing else."""
+    """A board's entries by position. Baselines are ranked if there is nothing else."""
 
     scored: list[metric_pb2.LeaderboardEntry]
     ranked: list[metric_pb2.LeaderboardEntry]
@@ -139,7 +140,7 @@ async def leaderboard(request: Request) -> Response:
 async def _answered(
     request: Request, view: View, offer: Offer
 ) -> tuple[View, results_service_pb2.GetLeaderboardResponse]:
-    """The board, with the view that it answers: choices that fit another suite only are given up."""
+    """The board, with its view: choices that fit only another suite are dropped."""
     own = _metrics((), offer.suite(view.suite))
     if "form" in request.query_params and view.metric not in own and view.metric in _all(offer.suites):
         # The form was sent for another suite, which has this metric.
@@ -217,7 +218,7 @@ async def _problem(
     board: results_service_pb2.GetLeaderboardResponse,
     suites: Sequence[suite_pb2.Suite],
 ) -> str:
-    """What the API says of an unknown suite or metric; empty when the address is right, or while nobody can tell."""
+    """The API's sentence about an unknown suite or metric; empty if the address is right, or while that is unknown."""
     try:
         if board.entries or suites:
             await require_answered(catalogue, view.suite, view.metric, board)
@@ -251,8 +252,8 @@ async def _dataset_name(request: Request, suite: str) -> str:
 
 
 async def _newest_suite(request: Request) -> str:
-    """The suite of the newest completed job: what someone who just ran something wants to see. Jobs with every answer
-    go first, as the others do not rank."""
+    """The suite of the newest completed job: it interests someone who just ran a job. Jobs with all answers go first,
+    as the others do not rank."""
     found = [job for job in (await _runs(request, size=20)).jobs if job.spec.HasField("suite")]
     if not found:
         # The newest ones may all be of datasets.
@@ -275,7 +276,7 @@ async def _runs(request: Request, suite: str = "", *, size: int) -> results_serv
 
 
 def _change(entry: metric_pb2.LeaderboardEntry) -> float | None:
-    """Against the configuration's run before; None without one."""
+    """Compared with the configuration's previous run; None without one."""
     if not entry.HasField("previous_mean") or not entry.score.HasField("mean"):
         return None
     return entry.score.mean - entry.previous_mean
@@ -296,7 +297,7 @@ def unranked_word(entry: metric_pb2.LeaderboardEntry) -> str:
 
 
 def unread_word(entry: metric_pb2.LeaderboardEntry) -> str:
-    """The largest share of a task's answers that is unread or cut, in a tag; "" where none is too large."""
+    """The largest share of a task's answers that is unread or cut, in a tag; "" if none is too large."""
     if not entry.unread:
         return ""
     unparsed, cut = max(one.unparsed for one in entry.unread), max(one.cut for one in entry.unread)
@@ -312,8 +313,8 @@ def _metrics(named: Sequence[str], suite: suite_pb2.Suite | None) -> list[str]:
 
 
 def _weightings(own: suite_pb2.Weighting) -> list[tuple[str, str]]:
-    """By which rules scores can be taken; none of a single task. The suite's own is the empty choice, so that the form
-    takes each suite's when another suite is chosen."""
+    """The rules of scores; empty for a single task. The suite's own is the empty choice, so that the form uses each
+    suite's own when the suite changes."""
     if not own:
         return []
     words = ((word, rule == own) for word, rule in WEIGHTINGS.items())
@@ -336,7 +337,7 @@ def _axis(ranked: Sequence[metric_pb2.LeaderboardEntry], unranked: Sequence[metr
 
 
 def _api_query(view: View) -> dict[str, str | int]:
-    """What the API is asked for the same board."""
+    """The API request for the same board."""
     asked: dict[str, str | int] = {"suite": view.suite, "metric": view.metric, "limit": view.top, "mode": view.mode}
     optional = (("weighting", view.weighting), ("endpoint", view.endpoint), ("item_set", view.item_set))
     return asked | {name: value for name, value in optional if value}

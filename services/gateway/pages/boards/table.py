@@ -20,7 +20,7 @@ MOST_NAMED = 2
 
 
 def distinctions(entries: Sequence[metric_pb2.LeaderboardEntry]) -> dict[str, str]:
-    """By job id: what differs between rows of one model at one endpoint; nothing for rows that stand alone."""
+    """By job id: what differs between rows of one model at one endpoint; empty for single rows."""
     alike: dict[tuple[str, str], list[metric_pb2.LeaderboardEntry]] = {}
     for entry in entries:
         alike.setdefault((entry.endpoint, entry.model), []).append(entry)
@@ -32,7 +32,7 @@ def distinctions(entries: Sequence[metric_pb2.LeaderboardEntry]) -> dict[str, st
 
 
 def _apart(rows: Sequence[metric_pb2.LeaderboardEntry]) -> list[str]:
-    """The settings that differ; where two rows still read the same, the hashes of their configurations beside them."""
+    """The settings that differ; if two rows still look the same, also the hashes of their configurations."""
     settings = [_settings(row) for row in rows]
     names = dict.fromkeys(name for known in settings for name in known)
     differing = [name for name in names if len({known.get(name) for known in settings}) > 1]
@@ -70,7 +70,7 @@ def _short(text: str) -> str:
 
 
 def item_set_choices(sets: Sequence[results_service_pb2.ItemSet]) -> list[tuple[str, str]]:
-    """(item set, its words) for each, in the given order; sets that would read the same have their hash beside."""
+    """(item set, its words) for each, in the given order; sets that would look the same also have their hash."""
     words = [_item_set_words(one, len({tuple(other.tasks) for other in sets}) > 1) for one in sets]
     seen = Counter(words)
     return [
@@ -94,7 +94,7 @@ MOST_TASKS = 14
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One task. `level` holds a shade 1–5 by job id, 0 where the model is not shown to beat the majority class."""
+    """One task. `level` holds a shade 1–5 by job id, 0 if the model is not shown to beat the majority class."""
 
     task: str
     title: str
@@ -112,7 +112,7 @@ def columns(
 ) -> list[Column]:
     """Columns in the suite's order; tasks of one score group share the first one's column, as they count once.
 
-    `weighting` is what counts alike in a category.
+    `weighting` is what has equal weight in a category.
     """
     if suite and len(suite.tasks) > MOST_TASKS and (by_category := category_columns(ranked, floors, weighting)):
         return by_category
@@ -189,7 +189,7 @@ def _levels(
 
 
 def _beats(result: metric_pb2.TaskResult, floor: float) -> bool:
-    """Whether the interval lies above what the majority class scores."""
+    """Whether the interval is above the majority class's score."""
     if not result.metrics or not result.metrics[0].HasField("mean"):
         return False
     metric = result.metrics[0]

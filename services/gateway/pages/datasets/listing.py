@@ -1,4 +1,4 @@
-"""The Datasets page: what was uploaded, the form that uploads more, and the end of one."""
+"""The Datasets page: the uploaded datasets, the form for uploads, and deletion."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from touchstone.v1 import dataset_service_pb2
 
 PAGE_SIZE = 50
 _REFUSALS = (400, 408, 413, 422, 429)
-"""Statuses of an upload that may be mended or sent again: the page says why."""
+"""Statuses of an upload that may be corrected or sent again: the page says why."""
 
 
 async def index(request: Request) -> Response:
-    """The page, or the list alone when htmx asks after a search."""
+    """The page, or only the list for an htmx search."""
     values = await _values(request)
     if is_fragment(request):
         return fragment(request, "datasets/_list.html", values)
@@ -33,7 +33,7 @@ async def index(request: Request) -> Response:
 
 
 async def upload(request: Request) -> Response:
-    """An upload without script: to the dataset, or back to the page with what is wrong with the file."""
+    """An upload without script: leads to the dataset, or back to the page with the file's faults."""
     try:
         made = await received(request)
     except (TouchstoneError, HTTPException) as error:
@@ -47,7 +47,7 @@ async def upload(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Deletes the dataset and shows the list; where a run uses it, the list says so and nothing is deleted."""
+    """Deletes the dataset and shows the list; if a run uses it, the list says so and nothing is deleted."""
     ctx, caller = context.of(request), context.identity(request)
     dataset_id = jobs.checked_dataset(request.path_params["dataset_id"])
     try:

@@ -1,4 +1,4 @@
-"""Runs over datasets: those that go on, as the scheduler has them, and those that are over."""
+"""Runs over datasets: live ones from the scheduler, and finished ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def over(dataset_id: str, live: Iterable[job_pb2.Job]) -> list[job_pb2.Job]:
 
 
 def mark(live: Sequence[job_pb2.Job]) -> str:
-    """Which jobs these are: another mark means that one began or ended."""
+    """A mark of these jobs: another mark means that one began or ended."""
     return hashlib.sha256(" ".join(sorted(job.job_id for job in live)).encode()).hexdigest()[:12]
 
 
@@ -63,7 +63,7 @@ async def finished(request: Request, dataset_id: str, live: Iterable[job_pb2.Job
     answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
     going = {job.job_id for job in live}
     stored = [job for job in answer.jobs if job.job_id not in going]
-    # What left the queue a moment ago may be stored as it was before.
+    # A job that left the queue a moment ago may still be stored in its earlier state.
     newest = await asyncio.gather(*(_now(request, job) for job in stored))
     rows = [row for row in job_rows(newest, answer.scores) if is_finished(row.job)]
     pilots = [row.job for row in rows if PILOT_LABEL in row.job.spec.labels][:MOST_ESTIMATES]

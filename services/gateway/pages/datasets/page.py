@@ -1,4 +1,4 @@
-"""One dataset: its runs, the form that starts them, its rows, and what it is."""
+"""One dataset: its runs, the form that starts them, its rows, and its facts."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def show(request: Request) -> Response:
 
 
 async def runs(request: Request) -> Response:
-    """Live runs as they are now. When one began or ended since the caller looked, finished ones come with them. 204
-    while the scheduler is silent: what is shown stays, and the page asks again."""
+    """Live runs as they are now. If one began or ended since the caller's last request, the answer includes finished
+    ones. 204 while the scheduler is silent: the page stays as it is and asks again."""
     dataset_id = _id(request)
     try:
         now = live.over(dataset_id, await live.ask_live(request))

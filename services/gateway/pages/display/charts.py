@@ -40,7 +40,7 @@ def _mark(slot: int, x: float, y: float) -> str:
 
 
 def marker(slot: int | None) -> Markup:
-    """A configuration's marker beside its name; a grey dash for baselines (None)."""
+    """A configuration's marker next to its name; a grey dash for baselines (None)."""
     inner = _mark(slot, 0, 0) if slot is not None else '<path class="mark none" d="M-4.5-1h9v2h-9Z"/>'
     return _markup(f'<svg class="marker" viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true">{inner}</svg>')
 
@@ -142,7 +142,7 @@ def score_cell(
 
 
 def bounds_cell(axis: Axis, low: float, high: float, height: int = 34) -> Markup:
-    """What is bounded and not estimated: square brackets joined by dots, no marker; an arrow at an end off the axis."""
+    """Bounds without an estimate: square brackets joined by dots, no marker; an arrow at an end off the axis."""
     grid = _grid(axis, height)
     y = height / 2
     if high < axis.low or low > axis.high:

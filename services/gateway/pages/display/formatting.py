@@ -1,4 +1,4 @@
-"""Figures and times in the product's hand: 12,345; 79.5; 22 min; 14:04; minus as −, missing as –."""
+"""Figures and times in the product's style: 12,345; 79.5; 22 min; 14:04; minus as −, missing as –."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from services.gateway.reads.values import is_bounded
 from services.words import phrases
 from services.words.durations import time_left as time_left
 from services.words.durations import time_range as time_range
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 
@@ -79,7 +80,7 @@ def change(difference: float) -> str:
 
 
 def mean(metric: metric_pb2.Metric) -> str:
-    """The estimate × 100; the range between its bounds where there is no estimate."""
+    """The estimate × 100; the range between its bounds if there is no estimate."""
     if metric.HasField("mean"):
         return hundredths(metric.mean)
     if metric.HasField("bound_low"):
@@ -88,7 +89,7 @@ def mean(metric: metric_pb2.Metric) -> str:
 
 
 def bounds(metric: metric_pb2.Metric) -> str:
-    """What the metric could be × 100, were all that is unanswered wrong or right; empty when that is one value."""
+    """The metric × 100 if all unanswered items were wrong, or right; empty when that is one value."""
     return span(metric.bound_low, metric.bound_high) if is_bounded(metric) else ""
 
 
@@ -133,7 +134,7 @@ def _joined(large: int, unit: str, small: int, part: str) -> str:
 
 
 def rough(seconds: float) -> str:
-    """A guess of time, without false precision: 40 s, 22 min, 1 h 12 min."""
+    """An estimate of time, without false precision: 40 s, 22 min, 1 h 12 min."""
     return duration(seconds) if seconds < 60 else duration(60 * round(seconds / 60))
 
 
@@ -153,7 +154,7 @@ def clock(stamp: Timestamp) -> str:
 
 
 def after(seconds: float) -> str:
-    """The time of day in UTC, so many seconds from now."""
+    """The time of day in UTC, this many seconds from now."""
     return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%H:%M")
 
 
@@ -210,7 +211,7 @@ def lost(job: job_pb2.Job) -> str:
 
 
 def dollars(value: float) -> str:
-    """12.40, 0.38, 0.0021: two decimals, for small sums two figures; missing for what is no number."""
+    """12.40, 0.38, 0.0021: two decimals, for small sums two figures; "–" for anything but a number."""
     if not math.isfinite(value):
         return MISSING
     if value >= 0.1 or value <= 0:
@@ -247,4 +248,4 @@ def mode(mode_: suite_pb2.Mode) -> str:
 
 def plural(count: int, word: str) -> str:
     """1 job, 2 jobs."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+    return counted(count, word)

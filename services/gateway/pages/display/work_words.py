@@ -1,20 +1,21 @@
-"""What a job runs, in words: suites and datasets by their names, and what a dataset is."""
+"""What a job runs, in words: suites and datasets by their names, and the facts of a dataset."""
 
 from __future__ import annotations
 
 from services.gateway.pages.display import formatting
 from services.words import jobs, phrases
 from services.words.scorers import SCORERS, USUAL
+from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 
 _ACRONYMS = ("glue", "mmlu")
 
 
 def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
-    """(name, what, code) for each, without those that say nothing."""
+    """(name, what, code) for each, without empty ones."""
     source = dataset.source
     of_hub = "/".join(filter(None, (source.dataset, source.config, source.split))) if dataset.HasField("source") else ""
-    longest = f"{dataset.longest_prompt_bytes:,} bytes the longest" if dataset.longest_prompt_bytes else ""
+    longest = f"up to {counted(dataset.longest_prompt_bytes, 'byte')} each" if dataset.longest_prompt_bytes else ""
     found = [
         ("Rows", f"{dataset.rows:,}", ""),
         ("Reference", _with_reference(dataset), ""),
@@ -23,7 +24,11 @@ def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
         ("Size", formatting.size(dataset.bytes), ""),
         ("Tokens", f"about {dataset.input_tokens:,} to read" if dataset.input_tokens else "", ""),
         ("Prompts", longest, ""),
-        ("Answers", f"at most {dataset.most_max_tokens:,} tokens, by row" if dataset.most_max_tokens else "", ""),
+        (
+            "Answers",
+            f"at most {counted(dataset.most_max_tokens, 'token')}, by row" if dataset.most_max_tokens else "",
+            "",
+        ),
         ("Format", phrases.DATASET_FORMATS.get(dataset.format, ""), ""),
         ("From", of_hub, source.revision[:12]),
         ("Metadata", ", ".join(dataset.metadata_fields), ""),
@@ -54,7 +59,7 @@ def scoring_words(scoring: scoring_pb2.Scoring) -> str:
 
 
 def last_assistant_words(done: job_pb2.LastAssistant) -> str:
-    """What became of last messages of the assistant's; empty where no row had one."""
+    """What became of final messages from the assistant; empty if no row had one."""
     return f"the assistant's {phrases.LAST_ASSISTANT[done]}" if done in phrases.LAST_ASSISTANT else ""
 
 

@@ -1,1 +1,1 @@
-"""Forms as they were sent: what is wrong with them, and the job specs that they come to."""
+"""Forms as they were sent: their errors, and their job specs."""

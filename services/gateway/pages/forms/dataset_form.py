@@ -25,7 +25,7 @@ _STATE = endpoint_pb2.Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A model, and why it cannot be chosen, if so."""
+    """A model, and the reason if it cannot be chosen."""
 
     model: endpoint_pb2.Model
     refused: str
@@ -33,7 +33,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """An endpoint's models; `why` says what keeps it from answering."""
+    """An endpoint's models; `why` says why it does not answer."""
 
     endpoint: endpoint_pb2.Endpoint
     choices: list[Choice]
@@ -90,7 +90,7 @@ class RunForm:
 
         chosen = (str(value).partition("|") for value in sent.getlist("model"))
         return cls(
-            # An endpoint's name has no bar, a model's may have.
+            # An endpoint's name has no bar; a model's may have one.
             models=list(dict.fromkeys((endpoint, model) for endpoint, _, model in chosen)),
             limit=one("limit"),
             scoring=ScoringForm.read(sent),
@@ -101,7 +101,7 @@ class RunForm:
         )
 
     def specs(self, dataset: dataset_pb2.Dataset, kinds: Mapping[str, str]) -> Iterator[job_pb2.JobSpec]:
-        """One for each model, in order; none where something is wrong. `kinds` are those of the endpoints, by name."""
+        """One for each model, in order; empty if something is wrong. `kinds` are those of the endpoints, by name."""
         limit, budget = self._limit_and_budget()
         parameters, problems = form_numbers.read(self.texts, PARAMETERS.values())
         self.errors |= problems | self._not_taken(parameters, kinds)

@@ -1,4 +1,4 @@
-"""The Run page's form: what was sent, what is wrong with it, and the job specs that it comes to."""
+"""The Run page's form: its content, its errors, and its job specs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Form:
         )
 
     def check(self, parameters: Sequence[Parameter], suite: suite_pb2.Suite | None, takes_custom: bool) -> Checked:
-        """What was filled in, as values. What is wrong stands in `errors` by field."""
+        """The content as values. Errors are in `errors` by field."""
         chosen, problems = form_numbers.read(self.texts, parameters)
         self.errors |= problems
         most = shots_of(suite, self.tasks)
@@ -166,7 +166,7 @@ def _gives_none(protocol: endpoint_pb2.Capabilities) -> bool:
 
 
 def takes_reading(suite: suite_pb2.Suite | None, mode: str) -> bool:
-    """Whether a job may say by which layers answers are read."""
+    """Whether a job may choose the layers by which answers are read."""
     return mode == "generate" and not (suite is not None and suite.open)
 
 
@@ -178,7 +178,7 @@ def shots_of(suite: suite_pb2.Suite | None, tasks: Sequence[str]) -> int:
 
 
 def left_out(suite: suite_pb2.Suite | None, tasks: Sequence[str], mode: str, shots: str) -> list[str]:
-    """Titles of chosen tasks that cannot run in the mode, or not with so many examples."""
+    """Titles of chosen tasks that cannot run in the mode, or with this number of examples."""
     if suite is None or suite.open:
         return []
     asked = int(shots) if shots.isdecimal() else 0

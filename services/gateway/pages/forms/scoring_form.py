@@ -24,9 +24,9 @@ _MOST_TEXT = 64 * 1024
 
 @dataclass(slots=True)
 class ScoringForm:
-    """As sent, with a sentence for each field that is wrong. `texts` are by the names of the API's single fields, but
-    that lists may have commas between; `own` is the scorer that counts unless another is chosen, if there is one.
-    `reading` names the layers by which answers are read; empty for the scorer's own."""
+    """As sent, with a sentence for each field that is wrong. `texts` are by the names of the API's single fields,
+    except that lists may be separated by commas; `own` is the scorer that counts unless another is chosen, if there is
+    one. `reading` names the layers by which answers are read; empty for the scorer's own."""
 
     texts: dict[str, str] = field(default_factory=dict)
     own: str = ""
@@ -35,7 +35,7 @@ class ScoringForm:
 
     @classmethod
     def of(cls, scoring: scoring_pb2.Scoring) -> ScoringForm:
-        """The form before anything is changed."""
+        """The unchanged form."""
         known = scoring_body(scoring)
         texts = {name: _text(option, known[name]) for name, option in scorers.OPTIONS.items()}
         return cls(texts, texts["scorer"])
@@ -51,12 +51,12 @@ class ScoringForm:
         return self.texts.get("scorer", "") or self.own or USUAL
 
     def layers(self) -> scoring_pb2.Reading:
-        """The reading that is asked for, as far as the scorer takes one."""
+        """The requested reading, if the scorer takes one."""
         taken = self.scorer in USUAL_READINGS and not self.texts.get("answer_pattern") and self.reading
         return READINGS[self.reading] if taken else scoring_pb2.READING_UNSPECIFIED
 
     def scoring(self) -> scoring_pb2.Scoring | None:
-        """What is asked for, without options of other scorers; None where no scorer is, or where something is wrong."""
+        """The requested scoring, without options of other scorers; None without a scorer, or if something is wrong."""
         if not self.texts.get("scorer"):
             return None
         taken = {name: text for name, text in self.texts.items() if text and scorers.takes(self.scorer, name)}
@@ -73,7 +73,7 @@ class ScoringForm:
 
 
 def _text(option: Field, value: Any) -> str:
-    """An option's value as its field of the form shows it: empty where it has none."""
+    """An option's value as its field of the form shows it: empty without one."""
     match option:
         case TextList():
             return _written(value)
@@ -85,7 +85,7 @@ def _text(option: Field, value: Any) -> str:
 
 
 def _written(names: Iterable[str]) -> str:
-    """With commas between, or as JSON where that would be read as other names."""
+    """Separated by commas, or as JSON if that would be ambiguous."""
     listed = list(names)
     text = ", ".join(listed)
     alike = not text.startswith("[") and [name.strip() for name in text.split(",")] == (listed or [""])

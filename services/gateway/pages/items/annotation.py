@@ -1,4 +1,4 @@
-"""What a person thinks of an answer: golden, to be fixed, or wrong. Said where the answer stands."""
+"""A person's verdict on an answer: golden, to be fixed, or wrong. It is given next to the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from touchstone.v1 import results_service_pb2
 
 
 async def annotate(request: Request) -> Response:
-    """The judging part as it is now; without script the item's page. Raises what the service answers."""
+    """The updated part with the verdict; without script the item's page. Raises what the service answers."""
     ctx, caller = context.of(request), context.identity(request)
     form = await request.form()
     verdict = str(form.get("verdict", ""))

@@ -1,4 +1,4 @@
-"""What else the items of a page must satisfy, as its address says it."""
+"""Further conditions on the items of a page, from its address."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MOST_FIELDS = 100
 
 
 def read(query: Mapping[str, str]) -> dict[str, str]:
-    """The conditions that are given and can be met; a page is no API, so that others are dropped."""
+    """The given conditions that can be met; a page is not an API, so others are dropped."""
     given = {name: query.get(name, "").strip()[:200] for name in NAMES}
     kept = {name: text for name, text in given.items() if text and _fits(name, text)}
     if "metadata_value" not in kept:
-        # A field alone asks for nothing.
+        # A field alone is not a condition.
         kept.pop("metadata_field", None)
     return kept
 
@@ -41,7 +41,7 @@ def _number(text: str) -> float | None:
 
 
 def conditions_of(kept: Mapping[str, str]) -> results_service_pb2.ItemConditions | None:
-    """None where nothing is asked."""
+    """None without conditions."""
     if not kept:
         return None
     conditions = results_service_pb2.ItemConditions(
@@ -67,7 +67,7 @@ def fields_of(metadata: Iterable[str]) -> list[str]:
 
 
 def members(text: str) -> dict[str, str]:
-    """A JSON object's values by name, each as text; none of what is no object, such as one that was cut."""
+    """A JSON object's values by name, each as text; empty for anything else, such as a cut object."""
     try:
         held = json.loads(text) if text else {}
     except (ValueError, RecursionError):

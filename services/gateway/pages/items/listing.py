@@ -26,18 +26,18 @@ from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
 
 PAGE_SIZE = 100
 AUTOMATIC_PAGES = 10
-"""After so many pages more rows come by click only, so that a page does not grow by itself for ever."""
+"""After this many pages more rows come only by click, so that a page does not grow without end."""
 
 FILTERS = ("all", "failures", "unparsed", "errors")
-"""Those that are counted, always in sight."""
+"""The filters with counts, always visible."""
 _FURTHER = {"right": "correct", "cut": "truncated", "refused": "refused"}
-"""Those that a count elsewhere on the page leads to."""
+"""The filters that a count elsewhere on the page links to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An item in the table. `verdict` is right, wrong, or what else became of it; `tone` its colour. `score` is that of
-    a graded answer; `judged` what a person said of it."""
+    """An item in the table. `verdict` is right, wrong, or another outcome; `tone` its colour. `score` is a graded
+    answer's score; `judged` a person's verdict."""
 
     task: str
     result: item_result_pb2.ItemResult
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of items and where the other choices lead. `conditions` are those of an uploaded dataset's rows."""
+    """One page of items, and the links of the other choices. `conditions` are those of an uploaded dataset's rows."""
 
     job_id: str
     of_rows: bool
@@ -91,7 +91,7 @@ class Listing:
 
 
 async def load(request: Request, job: job_pb2.Job) -> Listing | str:
-    """The page of items that the address asks for, or the sentence that says why there is none."""
+    """The page of items for the address, or the sentence that says why there is none."""
     try:
         return await listing(context.of(request).backend, job, context.identity(request), request.query_params)
     except NotFoundError:
@@ -170,7 +170,7 @@ async def item(request: Request) -> Response:
 
 
 def judging(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
-    """What the opened item shows of the row itself: its messages and metadata, and the answer to be mended."""
+    """The row's part of the opened item: its messages and metadata, and the answer to correct."""
     return {
         "messages": _messages(stored.result),
         "metadata": conditions.members(stored.result.metadata),
@@ -179,7 +179,7 @@ def judging(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
 
 
 def _messages(result: item_result_pb2.ItemResult) -> list[dict[str, str]]:
-    """The messages one by one; none where the prompt is one text, or was cut."""
+    """The messages one by one; empty if the prompt is one text, or was cut."""
     try:
         told = json.loads(result.messages) if result.messages else []
     except ValueError:
@@ -188,7 +188,7 @@ def _messages(result: item_result_pb2.ItemResult) -> list[dict[str, str]]:
 
 
 def _asked(result: item_result_pb2.ItemResult) -> str:
-    """What tells the item from others: the last message, or the prompt."""
+    """What distinguishes the item from others: the last message, or the prompt."""
     messages = _messages(result)
     return str(messages[-1].get("content", "")) if messages else result.prompt
 
@@ -213,7 +213,7 @@ def item_address(job_id: str, row: Row) -> str:
 
 
 def _rows(stored: Sequence[results_service_pb2.StoredItem]) -> list[Row]:
-    """Rows whose question leaves out what all prompts of the task begin with, so that they can be told apart."""
+    """Rows whose question leaves out the common beginning of the task's prompts, so that they differ visibly."""
     prompts: dict[str, list[str]] = {}
     for one in stored:
         prompts.setdefault(one.task, []).append(_flat(_asked(one.result)))
@@ -257,7 +257,7 @@ def _shared(texts: Sequence[str]) -> int:
     if len(texts) < 2:
         return 0
     first, last = min(texts), max(texts)
-    # All that lies between two sorted texts begins with what these two share.
+    # All texts between two sorted texts share their common beginning.
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
     length = first.rfind(" ", 0, length) + 1
     return length if all(len(text) > length for text in texts) else 0

@@ -1,4 +1,4 @@
-"""Answers of two to four runs to the same rows, row beside row."""
+"""Answers of two to four runs to the same rows, side by side."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Cell:
 
 
 async def side_by_side(request: Request) -> Response:
-    """The page, or the rows that follow in it. 400 for other than two to four runs, or runs without a common row."""
+    """The page, or its following rows. 400 for other than two to four runs, or runs without a common row."""
     ctx, caller = context.of(request), context.identity(request)
     view = _view(request)
     if request.query_params.getlist("jobs") != [",".join(view.job_ids)]:

@@ -24,9 +24,9 @@ from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, metric_pb2
 
 RESULT_EVERY_S = 1.5
-"""How often metrics are asked for; progress comes as it changes."""
+"""Seconds between requests for metrics; progress comes as it changes."""
 ITEMS_EVERY_S = 2.0
-"""How often items, or only their counts, are asked for."""
+"""Seconds between requests for items, or only their counts."""
 SEND_EVERY_S = 0.5
 
 
@@ -79,7 +79,7 @@ async def _messages(ctx: Context, feed: Feed, caller: Caller, pause: float) -> A
         }
         if last or (feed.job.progress.items_done and time.monotonic() - listed >= ITEMS_EVERY_S):
             listed = time.monotonic()
-            # Rows that fill a page stay as they are until the end; counts go on.
+            # Rows that fill a page stay as they are until the end; counts are updated.
             full = await _add_items(ctx, feed, caller.identity, shell, parts, rows=last or not full) or full
         with contextlib.suppress(TouchstoneError):
             queue = await ctx.catalogue.queue()

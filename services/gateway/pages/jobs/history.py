@@ -1,4 +1,4 @@
-"""Every job, newest first: what runs, what waits, what is done; and messages set aside, for admins."""
+"""Every job, newest first: running, waiting and finished ones; and messages set aside, for admins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATIENCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the address asks for; empty means any. `model` is an exact id, `query` a part of it in any case."""
+    """The filters in the address; empty means any. `model` is an exact id, `query` a part of it in any case."""
 
     status: str
     suite: str
@@ -136,7 +136,7 @@ async def jump(request: Request) -> Response:
 
 
 async def _job_named(request: Request, text: str) -> str:
-    """The id of the job whose id begins so (at least six characters); empty for none."""
+    """The id of the job that begins with this text (at least six characters); empty for none."""
     ctx, caller = context.of(request), context.identity(request)
     if jobs.is_benchmark(text):
         return jobs.checked_id(text)

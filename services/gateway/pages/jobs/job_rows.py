@@ -1,4 +1,4 @@
-"""Jobs as rows of a table, with the averages of those that are sealed: an estimate, what bounds it, or a dash."""
+"""Jobs as rows of a table, with the averages of those that are sealed: an estimate, its bounds, or a dash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`text` and `interval` are × 100. Where `bounded`, the text is the range that missing answers leave open."""
+    """`text` and `interval` are × 100. If `bounded`, the text is the range that missing answers leave open."""
 
     text: str = formatting.MISSING
     interval: str = ""
@@ -22,7 +22,8 @@ class Figure:
 
 
 def figure(metric: metric_pb2.Metric | None, *, ranks: bool) -> Figure:
-    """What is known of an average. A run that does not rank shows no estimate that missing answers could still move."""
+    """What is known about an average. A run that does not rank shows no estimate that missing answers could still
+    change."""
     if metric is None:
         return Figure()
     if not (ranks and metric.HasField("mean")) and (open_to := formatting.bounds(metric)):
@@ -35,7 +36,7 @@ def figure(metric: metric_pb2.Metric | None, *, ranks: bool) -> Figure:
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """`why` says why a completed run does not rank; empty while it ranks, or may still. `caution` says which answers
-    count as wrong as nobody could read them. `unscored`: no row of it has a reference, so that nothing can rank.
+    count as wrong because they were not read. `unscored`: none of its rows has a reference, so it cannot rank.
     """
 
     job: job_pb2.Job
@@ -54,7 +55,7 @@ def job_rows(found: Iterable[job_pb2.Job], scores: Iterable[results_service_pb2.
 
 
 def asked(spec: job_pb2.JobSpec) -> tuple[str, ...]:
-    """What tells runs of a model over the same data apart: "generate", "5-shot", "choice", "scored again"."""
+    """What distinguishes runs of a model over the same data: "generate", "5-shot", "choice", "scored again"."""
     shots, repeats = spec.suite.shots, spec.suite.repeats
     words = (
         formatting.mode(spec.mode),
@@ -75,11 +76,11 @@ def _row(job: job_pb2.Job, scores: results_service_pb2.JobScores) -> JobRow:
     return JobRow(
         job=job,
         score=figure(score, ranks=ranks),
-        # Over rows the score is the mean of the scorer's own metric: an accuracy would only repeat it.
+        # For rows the score is the mean of the scorer's own metric: an accuracy would only repeat it.
         accuracy=Figure() if job.spec.HasField("dataset") else figure(averages.get("accuracy"), ranks=ranks),
         asked=asked(job.spec),
         why=why,
         caution="" if why else scores.caution,
-        # Not "4 items have no answer": that the score itself is undefined is all that keeps it from a rank.
+        # Not "4 items have no answer": the only reason for no rank is that the score itself is undefined.
         unscored=bool(why) and score is not None and score.undefined_reason == why,
     )

@@ -1,4 +1,4 @@
-"""One job's page: live while it runs, its metrics when it is done. Regions are what the event stream replaces."""
+"""One job's page: live while it runs, its metrics when it is done. The event stream replaces regions of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Items that can run again: how they ended and how many they are."""
+    """Items that can run again: their outcome and their number."""
 
     outcome: str
     words: str
@@ -81,7 +81,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Lines under one category, with the mean over them where it is known; no title where there are no categories."""
+    """Lines under one category, with the mean over them if it is known; no title without categories."""
 
     title: str
     lines: list[TaskLine]
@@ -90,7 +90,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """What a live job's score may become. `why` says why the items done have none."""
+    """What a live job's score may become. `why` says why the finished items have none."""
 
     name: str
     metric: metric_pb2.Metric | None
@@ -124,8 +124,8 @@ def view(
     stale: str = "",
     trouble: str = "",
 ) -> dict[str, Any]:
-    """What the regions draw. `dataset` as `dataset_of` tells it; `stale` is the time of the figures while the scheduler
-    does not answer; `trouble` what keeps the endpoint from answering."""
+    """What the regions draw. `dataset` is the result of `dataset_of`; `stale` is the time of the figures while the
+    scheduler does not answer; `trouble` says why the endpoint does not answer."""
     deleted = job.spec.HasField("dataset") and dataset is None
     return {
         "job": job,
@@ -175,7 +175,7 @@ def _takes_reading(spec: job_pb2.JobSpec) -> bool:
 
 
 async def _result(request: Request, job: job_pb2.Job) -> metric_pb2.JobResult:
-    """What is measured; an empty result where the results service is silent, as the job's own figures still hold."""
+    """The measured result; empty if the results service is silent, as the job's own figures still apply."""
     ctx = context.of(request)
     try:
         return await jobs.result_of(ctx.backend, job.job_id, context.identity(request))
@@ -184,8 +184,8 @@ async def _result(request: Request, job: job_pb2.Job) -> metric_pb2.JobResult:
 
 
 async def dataset_of(ctx: Context, job: job_pb2.Job, caller: rpc.Identity) -> dataset_pb2.Dataset | None:
-    """A finished run's dataset; None when it was deleted. An empty one where there is none to know of: of other work,
-    of a live run, and while the results service is silent."""
+    """A finished run's dataset; None when it was deleted. An empty one for other work, for a live run, and while the
+    results service is silent."""
     if not job.spec.HasField("dataset") or not is_finished(job):
         return dataset_pb2.Dataset()
     call = dataset_service_pb2.GetDatasetRequest(dataset_id=job.spec.dataset.dataset_id)
@@ -223,7 +223,7 @@ def _lines(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[TaskLine]:
 
 
 def _scores(result: metric_pb2.JobResult) -> dict[str, object]:
-    """What counts alike in the suite's score, in a word, and the score by the other rule; none of a single task."""
+    """The rule of the suite's score, in a word, and the score by the other rule; empty for a single task."""
     whole = {weighting_name(average.weighting): average.metric for average in result.averages if not average.category}
     own = weighting_name(result.weighting)
     other = next((name for name in WEIGHTINGS if own and name != own), None)
@@ -242,12 +242,12 @@ def _so_far(job: job_pb2.Job, result: metric_pb2.JobResult) -> SoFar:
 
 
 def _choices(job: job_pb2.Job, outcomes: metric_pb2.OutcomeCounts) -> list[Choice]:
-    """What of a job can run again; empty when every item was answered."""
+    """The items of a job that can run again; empty when every item was answered."""
     counted = ((name, getattr(outcomes, name)) for name in _ENDS)
     choices = [Choice(name, _ENDS[name], count) for name, count in counted if count]
     unasked = job.progress.items_total - _stored(outcomes)
     if unasked > 0 and not outcomes.infrastructure_error:
-        # Such as after a budget was used up. They are asked in any case, as those whose calls failed are.
+        # For instance after a budget was used up. They are asked in any case, like those whose calls failed.
         choices.append(Choice("infrastructure_error", "were not asked yet", unasked))
     return choices
 
@@ -273,7 +273,7 @@ def _stored(outcomes: metric_pb2.OutcomeCounts) -> int:
 
 
 async def stop(request: Request) -> Response:
-    """Cancels the job and shows it. 409 when it was finished already."""
+    """Cancels the job and shows it. 409 if it was already finished."""
     ctx, caller = context.of(request), context.identity(request)
     job_id = jobs.checked_id(request.path_params["job_id"])
     call = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
@@ -282,7 +282,7 @@ async def stop(request: Request) -> Response:
 
 
 async def retry(request: Request) -> Response:
-    """Runs what is missing as the job's next attempt."""
+    """Runs the missing items as the job's next attempt."""
     ctx, caller = context.of(request), context.identity(request)
     job_id = jobs.checked_id(request.path_params["job_id"])
     call = scheduler_service_pb2.RetryJobRequest(job_id=job_id)

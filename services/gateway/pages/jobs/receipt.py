@@ -20,7 +20,7 @@ _CONTROLS = {"RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI", "PDF", "PDI"}
 
 
 def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str, str]]:
-    """(name, what, its hash or version), without those of which nothing is known."""
+    """(name, what, its hash or version), without unknown ones."""
     spec, receipt = job.spec, job.receipt
     answers = f", {max(1, spec.suite.repeats)} answers per item" if spec.suite.repeats > 1 else ""
     digest = receipt.model_digest.removeprefix("sha256:")[:12]
@@ -88,7 +88,7 @@ def _sent(job: job_pb2.Job) -> str:
 
 
 def _prices(job: job_pb2.Job) -> tuple[str, str]:
-    """Who says so, and the digest of the table where it is one of list prices."""
+    """The source, with the table's digest for list prices."""
     if not job.receipt.HasField("prices"):
         return "", ""
     prices, longer = job.receipt.prices, job.receipt.prices.long_prompts
@@ -124,12 +124,12 @@ def _served(names: list[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """The name with its direction controls written out: one that is not closed would turn the rest of the line."""
+    """The name with its direction controls written out: an unclosed one would reverse the rest of the line."""
     return "".join(f"\\u{ord(c):04x}" if unicodedata.bidirectional(c) in _CONTROLS else c for c in name)
 
 
 def _data(job: job_pb2.Job) -> list[tuple[str, str, str]]:
-    """One row a data set with its revision. A mirror's SHA-256 differs from split to split: then they are counted."""
+    """One row per data set with its revision. A mirror's SHA-256 differs from split to split: then they are counted."""
     if job.spec.HasField("dataset"):
         work = job.spec.dataset
         return [

@@ -1,1 +1,1 @@
-"""What surrounds every page, and the pages that stand alone: signing in, and failures."""
+"""The frame of every page, and the separate pages for signing in and for failures."""

@@ -1,4 +1,4 @@
-"""A page for what went wrong: the sentence, and where to go from there."""
+"""The page for an error: the sentence, and links from there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.gateway.pages.layout.login import login_address
 from services.gateway.pages.layout.shell import render
 
 AGAIN_S = 5
-"""After so long a page is read again that only waits for a service or for room."""
+"""A page that only waits for a service or for room is read again after this time."""
 _TITLES = {
     403: "Not allowed",
     404: "Not found",

@@ -17,7 +17,7 @@ _LONGEST = 2000
 
 
 async def login(request: Request) -> Response:
-    """The form, and its answer: a session cookie and the way back to the page that was asked for."""
+    """The form, and its answer: a session cookie and a redirect to the requested page."""
     access = context.of(request).access
     if not isinstance(access, TokenAccess) or access.sessions is None:
         return RedirectResponse("/", 303)
@@ -40,7 +40,7 @@ async def login(request: Request) -> Response:
 
 
 def own_path(address: str) -> str:
-    """A path of this site to go to after signing in; `/` for all that could lead to another site or round in a circle.
+    """A path of this site to go to after signing in; `/` for anything that could lead to another site or in a circle.
 
     Browsers read a backslash as a slash and drop tabs and line ends, so none of these may be in it.
     """
@@ -54,7 +54,7 @@ def own_path(address: str) -> str:
 
 
 def login_address(connection: HTTPConnection) -> str:
-    """Where someone without a session is sent, with the page to come back to; only a GET can be come back to."""
+    """The address for someone without a session, with the page to return to, which must be a GET."""
     url = connection.url
     after = own_path(url.path + (f"?{url.query}" if url.query else ""))
     if connection.scope.get("method") != "GET" or after == "/":

@@ -1,4 +1,5 @@
-"""What surrounds every page: who is signed in, the queue, the endpoints' health. A silent scheduler leaves it bare."""
+"""The frame of every page: who is signed in, the queue, the endpoints' health. It is almost empty while the scheduler
+is silent."""
 
 from __future__ import annotations
 

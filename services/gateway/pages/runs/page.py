@@ -1,4 +1,4 @@
-"""The Run page: endpoint, models, settings, suite, downwards; what will run stands beside them."""
+"""The Run page: endpoint, models, settings and suite from top to bottom, and a summary next to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMITS = (50, 100, 200, 400, 1000)
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model of the chosen endpoint, what it scored last, and why it cannot be chosen, if so."""
+    """A model of the chosen endpoint, its last score, and the reason if it cannot be chosen."""
 
     model: endpoint_pb2.Model
     entry: metric_pb2.LeaderboardEntry | None
@@ -46,7 +46,7 @@ class Guess:
 
 
 async def run_page(request: Request) -> Response:
-    """The page, or the form alone when htmx asks after a choice."""
+    """The page, or only the form for htmx after a choice."""
     form = Form.read(request.query_params)
     values = await _values(request, form)
     _check(form, values)
@@ -125,7 +125,7 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
 
 
 def _chosen_endpoint(form: Form, endpoints: Sequence[endpoint_pb2.Endpoint]) -> endpoint_pb2.Endpoint | None:
-    """The form's, which becomes the first that can be reached where it names none."""
+    """The form's endpoint; if it names none, the first reachable one."""
     if form.endpoint not in [known.endpoint for known in endpoints]:
         usable = [known for known in endpoints if known.state == endpoint_pb2.Endpoint.STATE_REACHABLE]
         form.endpoint = (usable or endpoints)[0].endpoint if endpoints else ""
@@ -135,7 +135,7 @@ def _chosen_endpoint(form: Form, endpoints: Sequence[endpoint_pb2.Endpoint]) -> 
 def _chosen_suite(
     form: Form, suites: Sequence[suite_pb2.Suite], endpoint: endpoint_pb2.Endpoint | None
 ) -> suite_pb2.Suite | None:
-    """The form's, or the default that it then has; with all of the suite's tasks where it names none of them."""
+    """The form's suite, or the default; with all of the suite's tasks if it names none of them."""
     suite = next((s for s in suites if s.suite == form.suite), None)
     if suite is None:
         # Glue is the API's default; a baseline alone is there for the demo.
@@ -208,7 +208,7 @@ async def _model_count(request: Request, endpoint: str) -> int:
 
 
 async def _entries(request: Request, suite: str) -> dict[tuple[str, str], metric_pb2.LeaderboardEntry]:
-    """What each model scored last on the suite; empty while results are silent."""
+    """What each model scored last on the suite; empty while the results service is silent."""
     ctx = context.of(request)
     call = results_service_pb2.GetLeaderboardRequest(suite=suite, metric="score", limit=200)
     try:
@@ -265,7 +265,8 @@ def _check(form: Form, values: dict[str, Any]) -> Checked:
 
 
 async def queue_once(request: Request, request_id: str, specs: Iterable[job_pb2.JobSpec]) -> Sequence[job_pb2.Job]:
-    """A job for each spec, all or none, in order: sending the form again makes no second ones, changing it does."""
+    """A job for each spec, all or none, in order: sending the form again does not repeat them, unless it was
+    changed."""
     ctx = context.of(request)
     call = scheduler_service_pb2.CreateJobsRequest(specs=specs)
     digest = hashlib.sha256(request_id.encode() + call.SerializeToString(deterministic=True)).hexdigest()
@@ -274,5 +275,5 @@ async def queue_once(request: Request, request_id: str, specs: Iterable[job_pb2.
 
 
 def refusal(error: TouchstoneError) -> str:
-    """What a form says whose jobs were not queued. After a silence nobody knows."""
+    """The form's message if its jobs were not queued. After a silence that is unknown."""
     return error.message if isinstance(error, UnavailableError) else f"{error.message} Nothing was started."

@@ -24,7 +24,7 @@ from touchstone.v1 import job_pb2, scoring_pb2
 
 
 async def rescore(request: Request) -> Response:
-    """Scores the stored answers without a call, as a new job: with the present scorer, perhaps by other layers, rows
+    """Scores the stored answers without a call, as a new job: with the present scorer, possibly by other layers; rows
     also with another scorer or with other options. 422 with a sentence under each wrong field."""
     source = await _source(request)
     spec = copy_of(source, [])
@@ -50,7 +50,7 @@ async def rescore(request: Request) -> Response:
 
 
 async def rerun(request: Request) -> Response:
-    """Runs the ticked kinds of items again, with more room where it is given, as a new job."""
+    """Runs the ticked kinds of items again, with higher limits if given, as a new job."""
     form = await request.form()
     outcomes = [RERUN[name] for name in form.getlist("outcome") if isinstance(name, str) and name in RERUN]
     if not outcomes:

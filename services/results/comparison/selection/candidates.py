@@ -1,7 +1,6 @@
-"""Which run a name stands for: of the configurations that it may mean, the newest whole run, else the largest.
+"""Which run a name means: among the configurations that fit, the newest whole run, else the largest.
 
-A model means the configurations of which it has whole runs; else those with partial ones; pilots only where there is
-nothing else.
+A model means its configurations with whole runs; else those with partial ones; pilots only if there is nothing else.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ from services.results.runs.configurations import SHORT, is_prefix
 from services.results.storage.database import Connection, query
 from services.results.visibility import Visibility
 from services.words.enums import MODES
+from services.words.sentences import counted
 from touchstone.v1 import job_pb2, suite_pb2
 
 _LISTED = 8
 """Configurations that a refusal names."""
 _PILOT = "pilot"
-"""Label of a run that was made to estimate another by."""
+"""Label of a run that was made to estimate another one."""
 
 _CHARACTERS = 60
 """Of one setting."""
@@ -34,7 +34,7 @@ _CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The run that stands for a configuration which a subject may mean; `newest` is its newest run of any size."""
+    """The run that represents a configuration which a subject may mean; `newest` is its newest run of any size."""
 
     job_id: str
     configuration: str
@@ -49,7 +49,7 @@ class Candidate:
     alias: str
 
     def is_called(self, subject: str) -> tuple[bool, ...]:
-        """By each way of naming; the first that fits a subject decides what the subject means."""
+        """Candidates by each way of naming; the first that fits a subject decides what the subject means."""
         return (
             subject == self.configuration,
             subject in {self.name, self.alias} - {""},
@@ -62,19 +62,19 @@ class Candidate:
         return subject in (self.model, f"{self.model}@{self.endpoint}")
 
     def passed_over(self, subject: str) -> str:
-        """That a newer, smaller run does not stand for it; "" where there is none."""
+        """A note that a newer, smaller run does not represent it; "" without such a run."""
         if self.newest == self.job_id:
             return ""
         which = "run with the most items" if self.subset else "newest full run"
         return (
-            f"{subject!r} stands for its {which}, job {self.job_id} on {self.items:,} items; "
+            f"{subject!r} means its {which}, job {self.job_id} on {counted(self.items, 'item')}; "
             f"job {self.newest} is newer and ran {self.newest_items:,}."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a subject stands for; `left_out` are configurations of the same model that it does not."""
+    """What a subject means; `left_out` are configurations of the same model that it does not mean."""
 
     candidate: Candidate
     left_out: Sequence[Candidate] = ()
@@ -83,7 +83,7 @@ class Found:
         if self.left_out:
             have = "has" if len(self.left_out) == 1 else "have"
             yield (
-                f"{subject!r} stands for configuration {_short(self.candidate)}, not for "
+                f"{subject!r} means configuration {_short(self.candidate)}, not "
                 f"{listed(sorted(map(_short, self.left_out)), _LISTED)}, which {have} only partial or pilot runs."
             )
         if words := self.candidate.passed_over(subject):
@@ -137,7 +137,7 @@ def _one(
 
 
 def _proper(connection: Connection, found: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
-    """Those that stand for their model, and the others."""
+    """The configurations that represent their model, and the others."""
     jobs = job_reads.jobs_by_id(connection, [candidate.job_id for candidate in found])
     ranks = [(_PILOT in jobs[candidate.job_id].spec.labels, candidate.subset) for candidate in found]
     best = min(ranks)
@@ -146,7 +146,7 @@ def _proper(connection: Connection, found: Sequence[Candidate]) -> tuple[list[Ca
 
 
 def _listed(connection: Connection, found: Sequence[Candidate]) -> str:
-    """The configurations with what tells them apart."""
+    """The configurations with their differences."""
     jobs = job_reads.jobs_by_id(connection, [candidate.job_id for candidate in found])
     apart = differing_settings([jobs[candidate.job_id] for candidate in found])
     told = sorted(
@@ -167,7 +167,7 @@ def _names(candidate: Candidate) -> list[str]:
 
 
 def differing_settings(jobs: Sequence[job_pb2.Job]) -> list[list[str]]:
-    """Of each job the settings in which not all agree, as "temperature 0.7"."""
+    """The settings of each job in which not all agree, such as "temperature 0.7"."""
     settings = [dict(_settings(job)) for job in jobs]
     names = dict.fromkeys(name for one in sorted(settings, key=len, reverse=True) for name in one)
     differ = [name for name in names if len({one.get(name) for one in settings}) > 1]
@@ -178,7 +178,7 @@ def differing_settings(jobs: Sequence[job_pb2.Job]) -> list[list[str]]:
 
 
 def _settings(job: job_pb2.Job) -> Iterator[tuple[str, str]]:
-    """What a configuration's hash is made of, and what runs of one configuration share."""
+    """The parts of a configuration's hash, which runs of one configuration share."""
     spec, receipt = job.spec, job.receipt
     yield "model", spec.model
     yield "endpoint", spec.endpoint

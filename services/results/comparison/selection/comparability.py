@@ -1,4 +1,4 @@
-"""What may be compared with what, and why not. Pure."""
+"""Which runs may be compared, and why others may not. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from touchstone.v1 import job_pb2
 from touchstone.v1.suite_pb2 import Weighting
 
 _SHOWN_CHARACTERS = 12
-"""Of a revision or a hash."""
+"""Shown characters of a revision or a hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """Runs are known by their places. `tasks` are those that all runs have, in the suite's order; `left_out` the rest.
+    """Runs are identified by index. `tasks` are those that all runs have, in the suite's order; `left_out` the rest.
 
-    `cohorts[task][run]` numbers, from 0, the sets of runs that compare on a task with each other. `plans[task][run]` is
-    the run's plan, with the metrics alone that all of its cohort define alike. `weighting` is what counts alike in the
-    suite's figures of all runs; UNSPECIFIED where they have a single task in common.
+    `cohorts[task][run]` numbers, from 0, the sets of runs that are comparable with each other on a task.
+    `plans[task][run]` is the run's plan, with only the metrics that its whole cohort defines in the same way.
+    `weighting` is the rule of the suite's figures of all runs; UNSPECIFIED if they have a single task in common.
     """
 
     runs: Sequence[Run]
@@ -32,13 +32,13 @@ class Comparability:
     weighting: Weighting
 
     def reason(self, a: int, b: int, tasks: Sequence[str]) -> str:
-        """Why two runs do not compare on these tasks, as part of a sentence; "" when they do."""
+        """Why two runs are not comparable on these tasks, as part of a sentence; "" if they are."""
         told: dict[str, list[str]] = {}
         for task in tasks:
             if self.cohorts[task][a] != self.cohorts[task][b]:
                 why = difference_of_task(self.runs[a], self.runs[b], task)
                 told.setdefault(why, []).append(self.title(task))
-        # What holds for every task is said once, without naming them.
+        # A reason that applies to every task is given once, without naming them.
         return "; ".join(
             why if len(titles) == len(tasks) else f"{_some(titles)}: {why}" for why, titles in told.items()
         )
@@ -65,7 +65,7 @@ def compare(runs: Sequence[Run], asked: Weighting = weighting.UNSPECIFIED) -> Co
 
 
 def difference_of_task(a: Run, b: Run, task: str) -> str:
-    """Why two runs do not compare on a task, as part of a sentence; "" when they do."""
+    """Why two runs are not comparable on a task, as part of a sentence; "" if they are."""
     one, other = a.plans[task], b.plans[task]
     if a.mode != b.mode:
         return f"one ran in {MODES.of(a.mode)} mode, the other in {MODES.of(b.mode)} mode"
@@ -103,9 +103,10 @@ def difference_of_task(a: Run, b: Run, task: str) -> str:
 
 
 def _cohorts(runs: Sequence[Run], task: str) -> list[int]:
-    """Numbers the sets of runs that compare with each other.
+    """Numbers the sets of runs that are comparable with each other.
 
-    Data of one revision compare, and data of another with exactly the same items: through a third run both may hold.
+    Data of one revision are comparable, and so are data of another revision with exactly the same items: through a
+    third run, both may apply.
     """
     numbers = list(range(len(runs)))
     first: dict[tuple[object, ...], int] = {}

@@ -21,7 +21,7 @@ from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 
 class Unanswered(Enum):
-    """What items without an answer count as: as metrics have them, or as the bounds do."""
+    """How items without an answer count: as in metrics, or as in the bounds."""
 
     AS_SCORED = "as scored"
     RIGHT = "right"
@@ -30,8 +30,8 @@ class Unanswered(Enum):
 
 @dataclass(frozen=True)
 class Run:
-    """`subject` is what it was asked for by; `averages` are those that were sealed, by their stored names.
-    `unanswered` is how comparisons take what it has no answer to.
+    """`subject` is the name by which it was requested; `averages` are the sealed ones, by their stored names.
+    `unanswered` is how comparisons count items without an answer.
     """
 
     subject: str
@@ -67,13 +67,13 @@ class Run:
         return {task.task: task for task in self.result.tasks}
 
     def lost(self, task: str) -> int:
-        """Answers planned that have no final outcome."""
+        """Planned answers without a final outcome."""
         found = self.measured[task]
         return found.items_planned - found.items + found.outcomes.infrastructure_error
 
 
 def load(connection: Connection, job_ids: Mapping[str, str]) -> list[Run]:
-    """Sealed runs in the order of their jobs, with the subjects that they were asked for by."""
+    """Sealed runs in the order of their jobs, with the subjects that named them."""
     where = {"job_ids": sorted(job_ids)}
     averages: dict[str, dict[str, metric_pb2.Metric]] = {job_id: {} for job_id in job_ids}
     for job_id, *values in connection.execute(
@@ -107,7 +107,7 @@ _OWN_RANGE = {metric_values.MATTHEWS, *metric_values.CORRELATIONS}
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Each run by the shortest that no other run has: name or model, model and endpoint, configuration, job."""
+    """Each run by its shortest unique name: name or model, model and endpoint, configuration, job."""
     found = [""] * len(runs)
     for way in _WAYS:
         names = [way(run) for run in runs]
@@ -119,7 +119,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def in_points(metric: str) -> bool:
-    """Whether a metric is a share, told in percentage points; correlations are told in their own range."""
+    """Whether a metric is a share, given in percentage points; correlations are given in their own range."""
     return metric not in _OWN_RANGE
 
 

@@ -72,7 +72,7 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
 
 
 def _subjects(request: comparison_pb2.CompareRequest) -> list[str]:
-    """What is compared, the baseline among it, each once. Raises InvalidRequestError for too few, too many or too long
+    """What is compared, including the baseline, each once. Raises InvalidRequestError for too few, too many or too long
     ones."""
     subjects = sorted({subject.strip() for subject in (*request.subjects, request.baseline)} - {""})
     if len(subjects) < 2:
@@ -85,7 +85,7 @@ def _subjects(request: comparison_pb2.CompareRequest) -> list[str]:
 
 
 def _jobs(connection: Connection, subjects: Sequence[str], visible: Visibility) -> dict[str, tuple[job_pb2.Job, bool]]:
-    """Subjects that are jobs, and whether what they are is sealed."""
+    """Subjects that are jobs, and whether the jobs are sealed."""
     rows = connection.execute(
         "SELECT j.job, s.job_id IS NOT NULL "
         "FROM jobs j LEFT JOIN seals s ON s.job_id = j.job_id AND s.attempt >= j.attempt "
@@ -97,7 +97,7 @@ def _jobs(connection: Connection, subjects: Sequence[str], visible: Visibility) 
 
 
 def _suite(asked: str, jobs: Sequence[job_pb2.Job], complete: bool) -> str:
-    """What all compared runs are runs of; `complete` tells that every subject is a job."""
+    """The suite of all compared runs; `complete` says that every subject is a job."""
     of_jobs = sorted({suite_of(job.spec) for job in jobs})
     if len(of_jobs) > 1 or (asked and of_jobs and of_jobs != [asked]):
         raise InvalidRequestError(

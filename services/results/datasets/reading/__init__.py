@@ -1,1 +1,1 @@
-"""Reads an uploaded file into checked rows, in a process of its own: `python -m services.results.datasets.reading`."""
+"""Reads an uploaded file into checked rows, in a separate process: `python -m services.results.datasets.reading`."""

@@ -14,7 +14,7 @@ from services.results.datasets.reading.reader import read
 
 _PIECE_BYTES = 256 * 1024
 _MEMORY_BYTES = 512 * 1024 * 1024
-"""Of address space, of which a file of any size takes a fifth."""
+"""Bytes of address space, of which a file of any size takes a fifth."""
 _NICE = 10
 _CPU_GRACE_S = 60
 
@@ -37,7 +37,7 @@ def _serve(source: BufferedReader, sink: BufferedWriter) -> int:
         if kind != Kind.OPTIONS:
             raise EOFError
         limits, options = parse_options(_exactly(source, length))
-        # Where no row ends, the reader itself cannot say that it takes too long.
+        # If no row ends, the reader itself cannot report that it takes too long.
         resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s + _CPU_GRACE_S, limits.cpu_s + _CPU_GRACE_S))
     except EOFError:
         return 2
@@ -48,7 +48,7 @@ def _serve(source: BufferedReader, sink: BufferedWriter) -> int:
             emit(Refusal("The file needs more memory than is allowed. Make its lines shorter.").frame())
         sink.flush()
     except BrokenPipeError:
-        # Nobody is left to tell. Closing the output at exit would complain again.
+        # Nobody reads the output any more. Closing it at exit would raise another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sink.fileno())
     return 0
 
@@ -61,7 +61,7 @@ def _exactly(source: BufferedReader, length: int) -> bytes:
 
 
 def _pieces(source: BufferedReader) -> Iterator[bytes]:
-    # As much as is there: waiting for whole pieces would hold a slow upload's lines back.
+    # Takes what is there: waiting for whole pieces would delay a slow upload's lines.
     while piece := source.read1(_PIECE_BYTES):
         yield piece
 

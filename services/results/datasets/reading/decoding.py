@@ -9,10 +9,11 @@ from itertools import chain
 
 from services.results.datasets.frames import Limits
 from services.results.datasets.reading.faults import RefusedError
+from services.words.sentences import counted
 
 _STEP = 256 * 1024
 _FREE_BYTES = 16 * 1024 * 1024
-"""Decompressed bytes that any ratio may give."""
+"""Decompressed bytes that are allowed at any ratio."""
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 8
 _MARKS = (
@@ -39,8 +40,8 @@ _FOREIGN = (
 
 
 class Decoded:
-    """Pieces of UTF-8. Iterating raises RefusedError where the file cannot be read on; `taken` counts the bytes that
-    came, `bytes` what they are decompressed. Lines that are not UTF-8 are left for the lines' reader to name."""
+    """Pieces of UTF-8. Iterating raises RefusedError if the rest of the file cannot be read; `taken` counts the
+    received bytes, `bytes` the decompressed ones. Lines that are not UTF-8 are left for the lines' reader to name."""
 
     def __init__(self, pieces: Iterator[bytes], limits: Limits) -> None:
         self.bytes = self.taken = 0
@@ -74,14 +75,16 @@ class Decoded:
 
     def _check_size(self, size: int) -> None:
         if size > self._limits.file_bytes:
-            raise RefusedError(f"The file has more than {self._limits.file_bytes:,} bytes. Upload it in parts.")
+            raise RefusedError(
+                f"The file has more than {counted(self._limits.file_bytes, 'byte')}. Upload it in parts."
+            )
 
     def _gunzipped(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         inflate = _inflate()
         taken = given = 0
         for piece in pieces:
             taken += len(piece)
-            # What is decompressed is counted elsewhere, and may be nothing at all.
+            # Decompressed bytes are counted elsewhere, and may be none at all.
             self._check_size(taken)
             while piece:
                 if inflate.eof:
@@ -108,7 +111,8 @@ class Decoded:
     def _within(self, more: int, given: int, taken: int) -> int:
         if given + more > _FREE_BYTES and given + more > self._limits.ratio * taken:
             raise RefusedError(
-                f"The file gives over {self._limits.ratio:,} bytes for each compressed one. Upload it uncompressed."
+                f"The file gives over {counted(self._limits.ratio, 'byte')} for each compressed one. "
+                "Upload it uncompressed."
             )
         return more
 
@@ -128,7 +132,7 @@ def _inflate() -> zlib._Decompress:
 
 
 def _peeked(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first bytes, and all pieces with them."""
+    """The first bytes, and all pieces including them."""
     head = b""
     for piece in pieces:
         head += piece

@@ -6,7 +6,7 @@ _SHOWN = 60
 
 
 class WrongRowError(Exception):
-    """The row cannot be kept. `reason` says what is wrong and what to do."""
+    """The row is invalid. `reason` says what is wrong and what to do."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -14,7 +14,7 @@ class WrongRowError(Exception):
 
 
 class RefusedError(Exception):
-    """Nothing of the file can be kept. `field` is the option at fault, or empty."""
+    """The whole file is refused. `field` is the wrong option, or empty."""
 
     def __init__(self, reason: str, field: str = "") -> None:
         super().__init__(reason)
@@ -23,7 +23,7 @@ class RefusedError(Exception):
 
 
 def quoted(value: object, most: int = _SHOWN) -> str:
-    """A text or another value of the file for a sentence: cut, on one line, and nothing that cannot be shown."""
+    """A text or another value of the file for a sentence: cut, on one line, with printable characters only."""
     text = value if isinstance(value, str) else repr(value)
     cut = text[:most].encode("utf-8", "replace").decode()
     shown = "".join(each if each.isprintable() else "�" for each in cut)

@@ -1,4 +1,4 @@
-"""The forms that a row can have, each as a way from what the file holds to what is kept."""
+"""The forms of rows, each as a conversion from the file's content to the stored row."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _ID_BYTES = 512
 _METADATA_BYTES = 64 * 1024
 _NAME_CHARACTERS = 200
 _TWICE_CHARACTERS = 1000
-"""A column that the template puts in whole is not kept as metadata beside the message where it is longer."""
+"""A column that the template inserts as a whole is not also kept as metadata if it is longer."""
 
 
 class Form(Protocol):
     def row(self, values: dict[str, Any]) -> DatasetRow:
-        """The row, with an empty custom_id where it brings none. Raises WrongRowError."""
+        """The row, with an empty custom_id if it has none. Raises WrongRowError."""
         ...
 
 
 class BatchLines:
-    """Lines of an OpenAI batch: custom_id, method, url, body. "reference" and "metadata" may stand beside them; what
-    else does, and the body's own "metadata", is metadata too."""
+    """Lines of an OpenAI batch: custom_id, method, url, body. "reference" and "metadata" may be next to them; other
+    names, and the body's own "metadata", are also metadata."""
 
     def __init__(self, references: References, tally: Tally) -> None:
         self._references = references
@@ -59,8 +59,8 @@ class BatchLines:
 
 
 class PlainLines:
-    """Lines with "prompt" or "messages", and perhaps "reference", "metadata", a request's fields, "extra" with
-    further ones, and an id. What else stands there is metadata."""
+    """Lines with "prompt" or "messages", and perhaps "reference", "metadata", a request's fields, "extra" with further
+    ones, and an id. Other names are metadata."""
 
     def __init__(self, references: References, tally: Tally, id_field: str) -> None:
         self._references = references
@@ -95,8 +95,8 @@ class PlainLines:
 
 
 class Columns:
-    """Objects of any columns, of which the template makes messages. All columns but the id's and "reference" are
-    metadata, too."""
+    """Objects of any columns, from which the template makes messages. All columns except the id's and "reference" are
+    also metadata."""
 
     def __init__(self, template: Template, references: References, tally: Tally, id_field: str) -> None:
         self._template = template
@@ -116,7 +116,7 @@ class Columns:
 
 
 def _taken_id(values: dict[str, Any], field: str) -> str:
-    """Takes the id out of the values; "" where there is none and none was promised."""
+    """Takes the id out of the values; "" if there is none and none is required."""
     value = values.pop(field or _OWN_ID, None)
     if value is None or value == "":
         if field:
@@ -153,8 +153,8 @@ def _joined(one: dict[str, Any], other: Any) -> dict[str, Any]:
 
 
 def _keep(row: DatasetRow, metadata: dict[str, Any], references: References, tally: Tally) -> None:
-    """Puts metadata and reference into the row. A reference of another name stays in the metadata, where a job that is
-    scored otherwise can find it."""
+    """Puts metadata and reference into the row. A reference with another name stays in the metadata, where a job with
+    another scoring can find it."""
     if references.field in ("", "reference"):
         row.reference = references.of(metadata.pop("reference", None))
     else:

@@ -14,12 +14,12 @@ from services.words import sentences
 
 MOST_BYTES = 2 * 1024 * 1024
 MOST_BLANK = 100_000
-"""Blank lines, where most of the lines are: each costs as much as a short row and gives none."""
+"""Most blank lines of a file that consists mostly of them: each costs as much as a short row."""
 Numbered = Iterator[tuple[int, bytes | WrongRowError]]
 
 
 def numbered(pieces: Iterable[bytes], most_lines: int) -> Numbered:
-    """Every line from 1, with its end, or what is wrong with its bytes. Only LF ends a line; CRLF stays as it is.
+    """Every line from 1, with its line end, or what is wrong with its bytes. Only LF ends a line; CRLF stays as it is.
 
     Raises RefusedError for more than `most_lines`, for too many blank ones, and for a file whose lines end in CR alone.
     """
@@ -42,7 +42,7 @@ def numbered(pieces: Iterable[bytes], most_lines: int) -> Numbered:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
-    """None for a line that is too long, of which no more is held than a piece."""
+    """None for a line that is too long; only a piece of it is held."""
     begun: list[bytes] = []
     held, over = 0, False
     for piece in pieces:
@@ -95,8 +95,8 @@ def _json_object(line: bytes) -> dict[str, Any] | WrongRowError:
 
 
 class CsvObjects:
-    """Records of a CSV file as objects of texts, with the line on which each begins. Raises RefusedError for a header
-    that cannot be."""
+    """Records of a CSV file as objects of texts, with the line on which each begins. Raises RefusedError for an invalid
+    header."""
 
     def __init__(self, lines: Numbered) -> None:
         csv.field_size_limit(MOST_BYTES)
@@ -147,7 +147,7 @@ class CsvObjects:
 
 
 class _Texts:
-    """Lines as the CSV parser takes them. No generator, which would end with the first fault that it raises."""
+    """Lines for the CSV parser. Not a generator, which would end with the first error that it raises."""
 
     def __init__(self, lines: Numbered) -> None:
         self._lines = lines

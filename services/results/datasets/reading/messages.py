@@ -28,7 +28,7 @@ def ask(row: DatasetRow, prompt: Any) -> None:
 
 
 def converse(row: DatasetRow, messages: Any) -> None:
-    """Adds messages: role and content, of which parts are joined by line ends. Raises WrongRowError."""
+    """Adds messages: role and content, with its parts joined by line ends. Raises WrongRowError."""
     if not isinstance(messages, list) or not messages:
         raise WrongRowError('"messages" must be an array of objects with "role" and "content", and not empty.')
     if len(messages) > MOST_MESSAGES:
@@ -69,7 +69,7 @@ def _joined(parts: Any, place: int) -> str:
 
 
 def _nothing_else(message: dict[str, Any], place: int) -> None:
-    """Leaving out what a message also holds would ask something else."""
+    """Leaving out other members of a message would change the question."""
     for name, value in message.items():
         if name not in ("role", "content") and value not in _EMPTY:
             why = "Tools are not called." if name.startswith(("tool", "function")) else "It would not be sent."
@@ -81,7 +81,7 @@ _FIELD = "last_assistant"
 
 
 class LastMessages:
-    """Does with such rows what the uploader chose. `rows` is how many there were."""
+    """Treats such rows as the uploader chose. `rows` counts them."""
 
     def __init__(self, choice: LastAssistant, references: References) -> None:
         """Raises RefusedError for an unknown choice."""
@@ -93,11 +93,11 @@ class LastMessages:
 
     @property
     def done(self) -> LastAssistant:
-        """What became of them; unspecified without any."""
+        """How they were treated; unspecified without any."""
         return self._choice if self.rows else LAST_ASSISTANT_UNSPECIFIED
 
     def settle(self, row: DatasetRow, line: int) -> None:
-        """Changes the row as was chosen. Raises WrongRowError, and RefusedError where nothing was."""
+        """Changes the row as chosen. Raises WrongRowError, and RefusedError without a choice."""
         if row.messages[-1].role != _ROLE:
             return
         if self._choice == LAST_ASSISTANT_UNSPECIFIED:

@@ -9,10 +9,10 @@ _MOST_DIGITS = 8
 
 
 def value_at(values: Mapping[str, Any] | Any, path: str) -> Any:
-    """The value that a name stands for: a column, or after dots a field of an object or a place in an array. A name
-    may have dots of its own, of which the shortest reading counts.
+    """The value of a name: a column, or after dots a field of an object or an index of an array. Names may contain
+    dots; the shortest reading counts.
 
-    Raises KeyError where there is none.
+    Raises KeyError without a value.
     """
     head, dot, rest = path.partition(".")
     if isinstance(values, list) and head.isdecimal() and len(head) <= _MOST_DIGITS and int(head) < len(values):
@@ -34,7 +34,7 @@ def value_at(values: Mapping[str, Any] | Any, path: str) -> Any:
 
 
 def has(values: Mapping[str, Any], path: str) -> bool:
-    """Whether the name stands for a value."""
+    """Whether the name has a value."""
     try:
         value_at(values, path)
     except KeyError:

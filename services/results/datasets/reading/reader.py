@@ -19,21 +19,22 @@ from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shards import Sharder
 from services.results.datasets.reading.tally import CustomIds, Tally
 from services.results.datasets.reading.template import Template
+from services.words.sentences import counted
 from touchstone.v1.dataset_pb2 import BadLine, Dataset, DatasetOptions, DatasetRow
 
 SHOWN_LINES = 100
 _REASON_CHARACTERS = 300
 _HEAD_LINES = 100
 _LINES_A_ROW = 5
-"""Lines that a file may have for each row, blank ones among them."""
+"""Lines that a file may have for each row, including blank ones."""
 _ROWS_A_LOOK = 64
-"""Rows between two looks at the processor time."""
+"""Rows between two checks of the CPU time."""
 
 Emit = Callable[[bytes], None]
 
 
 def read(pieces: Iterable[bytes], options: DatasetOptions, limits: Limits, emit: Emit) -> None:
-    """Reads the file and gives `emit` the frames. Never raises for what is in the file or the options."""
+    """Reads the file and passes the frames to `emit`. Never raises because of the file's content or the options."""
     try:
         _Reading(options, limits, emit).run(iter(pieces))
     except RefusedError as refused:
@@ -65,7 +66,7 @@ class _Reading:
         for number, found in values:
             self._number += 1
             if self._number > self._limits.rows:
-                raise RefusedError(f"The file has more than {self._limits.rows:,} rows. Upload it in parts.")
+                raise RefusedError(f"The file has more than {counted(self._limits.rows, 'row')}. Upload it in parts.")
             if self._number % _ROWS_A_LOOK == 0:
                 self._check_work(decoded.taken)
             try:
@@ -104,7 +105,7 @@ class _Reading:
             self._check_header(table.header)
             return format_, iter(table)
         values = json_objects(_whole_objects(lines))
-        # The first line that is an object tells the form: a broken one before it makes not every other wrong.
+        # The first line that is an object decides the form: a broken line before it does not make the others wrong.
         head: list[tuple[int, dict[str, Any] | WrongRowError]] = []
         for number, found in islice(values, _HEAD_LINES):
             head.append((number, found))
@@ -122,7 +123,7 @@ class _Reading:
         return Dataset.FORMAT_LINES
 
     def _check_header(self, header: list[str]) -> None:
-        """What every row would lack is said once."""
+        """A fault of every row is reported once."""
         columns = dict.fromkeys(header, "")
         wanted = [("template", name) for name in (self._template.names if self._template else ())]
         wanted.append(("custom_id_field", self._options.custom_id_field))

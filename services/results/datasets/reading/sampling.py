@@ -1,4 +1,4 @@
-"""What a row asks for beside its messages: a request's other fields, as OpenAI names them."""
+"""What a row sets in addition to its messages: a request's other fields, as OpenAI names them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _FURTHER = frozenset(
         *("top_logprobs", "response_format", "reasoning_effort", "verbosity", "chat_template_kwargs"),
     )
 )
-"""Fields of requests that plain lines may have beside their own; any other is metadata there."""
+"""Fields of requests that plain lines may have in addition to their own; any other name is metadata there."""
 _MOST_STOPS = 4
 _MOST_STOP_CHARACTERS = 1000
 _EXTRA_BYTES = 64 * 1024
 
 
 def is_field(name: str) -> bool:
-    """Whether a plain line's name is a request's field and no metadata."""
+    """Whether a plain line's name is a request's field, not metadata."""
     return name in BY_ROW_NAME or name in _FURTHER or name == "stop" or name in _REFUSED
 
 
 def ask_for(row: DatasetRow, fields: Mapping[str, Any]) -> None:
-    """Puts a request's fields into the row's sampling and stop; null counts as left out. Raises WrongRowError."""
+    """Puts a request's fields into the row's sampling and stop; null counts as absent. Raises WrongRowError."""
     extra: dict[str, Any] = {}
     for name, value in fields.items():
         if value is None:

@@ -21,8 +21,8 @@ _WORD = re.compile(r"[A-Za-z0-9]")
 
 
 class References:
-    """Reads rows' references. What a scorer could not compare with would fail every job over the dataset, so it is
-    refused here; evaluators have the last word. Raises RefusedError for a scoring that cannot be."""
+    """Reads rows' references. A reference that the scorer cannot compare with would fail every job over the dataset, so
+    it is refused here; evaluators check again. Raises RefusedError for an invalid scoring."""
 
     def __init__(self, scoring: Scoring) -> None:
         _check(scoring)
@@ -32,7 +32,7 @@ class References:
         self._choices = frozenset(_bare(choice) for choice in scoring.choices)
 
     def of(self, value: Any) -> str:
-        """The reference as JSON, "" for none: null and a blank text are none. Raises WrongRowError."""
+        """The reference as JSON, "" for none: null and a blank text count as none. Raises WrongRowError."""
         if value is None or (isinstance(value, str) and not value.strip()):
             return ""
         if self._scorer == "json" and isinstance(value, str):
@@ -88,7 +88,7 @@ class References:
 
 
 def _bare(choice: str) -> str:
-    """Letters and digits alone: no choice that evaluators tell apart from another is taken for none."""
+    """Letters and digits only: choices that evaluators distinguish must stay different here."""
     folded = choice.casefold()
     return "".join(each for each in folded if each.isalnum()) or folded.strip()
 

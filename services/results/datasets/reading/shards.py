@@ -1,4 +1,4 @@
-"""Rows in runs that are stored by their content: equal rows in equal order give equal shards."""
+"""Groups of rows that are stored by their content: equal rows in equal order give equal shards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sharder:
         return self._digest.hexdigest()
 
     def add(self, row: DatasetRow) -> Shard | None:
-        """A shard that is full without this row. Raises WrongRowError for a row that fits in none."""
+        """A shard that is full without this row. Raises WrongRowError for a row that is too large for any shard."""
         data = row.SerializeToString(deterministic=True)
         if len(data) > _MOST_ROW_BYTES:
             raise WrongRowError(
@@ -44,7 +44,7 @@ class Sharder:
         return shard
 
     def rest(self) -> Shard | None:
-        """What waits, as a shard."""
+        """The waiting rows, as a shard."""
         if not self._rows:
             return None
         data = b"".join(self._rows)

@@ -1,4 +1,4 @@
-"""JSON as other readers of the row will take it: UTF-8, finite numbers, no name twice, no NUL, no half characters."""
+"""JSON as other readers of the row accept it: UTF-8, finite numbers, no repeated names, no NUL, no half characters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def utf8(line: bytes) -> str:
 
 
 def parse(line: bytes, called: str = "line") -> Any:
-    """The line's value. Raises WrongRowError, in words about what it is `called`."""
+    """The line's value. Raises WrongRowError, in words that use the name `called`."""
     text = utf8(line)
     try:
         value = _decode(text)
@@ -35,14 +35,14 @@ def parse(line: bytes, called: str = "line") -> Any:
         raise WrongRowError(f"The {called} is not JSON: {error.msg} at character {error.pos + 1:,}.") from error
     except ValueError as error:  # Python reads no number of over 4,300 digits
         raise WrongRowError(f"The {called} contains a number with too many digits. Write it as a string.") from error
-    # Few lines have what could be wrong, and looking through every value takes longer than parsing.
+    # Few lines have suspicious content, and checking every value takes longer than parsing.
     if "\\u0000" in text or "\\ud" in text or "\\uD" in text or text.count("{") + text.count("[") > MOST_DEPTH:
         _look_through(value, called)
     return value
 
 
 def dump(value: Any) -> str:
-    """The value as JSON without needless space; of what `parse` gave, always possible."""
+    """The value as JSON without needless space; always possible for a result of `parse`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -76,7 +76,7 @@ def _too_deep(called: str) -> WrongRowError:
 
 
 def _look_through(value: Any, called: str) -> None:
-    # Iterators, so that a line of a million values takes no room for a second time.
+    # Iterators, so that a line of a million values is not held twice.
     inside: list[Iterator[Any]] = [iter((value,))]
     while inside:
         for each in inside[-1]:

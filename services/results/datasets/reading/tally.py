@@ -1,4 +1,4 @@
-"""What the rows of a dataset say together, and which ids they have had."""
+"""The sums over the rows of a dataset, and their ids so far."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ _FIRST_SLOTS = 1 << 10
 class CustomIds:
     """A hash table in arrays: a Python dictionary takes five times as much, and an upload may have a million ids.
 
-    Two ids of a file are taken for one by chance once in 10^25 files.
+    Two ids of a file collide by chance once in 10^25 files.
     """
 
     def __init__(self) -> None:
-        # A key of its own, so that nobody can choose ids that fall into the same places.
+        # A random key, so that nobody can choose ids that collide.
         self._key = os.urandom(16)
         self._slots = array("i", [-1]) * _FIRST_SLOTS
         self._high = array("Q")

@@ -1,7 +1,8 @@
-"""Messages from columns: `{{column}}` and `{{column.field}}` stand for a row's values, and nothing else is interpreted.
+"""Messages from columns: `{{column}}` and `{{column.field}}` are replaced by a row's values, and nothing else is
+interpreted.
 
-A template that is a JSON array gives messages, any other one user message. It is taken apart before any value is put
-in, so that no value can end a message or begin another.
+A template that is a JSON array gives messages, any other one user message. It is parsed before any value is inserted,
+so no value can end a message or begin another.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from touchstone.v1.dataset_pb2 import DatasetRow
 
 _MOST_TEMPLATE_BYTES = 64 * 1024
 _NAME_CHARACTERS = 200
-"""No longer than names of metadata: what has thousands of dots is looked for in as many ways in every row."""
+"""No longer than names of metadata: a name with thousands of dots can be read in as many ways in every row."""
 _PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 _ARRAY = re.compile(r"\s*\[\s*(\{(?!\{)|\])")
 """How JSON messages begin: "[INST]" and "[{{column}}]" are texts."""
@@ -30,7 +31,7 @@ _COLUMNS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """For each message its role, and its texts and names in turn: text, name, text, …, text."""
+    """For each message its role, then its texts and names in turn: text, name, text, …, text."""
 
     messages: tuple[tuple[str, tuple[str, ...]], ...]
     names: tuple[str, ...]
@@ -65,9 +66,9 @@ class Template:
         return cls(messages, names)
 
     def fill(self, row: DatasetRow, values: Mapping[str, Any]) -> None:
-        """Adds the row's messages. Raises WrongRowError for a missing column, and where they would be too long."""
+        """Adds the row's messages. Raises WrongRowError for a missing column, and if they would be too long."""
         texts = {name: _text(values, name) for name in self.names}
-        # Counted before anything is put together: a short template can name a long column a thousand times.
+        # Counted before joining: a short template can name a long column a thousand times.
         size = sum(
             len(texts[part]) if place % 2 else len(part)
             for _, parts in self.messages

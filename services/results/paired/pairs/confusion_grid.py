@@ -20,8 +20,8 @@ _ALL = slice(None)
 class Grid:
     """The cells that occur in any model's table, with `totals` (models, cells) of each model's items in them.
 
-    Where rows are single items `places` (rows, models) says which cell an item lies in, else `shares` (models, rows,
-    cells) how many of a cluster's.
+    For single items, `places` (rows, models) says which cell an item is in; for clusters, `shares` (models, rows,
+    cells) says how many of their items each cell has.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Grid:
 
     @cached_property
     def values(self) -> Floats:
-        """The metric of each model, by the formula that its own score comes from."""
+        """The metric of each model, by the formula of its own score."""
         function = confusion_metric(self.name, self.positive)
         tables = [
             [replace(cell, count=float(count)) for cell, count in zip(self.cells, row, strict=True) if count > 0]
@@ -49,14 +49,14 @@ class Grid:
         """What every row adds to each model's metric (rows, models); `pooled` at the mean of all tables."""
         totals = np.broadcast_to(self.totals.mean(axis=0), self.totals.shape) if pooled else self.totals
         slopes = self._slopes(totals)
-        # Slopes take the size of the table for given: a metric itself is shared out over the items.
+        # Slopes assume a fixed size of the table: the metric itself is distributed over the items.
         slopes += np.broadcast_to(self.values.mean() if pooled else self.values[:, None], slopes.shape) / (
             totals.sum(axis=1, keepdims=True)
         )
         return np.array([self._gathered(model, row) for model, row in enumerate(slopes)]).T
 
     def told_apart(self, a: int, b: int) -> Floats:
-        """Numbers (rows, some) that say how two models' answers differ: 0 where they do not, the opposite for B, A."""
+        """Numbers (rows, some) that say how two models' answers differ: 0 if they do not, the opposite for B, A."""
         if self.places is None:
             return self.moved(a, b)
         one, other = self._kinds[self.places[:, a]], self._kinds[self.places[:, b]]
@@ -65,7 +65,7 @@ class Grid:
         return found
 
     def moved(self, a: int, b: int, rows: Ints | slice = _ALL) -> Floats:
-        """The cells of A's answers less those of B's (rows, cells)."""
+        """The cells of A's answers minus those of B's (rows, cells)."""
         if self.places is None:
             assert self.shares is not None
             return np.subtract(self.shares[a, rows], self.shares[b, rows])
@@ -74,7 +74,7 @@ class Grid:
 
     @cached_property
     def _kinds(self) -> Ints:
-        """Numbers of the cells, the same where the metric does not tell them apart."""
+        """Numbers of the cells, the same for cells that the metric does not distinguish."""
         if self.name not in BINARY_F1:
             return np.arange(len(self.cells))
         return np.array(
@@ -83,7 +83,7 @@ class Grid:
         )
 
     def _gathered(self, model: int, weights: Floats) -> Floats:
-        """Weights of the cells that a model's rows lie in."""
+        """Weights of the cells of a model's rows."""
         if self.places is not None:
             return weights[self.places[:, model]]
         assert self.shares is not None

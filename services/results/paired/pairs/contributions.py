@@ -1,4 +1,4 @@
-"""What every row adds to a metric's difference: the way to variances without draws. Pure.
+"""What every row adds to a metric's difference, for variances without draws. Pure.
 
 A mean's rows add their own differences. The other metrics are smooth functions of counts or moments, so that a row
 adds, to first order, the function's derivative (the delta method).
@@ -18,16 +18,16 @@ from services.results.statistics import metric_values
 from services.results.statistics.metric_values import Floats, Ints
 
 ScoreMetric = Means | Confusion | ClusteredConfusion | Correlation
-"""What may be part of a task's score."""
+"""The metrics that may be part of a task's score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
-    """Of models, or of pairs of them, with one column each.
+    """Values of models, or of pairs of them, with one column each.
 
     `values` (columns,) are the metric's values or differences, `rows` (rows, columns) what the rows add up to. A row
-    stands for `counts` (rows,) alike. `n` counts what the metric is taken over, items or groups. `reasons` say why a
-    value is undefined, and taken as 0; "" where it is defined.
+    counts `counts` (rows,) times. `n` counts what the metric is taken over, items or groups. `reasons` say why a value
+    is undefined, and counted as 0; "" if it is defined.
     """
 
     values: Floats
@@ -52,12 +52,12 @@ def of_pairs(metric: ScoreMetric, counts: Floats, pairs: Pairs) -> Contributions
 
 
 def of_models(metric: ScoreMetric, counts: Floats, *, alike: bool = False) -> Contributions:
-    """Of each model by itself; `alike`: what rows would add to the metric of the mean of all tables."""
+    """The contributions for each model; `alike`: what rows would add to the metric of the mean of all tables."""
     if isinstance(metric, Means):
         units = float(metric.sizes @ counts)
         rows = metric.sums / units if units else np.zeros_like(metric.sums)
         reasons = ("" if units else "no items",) * metric.models
-        # Whole numbers of right answers add up exactly, in any order: exchanging two models negates a difference.
+        # Whole numbers of right answers add up exactly in any order, so exchanging two models negates a difference.
         values = counts @ metric.sums / units if units else np.zeros(metric.models)
         return Contributions(values, rows, counts, round(units), reasons)
     if isinstance(metric, Correlation):
@@ -80,7 +80,7 @@ def units_of(metric: ScoreMetric, counts: Floats) -> float:
 
 
 def mean(parts: Sequence[Contributions]) -> Contributions:
-    """Of several metrics of the same rows; the first one's `n` counts, as others may be taken over groups."""
+    """The mean of several metrics of the same rows; the first one's `n` counts, as others may be taken over groups."""
     if len(parts) == 1:
         return parts[0]
     reasons = zip(*(part.reasons for part in parts), strict=True)
@@ -93,13 +93,13 @@ def mean(parts: Sequence[Contributions]) -> Contributions:
 
 
 def sides(pairs: Pairs) -> tuple[Ints, Ints]:
-    """The places of all A, and of all B."""
+    """The indices of all A, and of all B."""
     both = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
 
 
 def of_columns(metric: Correlation, rows: int) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """Values (models,), what each row adds to them (rows, models), and why a value is undefined and taken as 0."""
+    """Values (models,), what each row adds to them (rows, models), and why a value is undefined and counted as 0."""
     values, added, reasons = np.zeros(metric.models), np.zeros((rows, metric.models)), []
     for place, column in enumerate(metric.columns):
         reason = metric_values.undefined_correlation(column.values, column.targets)
@@ -112,15 +112,15 @@ def of_columns(metric: Correlation, rows: int) -> tuple[Floats, Floats, tuple[st
 
 
 def correlate(name: str, column: Column) -> float:
-    """Of a column that has a correlation."""
+    """Contributions to a column that has a correlation."""
     function = metric_values.pearson if name == metric_values.PEARSON else metric_values.spearman
     return function(column.values, column.targets)
 
 
 def _influence(name: str, column: Column, value: float) -> Floats:
-    """What each pair moves a correlation by; adds up to 0.
+    """How far each pair moves a correlation; adds up to 0.
 
-    Spearman's is Pearson's of the ranks, and what the pair moves the others' ranks by.
+    Spearman's is Pearson's of the ranks, plus the effect of the pair on the others' ranks.
     """
     x, y = column.values, column.targets
     if name == metric_values.PEARSON:

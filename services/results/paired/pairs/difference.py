@@ -1,4 +1,4 @@
-"""What a paired comparison finds, and the terms it is made on. Pure."""
+"""The findings of a paired comparison, and its terms. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 Pair = tuple[int, int]
-"""Two models by their places: a − b is asked for."""
+"""Two models by index, for the difference a − b."""
 Pairs = Sequence[Pair]
 _DRAWS = 100_000
 """Resamples of all pairs together; each pair gets at least `_FEWEST`."""
@@ -15,10 +15,10 @@ _FEWEST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which terms models are compared.
+    """The terms of a comparison.
 
     `alpha` is the error rate of tests, and one minus the level of intervals. `margin` is the largest difference that
-    does not matter, in the metric's own range. `resamples` are drawn, from `seed`, where no formula serves; fewer for
+    does not matter, in the metric's own range. `resamples` are drawn, from `seed`, where there is no formula; fewer for
     each of more than ten pairs.
     """
 
@@ -28,14 +28,14 @@ class Terms:
     resamples: int = 10_000
 
     def draws(self, pairs: int) -> int:
-        """Resamples of each of so many pairs."""
+        """Resamples for each of this many pairs."""
         return min(self.resamples, max(_FEWEST, _DRAWS // max(pairs, 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far off chance may take an estimate: by `width`, in Student's distribution of so many `degrees` of freedom.
-    No difference is beyond the `limit`."""
+    """How far off an estimate may be by chance: `width`, in Student's distribution with `degrees` of freedom. No
+    difference exceeds the `limit`."""
 
     width: float
     degrees: float
@@ -47,11 +47,11 @@ class Difference:
     """One metric of A minus that of B, on the same items, in the metric's own range.
 
     `value` is None where it is undefined, with a reason; `stderr`, `low` and `high` (the interval at 1 − alpha), `p`
-    (two-sided) and the rest are None where they cannot be told. `n` counts items, or groups for rules over groups.
-    `only_a` and `only_b` count items right in one run only; 0 where there is no right and wrong. `smallest` is the
-    smallest true difference that as many items show with 80 % power: tested alone, until `power.within` takes it to the
-    level of a family. `reach` is what it follows from where that is not counts of right and wrong.
-    `equivalence_p` is that of the two one-sided tests for a difference within the margin.
+    (two-sided) and the rest are None where they are unknown. `n` counts items, or groups for rules over groups.
+    `only_a` and `only_b` count items right in one run only; 0 for metrics without right and wrong. `smallest` is the
+    smallest true difference that this many items show with 80 % power: for a single test, until `power.within` applies
+    the level of a family. `reach` is its basis for metrics without right and wrong. `equivalence_p` belongs to the two
+    one-sided tests for a difference within the margin.
     """
 
     value: float | None

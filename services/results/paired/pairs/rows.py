@@ -1,7 +1,7 @@
-"""What runs on the same items are compared by. Pure.
+"""The rows by which runs on the same items are compared. Pure.
 
-A row stands for units that are alike in everything counted and independent of the rest: items, or one cluster of items
-(a passage, an item with several answers). Models are told apart by their places.
+A row represents units that are equal in everything counted and independent of the rest: items, or one cluster of items
+(a passage, an item with several answers). Models are identified by index.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from services.results.statistics.metric_values import Floats, Ints
 class Means:
     """A metric that is the mean of a score in [0, 1] over units: items, or groups of items.
 
-    `sums` (rows, models) are the totals of the scores of the units in one row, `sizes` (rows,) is how many they are;
-    1 where a row stands for single items.
+    `sums` (rows, models) are the totals of the scores of the units in one row, `sizes` (rows,) is how many they are; 1
+    if a row represents single items.
     """
 
     sums: Floats
@@ -32,9 +32,9 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """A metric of the confusion matrix, of items that are independent.
+    """A metric of the confusion matrix, for independent items.
 
-    `references` (rows,) and `predictions` (rows, models) are places in `labels`; -1 is no answer. `name` is one of
+    `references` (rows,) and `predictions` (rows, models) are indices of `labels`; -1 means no answer. `name` is one of
     statistics.TABLES, `positive` the label counted as positive by binary F1.
     """
 
@@ -51,10 +51,10 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class ClusteredConfusion:
-    """The same where a row is a cluster of items.
+    """The same with rows that are clusters of items.
 
-    `shares` (models, rows, cells) says how many of the cluster's items lie in each cell of (reference, prediction);
-    of several answers each counts its part. A prediction of None is no answer.
+    `shares` (models, rows, cells) says how many of the cluster's items are in each cell of (reference, prediction);
+    each of several answers counts its part. A prediction of None means no answer.
     """
 
     name: str
@@ -110,9 +110,9 @@ Metric = Means | Confusion | ClusteredConfusion | Correlation | Cost
 class TaskRows:
     """A task's items that all models have in common.
 
-    Every metric describes the same rows in the same order, each of which stands for `counts` (rows,) alike; 1 where
-    rows are clusters, and for correlations and costs. `clustered`: items share passages, or have several answers.
-    Metrics `beside` are no part of the task's score.
+    Every metric describes the same rows in the same order, each of which counts `counts` (rows,) times; 1 if rows are
+    clusters, and for correlations and costs. `clustered`: items share passages, or have several answers. Metrics in
+    `beside` are not part of the task's score.
     """
 
     task: str
@@ -122,7 +122,7 @@ class TaskRows:
     beside: frozenset[str] = field(default_factory=frozenset)
 
     def names(self, metric: str = "") -> list[str]:
-        """The metrics that an average takes: all that make up the task's score, or the one named."""
+        """The metrics that an average uses: all of the task's score, or the named one."""
         if metric:
             return [metric] if metric in self.metrics else []
         return [name for name in self.metrics if name not in self.beside]

@@ -70,7 +70,7 @@ def without(name: str) -> dict[str, Any]:
         ("{broken", "line 2: it is not JSON"),
         ("[" * 100_000, "line 2: it is not JSON"),
         ("[]", "line 2: it is not a JSON object"),
-        (GOOD, "line 2: row 0 has its answer number 1 twice."),
+        (GOOD, "line 2: row 0 has answer 1 twice."),
         (without("doc_id"), "line 2: doc_id is None; it must be a row number."),
         (choices(-1, ROW, "A?", SCORED), "line 2: doc_id is -1"),
         (without("arguments"), "line 2: its answers cannot be read (KeyError"),

@@ -42,10 +42,10 @@ def test_a_subject_of_two_suites_follows_the_others(tmp_path: Path) -> None:
         (["mmlu_stem"], "", {}, "--task mmlu_stem=SUITE/TASK"),
         (["rte", "mmlu_anatomy"], "", {}, "several suites: glue, mmlu"),
         (["mmlu_anatomy"], "glue", {}, "is a task of mmlu, not of glue"),
-        (["rte"], "gleu", {}, "There is no suite gleu"),
+        (["rte"], "gleu", {}, "Suite gleu not found"),
         (["my_task"], "", {"my_task": "rte"}, "name the suite too, as in my_task=SUITE/rte"),
         (["my_task"], "", {"my_task": "glue/rtee"}, "suite glue has no task rtee. Tasks: mnli"),
-        (["rte"], "", {"other": "glue/rte"}, "No log is of other"),
+        (["rte"], "", {"other": "glue/rte"}, "None of the logs is of other"),
         (["rte", "my_task"], "", {"my_task": "glue/rte"}, "rte and my_task are both rte"),
     ],
 )

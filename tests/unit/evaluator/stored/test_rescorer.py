@@ -32,7 +32,7 @@ async def test_an_answer_without_all_choices_is_an_error_and_never_scored(catalo
     (given,) = logged(task, [0])
     del given.continuations[1]
     (result,) = await results(task, [given], [0])
-    assert (result.outcome, result.error) == (ERROR, "The log has 1 continuations, but the item has 2 choices.")
+    assert (result.outcome, result.error) == (ERROR, "The log has 1 continuation, but the item has 2 choices.")
     assert not result.statistics
 
 

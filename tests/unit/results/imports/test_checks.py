@@ -29,7 +29,7 @@ def changed(change: Callable[[ImportedAnswer], object]) -> list[ImportedAnswer]:
         (changed(lambda a: setattr(a, "row", "x" * 131_073)), "Answer 3: row has more than"),
         (changed(lambda a: setattr(a, "latency_ms", float("nan"))), "Answer 3: times and tokens must be 0 or more."),
         (changed(lambda a: setattr(a, "input_tokens", -1)), "Answer 3: times and tokens must be 0 or more."),
-        (answers(1), "Item 1 of rte has two answers number 0."),
+        (answers(1), "Item 1 of rte has two answers with number 0."),
         (answers(*range(2, 1003)), "A message must contain at most 1,000 answers."),
     ],
 )

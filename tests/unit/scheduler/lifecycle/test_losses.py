@@ -100,7 +100,7 @@ async def test_units_that_nobody_has_reported_of_may_have_been_its_own(
     world.time += 11
     tell_losses(world.registry)
     (told,) = warnings(caplog)
-    assert "evaluator e1 is silent; some of its 2 units may belong to this job" in told
+    assert "evaluator e1 is silent; some of its 2 units in hand may belong to this job" in told
 
 
 async def test_time_tells_of_a_restarted_evaluator(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -101,7 +101,7 @@ def test_the_services_refusal_is_printed(told: Fakes, log: str, capsys: Captured
         (["--task", "rte="], "it must be TASK, NAME=TASK or NAME=SUITE/TASK"),
         (["--task", "rte"], "name the suite too"),
         (["--shots", "-1"], "it must be a whole number, 0 or more"),
-        (["--task", "x=glue/rte"], "No log is of x, which --task names."),
+        (["--task", "x=glue/rte"], "None of the logs is of x, which --task names."),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(

@@ -116,20 +116,20 @@ def test_each_repeat_has_its_own_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sampling", "takes", "words"),
+    ("sampling", "takes", "words", "which"),
     [
-        (job_pb2.Sampling(temperature=1), Capabilities(sampling=False), "temperature"),
-        (job_pb2.Sampling(top_p=1, top_k=2), Capabilities(sampling=False), "top_p and top_k"),
-        (job_pb2.Sampling(seed=0), Capabilities(seed=False), "seed"),
+        (job_pb2.Sampling(temperature=1), Capabilities(sampling=False), "temperature", "it"),
+        (job_pb2.Sampling(top_p=1, top_k=2), Capabilities(sampling=False), "top_p and top_k", "them"),
+        (job_pb2.Sampling(seed=0), Capabilities(seed=False), "seed", "it"),
     ],
 )
 def test_a_refused_parameter_fails_the_job_and_is_named(
-    sampling: job_pb2.Sampling, takes: Capabilities, words: str
+    sampling: job_pb2.Sampling, takes: Capabilities, words: str, which: str
 ) -> None:
     with pytest.raises(ProviderError) as caught:
         resolve(sampling, takes, model="m")
     assert caught.value.fatal
-    assert caught.value.message == f"m does not take {words}. Leave it out of the job's parameters."
+    assert caught.value.message == f"m does not take {words}. Leave {which} out of the job's parameters."
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ def test_a_name_stands_for_the_newest_whole_run_and_says_which_newer_one_it_pass
     )
     found = chosen(connection, word, "m2")
     assert jobs(found)[word] == "whole"
-    assert found.notes == [
-        f"'{word}' stands for its newest full run, job whole on 40 items; job trial is newer and ran 5."
-    ]
+    assert found.notes == [f"'{word}' means its newest full run, job whole on 40 items; job trial is newer and ran 5."]
 
 
 def test_without_a_whole_run_the_newest_on_the_most_items_stands(connection: Connection) -> None:
@@ -41,7 +39,7 @@ def test_without_a_whole_run_the_newest_on_the_most_items_stands(connection: Con
     found = chosen(connection, "m1", "m2")
     assert jobs(found)["m1"] == "again"
     assert found.notes == [
-        "'m1' stands for its run with the most items, job again on 20 items; job trial is newer and ran 5."
+        "'m1' means its run with the most items, job again on 20 items; job trial is newer and ran 5."
     ]
 
 
@@ -60,7 +58,7 @@ def test_a_model_does_not_mean_a_configuration_that_only_pilots_and_parts_have(
     found = chosen(connection, word, "m2")
     assert jobs(found)[word] == "whole"
     assert found.notes == [
-        f"'{word}' stands for configuration aaaaaaaaaaaa, not for bbbbbbbbbbbb and cccccccccccc, which have only "
+        f"'{word}' means configuration aaaaaaaaaaaa, not bbbbbbbbbbbb and cccccccccccc, which have only "
         "partial or pilot runs."
     ]
     assert jobs(chosen(connection, digests["pilot"], "m2"))[digests["pilot"]] == "pilot", "named, it is meant"
