@@ -30,7 +30,8 @@ _DOUBT = re.compile(
     r"(?:possible|defended|defensible|plausible|valid|correct|right|acceptable)\b(?!.*, but\b)|"
     r"\bcan(?:not|['’]t) (?:really )?be (?:assigned|classified|labell?ed)\b|\ba (?:bit|mix) of both\b|"
     r"\b(?:can(?:not|['’]t)|could) (?:decide|tell|say)\b|\bnot sure\b|\bunsure\b|"
-    r"\bhard to (?:say|tell|decide|judge|choose|pick)\b|\bdepends\b|\?\s*or\b",
+    r"\bhard to (?:say|tell|decide|judge|choose|pick)\b|\bdepends\b|"
+    r"\bdepending on (?:which|what|how|whether)\b|\bnot (?:entirely |quite |completely )?certain\b|\(or maybe\b|\?\s*or\b",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
@@ -58,8 +59,8 @@ _NO_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _EXPLAINS = re.compile(
-    r"[*_#\s]{0,6}(?:here(?:['’]s| is) (?:how|why|the|my)|how (?:to|I|we|it)|explanation|steps?:|calculation|reasoning|"
-    r"working|derivation|solution|why\b)",
+    r"[*_#\s]{0,6}(?:here(?:['’]s| is) (?:how|why|the|my)|how (?:to|I|we|it)|steps?:|why\b|"
+    r"(?:explanation|calculation|reasoning|working|derivation|solution)s?[*_]{0,3}[ ]?(?::|\Z))",
     re.IGNORECASE,
 )
 _MOST_BEFORE = 2

@@ -103,7 +103,7 @@ _ITEM = re.compile(r"\A\W{0,4}(?:[a-z]\)|(?:step|part|method) \d|first\b)|[-=+×
 """One of several, or not yet finished."""
 _SOLUTIONS = re.compile(r"=[^=]{1,40}(?:,|\bor\b|\band\b)[\s$\\(]{0,4}[A-Za-z](?:_\w)?\s*\Z")
 _REASON = re.compile(
-    r"(?<=\w)(?<!\bbut)(?<!\band)(?<!\bso)(?<!\bwhich),? "
+    r"(?<=[\w$*)%])(?<!\bbut)(?<!\band)(?<!\bso)(?<!\bwhich),? "
     r"(?:because|since|as(?! (?:of|well|many|much|\w{2,8} as)\b)|even though|although|though|despite|while|whereas)\b"
     r"(?<!times as)(?<!as \w{3} as)(?<!as \w{4} as)"
     r"(?!.*, (?:so|thus|hence|therefore|which (?:makes?|gives?|leaves?|means))\b)",

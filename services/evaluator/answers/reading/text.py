@@ -35,6 +35,7 @@ _NOTHING_SAID = re.compile(
     r"(?:I['’]?m\b|I[ ](?:am|do|don['’]?t|can|cannot|can['’]t|could|would)\b|sorry\b|it[ ](?:isn['’]t|is[ ]not|"
     r"wasn['’]t|was[ ]not)\b|unknown\b|n/a\b|not[ ]\w|"
     r"either[ ]|neither\b|cannot[ ]|please\b|could[ ]you\b|can[ ]you\b|unclear\b|"
+    r"(?:the[ ])?(?:passage|text|article|context|question|story)[ ](?:does|did)(?:n['’]t|[ ]not)[ ]\w|"
     r"there[ ](?:is|are)\b|end[ ]your[ ]reply|\.{2,}|…).*",
     re.IGNORECASE | re.DOTALL,
 )
@@ -186,6 +187,8 @@ class TextKind:
 
     def claimed(self, sentences: Sequence[str]) -> Found | None:
         """The name that a sentence gives, where the others only tell of it."""
+        if any(map(_is_nothing, sentences)):
+            return None
         if (gives := _GIVES.search(sentences[-1])) is not None:
             return Found(gives["said"], len(sentences[0]))
         concluded = _LAST_SAID.match(sentences[-1]) or _BUT_IT.search(sentences[-1])

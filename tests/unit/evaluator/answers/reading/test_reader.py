@@ -18,6 +18,7 @@ from services.evaluator.answers.reading.letter import LetterKind
 from services.evaluator.answers.reading.number import NumberKind
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.reading.text import TextKind
+from services.evaluator.answers.words import plain
 
 
 def cases(name: str) -> list[dict[str, Any]]:
@@ -47,12 +48,15 @@ def kind_of(case: dict[str, Any]) -> Kind:
 def same(case: dict[str, Any], answer: str) -> bool:
     if case["kind"] in ("number", "scale") and answer and case["read"]:
         return Fraction(answer) == Fraction(case["read"])
+    if case["kind"] == "text":
+        # As scorers compare texts: "the bishop" is "bishop".
+        return plain(answer) == plain(case["read"])
     read: str = case["read"]
     return answer.split() == read.split()
 
 
 @pytest.mark.parametrize(
-    ("replies", "count", "alike", "wrong"), [(CASES, 5960, 0.985, 0.002), (HELD_OUT, 640, 0.81, 0.03)]
+    ("replies", "count", "alike", "wrong"), [(CASES, 6279, 0.985, 0.002), (HELD_OUT, 640, 0.81, 0.03)]
 )
 def test_answers_are_read_as_people_read_them(
     replies: list[dict[str, Any]], count: int, alike: float, wrong: float
