@@ -31,7 +31,8 @@ _DOUBT = re.compile(
     r"\bcan(?:not|['’]t) (?:really )?be (?:assigned|classified|labell?ed)\b|\ba (?:bit|mix) of both\b|"
     r"\b(?:can(?:not|['’]t)|could) (?:decide|tell|say)\b|\bnot sure\b|\bunsure\b|"
     r"\bhard to (?:say|tell|decide|judge|choose|pick)\b|\bdepends\b|"
-    r"\bdepending on (?:which|what|how|whether)\b|\bnot (?:entirely |quite |completely )?certain\b|\(or maybe\b|\?\s*or\b",
+    r"\bdepending on (?:which|what|how|whether)\b|\bnot (?:entirely |quite |completely )?certain\b|"
+    r"\(or maybe\b|\?\s*or\b",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
