@@ -221,13 +221,22 @@ class Stack:
 
     def run(self, provider: str, model: str, suite: str, *, token: str = "", **body: Any) -> str:
         """Queues a job through REST; returns its id. `params` are the sampling parameters."""
+        answer = self._post(provider, model, suite, token, body)
+        assert answer.status_code == 200, f"POST /run: {answer.status_code} {answer.text}"
+        return str(answer.json()["job_id"])
+
+    def refused(self, provider: str, model: str, suite: str, *, token: str = "", **body: Any) -> str:
+        """Why REST refuses to queue such a job."""
+        answer = self._post(provider, model, suite, token, body)
+        assert answer.status_code == 400, f"POST /run: {answer.status_code} {answer.text}"
+        return str(answer.json()["detail"])
+
+    def _post(self, provider: str, model: str, suite: str, token: str, body: dict[str, Any]) -> httpx.Response:
         config = {"provider": provider, "model": model}
         if (params := body.pop("params", None)) is not None:
             config["ollama_params"] = params
         with self.client(token) as client:
-            answer = client.post("/run", json={"project_id": 1, "suite": suite, "config": config, **body})
-        assert answer.status_code == 200, f"POST /run: {answer.status_code} {answer.text}"
-        return str(answer.json()["job_id"])
+            return client.post("/run", json={"project_id": 1, "suite": suite, "config": config, **body})
 
     def job(self, job_id: str, token: str = "") -> job_pb2.Job:
         """The job as the scheduler has it."""

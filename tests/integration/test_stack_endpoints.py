@@ -338,18 +338,17 @@ def test_a_job_on_a_refused_key_fails_with_that_reason(world: World) -> None:
     assert 0 < len(asked) <= 2 * 8, "a wrong key is not tried item by item"
 
 
-def test_a_job_without_its_key_fails_with_the_documents_text_before_any_call(world: World) -> None:
+def test_a_job_without_its_key_is_refused_with_the_documents_text_before_any_call(world: World) -> None:
     asked = len(asked_of(world.keyed))
-    reason = fails_unscored(world, world.stack.run("no-key", MODEL, "glue"))
-    assert reason == "AI provider error: API key not configured for no-key"
+    assert world.stack.refused("no-key", MODEL, "glue") == "AI provider error: API key not configured for no-key"
     assert len(asked_of(world.keyed)) == asked
 
 
-def test_a_job_on_a_model_that_is_not_there_fails_with_its_name(world: World) -> None:
-    job = world.stack.wait(world.stack.run("ollama", "mistral:70b", "glue"))
-    assert job.state == job_pb2.Job.STATE_FAILED
-    assert "mistral:70b" in job.reason
-    assert MODEL in job.reason, "a near name is proposed"
+def test_a_job_on_a_model_that_is_not_there_is_refused_with_its_name(world: World) -> None:
+    world.stack.know_models("ollama")
+    detail = world.stack.refused("ollama", "mistral:70b", "glue")
+    assert "mistral:70b" in detail
+    assert MODEL in detail, "a near name is proposed"
 
 
 def test_a_job_whose_calls_are_refused_fails_with_the_providers_words(world: World) -> None:
@@ -358,10 +357,9 @@ def test_a_job_whose_calls_are_refused_fails_with_the_providers_words(world: Wor
 
 
 def test_failed_jobs_leave_the_leaderboard_as_it_was(world: World) -> None:
-    for provider in ("wrong-key", "no-key"):
-        before = world.stack.get("/leaderboard", suite="glue")
-        fails_unscored(world, world.stack.run(provider, MODEL, "glue"))
-        assert world.stack.get("/leaderboard", suite="glue") == before
+    before = world.stack.get("/leaderboard", suite="glue")
+    fails_unscored(world, world.stack.run("wrong-key", MODEL, "glue"))
+    assert world.stack.get("/leaderboard", suite="glue") == before
 
 
 # -- keys ----------------------------------------------------------------------------------------------------------

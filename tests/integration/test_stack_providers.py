@@ -159,10 +159,10 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @KINDS
-def test_a_kind_without_its_key_fails_with_the_documents_text_and_is_not_called(world: World, kind: str) -> None:
+def test_a_kind_without_its_key_is_refused_with_the_documents_text_and_not_called(world: World, kind: str) -> None:
     asked = len(world.servers[kind].records)
-    job = world.failed(kind)
-    assert job.reason == f"AI provider error: API key not configured for {LABELS[kind]}"
+    detail = world.stack.refused(kind, MODEL, "glue", tasks=["sst2"])
+    assert detail == f"AI provider error: API key not configured for {LABELS[kind]}"
     assert len(world.servers[kind].records) == asked
 
 
