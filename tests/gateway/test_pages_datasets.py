@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from services.gateway.pages.display.formatting import stamp
 from tests.gateway.gateway_server import Running
 from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, scoring_pb2
 
@@ -81,6 +82,15 @@ async def test_the_list_tells_rows_references_and_live_runs(gateway: Running) ->
     assert '<td class="num">2</td>' in row
     assert '<span class="tag live"><i class="dot"></i>1</span>' in row
     assert "No dataset matches" in await page(gateway, "/datasets?query=nothing-like-it")
+
+
+async def test_a_dataset_that_expires_says_when(gateway: Running) -> None:
+    dataset = await dataset_of(gateway)
+    assert "xpires" not in await page(gateway, "/datasets") + await page(gateway, f"/datasets/{dataset.dataset_id}")
+    dataset.expires_at.FromSeconds(1_798_000_000)
+    assert f"<small>expires {stamp(dataset.expires_at)}</small>" in await page(gateway, "/datasets")
+    own = await page(gateway, f"/datasets/{dataset.dataset_id}")
+    assert f"<dt>Expires</dt><dd>{stamp(dataset.expires_at)}</dd>" in own
 
 
 async def test_a_dataset_in_use_is_kept_and_the_page_says_why(gateway: Running) -> None:

@@ -34,6 +34,7 @@ def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
         ("Metadata", ", ".join(dataset.metadata_fields), ""),
         ("Models", f"rows name {', '.join(dataset.models)}; the run's own counts" if dataset.models else "", ""),
         ("Uploaded", f"{formatting.stamp(dataset.uploaded_at)} by {dataset.owner}", ""),
+        ("Expires", formatting.stamp(dataset.expires_at) if dataset.HasField("expires_at") else "", ""),
         ("Project", str(dataset.project_id) if dataset.project_id else "", ""),
         ("Digest", "", dataset.digest[:12]),
         ("Id", "", dataset.dataset_id),
