@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from touchstone.v1 import content_pb2 as _content_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import scoring_pb2 as _scoring_pb2
 from touchstone.v1 import suite_pb2 as _suite_pb2
@@ -116,12 +117,20 @@ class DatasetRow(_message.Message):
     def __init__(self, custom_id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[ChatMessage, _Mapping]]] = ..., sampling: _Optional[_Union[_job_pb2.Sampling, _Mapping]] = ..., stop: _Optional[_Iterable[str]] = ..., reference: _Optional[str] = ..., metadata: _Optional[str] = ...) -> None: ...
 
 class ChatMessage(_message.Message):
-    __slots__ = ("role", "content")
+    __slots__ = ("role", "content", "parts", "tool_calls", "tool_call_id", "name")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     role: str
     content: str
-    def __init__(self, role: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
+    parts: _containers.RepeatedCompositeFieldContainer[_content_pb2.ContentPart]
+    tool_calls: _containers.RepeatedCompositeFieldContainer[_content_pb2.ToolCall]
+    tool_call_id: str
+    name: str
+    def __init__(self, role: _Optional[str] = ..., content: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[_content_pb2.ContentPart, _Mapping]]] = ..., tool_calls: _Optional[_Iterable[_Union[_content_pb2.ToolCall, _Mapping]]] = ..., tool_call_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class BadLine(_message.Message):
     __slots__ = ("line", "reason")

@@ -1,3 +1,4 @@
+from touchstone.v1 import content_pb2 as _content_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -25,7 +26,7 @@ OUTCOME_INPUT_TRUNCATED: Outcome
 OUTCOME_INFRASTRUCTURE_ERROR: Outcome
 
 class ItemResult(_message.Message):
-    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position", "continuations", "ttft_ms", "reused", "parameters", "identity", "cost_usd", "reasoning_tokens", "metadata", "messages", "source_job", "input_untold", "output_untold")
+    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position", "continuations", "ttft_ms", "reused", "parameters", "identity", "cost_usd", "reasoning_tokens", "metadata", "messages", "source_job", "input_untold", "output_untold", "tool_calls", "logprobs")
     class StatisticsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +69,8 @@ class ItemResult(_message.Message):
     SOURCE_JOB_FIELD_NUMBER: _ClassVar[int]
     INPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
+    LOGPROBS_FIELD_NUMBER: _ClassVar[int]
     item: int
     repeat: int
     item_hash: str
@@ -103,7 +106,9 @@ class ItemResult(_message.Message):
     source_job: str
     input_untold: bool
     output_untold: bool
-    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ..., continuations: _Optional[_Iterable[_Union[Continuation, _Mapping]]] = ..., ttft_ms: _Optional[float] = ..., reused: _Optional[bool] = ..., parameters: _Optional[str] = ..., identity: _Optional[str] = ..., cost_usd: _Optional[float] = ..., reasoning_tokens: _Optional[int] = ..., metadata: _Optional[str] = ..., messages: _Optional[str] = ..., source_job: _Optional[str] = ..., input_untold: _Optional[bool] = ..., output_untold: _Optional[bool] = ...) -> None: ...
+    tool_calls: _containers.RepeatedCompositeFieldContainer[_content_pb2.ToolCall]
+    logprobs: _containers.RepeatedCompositeFieldContainer[_content_pb2.TokenLogprob]
+    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ..., continuations: _Optional[_Iterable[_Union[Continuation, _Mapping]]] = ..., ttft_ms: _Optional[float] = ..., reused: _Optional[bool] = ..., parameters: _Optional[str] = ..., identity: _Optional[str] = ..., cost_usd: _Optional[float] = ..., reasoning_tokens: _Optional[int] = ..., metadata: _Optional[str] = ..., messages: _Optional[str] = ..., source_job: _Optional[str] = ..., input_untold: _Optional[bool] = ..., output_untold: _Optional[bool] = ..., tool_calls: _Optional[_Iterable[_Union[_content_pb2.ToolCall, _Mapping]]] = ..., logprobs: _Optional[_Iterable[_Union[_content_pb2.TokenLogprob, _Mapping]]] = ...) -> None: ...
 
 class Continuation(_message.Message):
     __slots__ = ("text", "loglikelihood", "tokens", "greedy")
