@@ -173,7 +173,7 @@ def _items(items: int) -> Iterator[str]:
             item_hash, md5(task), prompt, 'Answer: ' || CASE WHEN is_right THEN reference ELSE 'E' END, '', '1',
             (is_right AND chance >= 0.005)::DOUBLE, NULL, NULL, NULL, 200 + 800 * chance, 180, 3, 'stop', 1, '',
             'last match of “answer: …”', model, 'evaluator-1', NULL, 0, false,
-            '{{"max_tokens":32,"temperature":0}}', md5(job_id || item_hash)::UUID, 0.0001, 0, '', ''
+            '{{"max_tokens":32,"temperature":0}}', md5(job_id || item_hash)::UUID, 0.0001, 0, '', '', NULL, NULL
         FROM (
             SELECT *, hash(n, item_hash)::DOUBLE / 18446744073709551616 AS chance,
                 hash(item_hash, n)::DOUBLE / 18446744073709551616 < 0.4 + 0.5 * quality AS is_right

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from math import isfinite
 from typing import Any
 
 from touchstone.v1.content_pb2 import ContentPart, Image, TokenLogprob, ToolCall
@@ -14,6 +15,9 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MOST_IMAGE_BYTES = 1_500_000
 MOST_IMAGES = 20
 """In one row."""
+
+LEAST_LOGPROB = -9999.0
+"""OpenAI's, of a token that is as good as impossible."""
 
 _SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 
@@ -72,16 +76,37 @@ def calls(tool_calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
     ]
 
 
+def read_calls(text: str) -> Iterator[ToolCall]:
+    """What `calls` gave, as JSON."""
+    for call in json.loads(text):
+        yield ToolCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+
+
 def logprobs(tokens: Iterable[TokenLogprob]) -> list[dict[str, Any]]:
-    """Log-probabilities in OpenAI's form, without the bytes of tokens."""
+    """Log-probabilities in OpenAI's form, without the bytes of tokens. Those that are no numbers, which JSON does not
+    have, become the lowest."""
     return [
         {
             "token": one.token,
-            "logprob": one.logprob,
-            "top_logprobs": [{"token": other.token, "logprob": other.logprob} for other in one.top],
+            "logprob": _finite(one.logprob),
+            "top_logprobs": [{"token": other.token, "logprob": _finite(other.logprob)} for other in one.top],
         }
         for one in tokens
     ]
+
+
+def _finite(value: float) -> float:
+    return value if isfinite(value) else LEAST_LOGPROB
+
+
+def read_logprobs(text: str) -> Iterator[TokenLogprob]:
+    """What `logprobs` gave, as JSON."""
+    for one in json.loads(text):
+        yield TokenLogprob(
+            token=one["token"],
+            logprob=one["logprob"],
+            top=[TokenLogprob.Alternative(**other) for other in one["top_logprobs"]],
+        )
 
 
 def call_text(call: ToolCall) -> str:

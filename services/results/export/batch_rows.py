@@ -16,6 +16,7 @@ from services.results.storage import item_rows, text_retention
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import ERROR
 from services.results.visibility import Visibility
+from services.words import chat
 from services.words.enums import OUTCOMES, VERDICTS
 from services.words.jobs import mode_of
 from touchstone.v1 import job_pb2, suite_pb2
@@ -29,7 +30,7 @@ _DROPPED_WORDS = "The text of this answer was dropped because the answer store w
 _READ = (
     *('"custom_id"', "task", "item", "repeat", "attempt", "outcome", "response", "reasoning", "prediction"),
     *("reference", "finish_reason", "latency_ms", "input_tokens", "output_tokens", "reasoning_tokens"),
-    *("cost_usd", "error", "served_model", "metadata"),
+    *("cost_usd", "error", "served_model", "metadata", "tool_calls", "logprobs"),
 )
 
 
@@ -56,6 +57,14 @@ class _Answer:
     error: str
     served_model: str
     metadata: str
+    tool_calls: str | None
+    logprobs: str | None
+
+    @property
+    def said(self) -> str:
+        """Its text, and its tool calls a line each."""
+        calls = chat.calls_text(chat.read_calls(self.tool_calls)) if self.tool_calls else ""
+        return "\n".join(filter(None, (self.response, calls))) if calls else self.response
 
     @property
     def name(self) -> str:
@@ -74,7 +83,7 @@ class _Run:
         """Why there is no response, as a code and in words."""
         if answer.outcome == ERROR:
             return _FAILED, answer.error
-        dropped = answer.attempt <= self.dropped_attempt and not answer.response
+        dropped = answer.attempt <= self.dropped_attempt and not (answer.response or answer.tool_calls)
         return (_DROPPED, _DROPPED_WORDS) if dropped else None
 
 
@@ -127,12 +136,17 @@ def _body(run: _Run, answer: _Answer, key: str) -> Value:
     message: dict[str, Value] = {"role": "assistant", "content": answer.response}
     if answer.reasoning:
         message["reasoning"] = answer.reasoning
+    if answer.tool_calls:
+        message |= {"content": answer.response or None, "tool_calls": item_rows.parsed_json(answer.tool_calls)}
+    choice: dict[str, Value] = {"index": 0, "message": message, "finish_reason": answer.finish_reason or "stop"}
+    if answer.logprobs:
+        choice["logprobs"] = {"content": item_rows.parsed_json(answer.logprobs)}
     body: dict[str, Value] = {
         "id": f"chatcmpl-{key[:32]}",
         "object": "chat.completion",
         "created": run.job.created_at.seconds,
         "model": answer.served_model or run.job.spec.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason or "stop"}],
+        "choices": [choice],
         "usage": _usage(answer),
     }
     return body | ({"note": answer.error} if answer.error else {})
@@ -169,7 +183,7 @@ def _cells(run: _Run, found: Found, names: list[str]) -> Row:
     return [
         answer.name,
         OUTCOMES.of(answer.outcome),
-        answer.response,
+        answer.said,
         answer.reference,
         found.score,
         answer.prediction,

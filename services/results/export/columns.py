@@ -46,10 +46,12 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of one kind, in order, as they come: one batch holds some megabytes of them at most."""
+    """Rows of one kind, in order, as they come: one batch holds some megabytes of them at most. JSON leaves out columns
+    in `optional` where they have no value."""
 
     columns: Sequence[tuple[str, Kind]]
     batches: Iterator[Sequence[Row]]
+    optional: frozenset[str] = frozenset()
 
 
 def table(columns: Sequence[Column[T]], sources: Iterable[T]) -> Table:

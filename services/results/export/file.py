@@ -111,6 +111,7 @@ class JsonFile:
 
     def __init__(self, table: Table, *, lines: bool) -> None:
         self._names = [name for name, _ in table.columns]
+        self._optional = table.optional
         self._lines = lines
         self._parts: list[str] = [] if lines else ["["]
         self._first = True
@@ -121,6 +122,9 @@ class JsonFile:
                 self._parts.append("\n" if self._first else ",\n")
             self._first = False
             members = dict(zip(self._names, map(iso, row), strict=True))
+            for name in self._optional:
+                if members[name] is None:
+                    del members[name]
             text = json.dumps(members, ensure_ascii=False, allow_nan=False)
             self._parts.append(text if text.isascii() else text.translate(_LINE_ENDS))
             if self._lines:

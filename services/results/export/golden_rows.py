@@ -15,6 +15,7 @@ from services.results.items.filters import Chosen
 from services.results.storage import item_rows
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
+from services.words import chat
 from services.words.jobs import mode_of
 from touchstone.v1 import suite_pb2
 from touchstone.v1.results_service_pb2 import Annotation, ExportRequest, ListItemsRequest
@@ -24,8 +25,8 @@ PROMPT_BYTES = 128 * 1024 - 4
 """A longer text is, or may be, the beginning of one that an evaluator cut for storage."""
 
 _GOLDEN, _FIX = Annotation.VERDICT_GOLDEN, Annotation.VERDICT_FIX
-_READ = ("prompt", "messages", "response", "error")
-_CUT = re.compile(r"The (\w+) of \d+ bytes was cut to \d+ for storage\.")
+_READ = ("prompt", "messages", "response", "error", "tool_calls", "parameters")
+_CUT = re.compile(r"The (\w+)(?: \w+)? of \d+ bytes was cut to \d+ for storage\.")
 _ROLE = re.compile(r"(system|developer|user|assistant|tool):\n")
 _NEXT = re.compile(r"\n\n(user|assistant):\n")
 
@@ -64,10 +65,10 @@ def golden(
     # Read twice, so that the number is known before the first byte is sent.
     left_out = sum(row is None for rows in _rows(connection, chosen) for row in rows)
     batches = ([row for row in rows if row is not None] for rows in _rows(connection, chosen))
-    return Golden(Table(_COLUMNS, batches), left_out)
+    return Golden(Table(_COLUMNS, batches, frozenset({"tools"})), left_out)
 
 
-_COLUMNS = (("messages", Kind.OBJECT),)
+_COLUMNS = (("messages", Kind.OBJECT), ("tools", Kind.OBJECT))
 
 
 def _rows(connection: Connection, chosen: Chosen) -> Iterator[list[Row | None]]:
@@ -78,20 +79,44 @@ def _rows(connection: Connection, chosen: Chosen) -> Iterator[list[Row | None]]:
 
 def _row(found: Found, *, in_turns: bool) -> Row | None:
     """None where the prompt or the answer is not whole."""
-    prompt, messages, response, error = found.values
+    prompt, messages, response, error, tool_calls, parameters = found.values
     assert found.annotation is not None
     cut = set(_CUT.findall(error))
-    said = found.annotation.corrected_answer
+    said: dict[str, Value] = {"role": "assistant", "content": found.annotation.corrected_answer}
     if found.annotation.verdict == _GOLDEN:
-        said = response
-        if not response or "response" in cut or len(response.encode()) > RESPONSE_BYTES:
+        said["content"] = response
+        if tool_calls:
+            said |= {"content": response or None, "tool_calls": item_rows.parsed_json(tool_calls)}
+        elif not response:
+            return None
+        if cut & {"response", "tool"} or len(response.encode()) > RESPONSE_BYTES:
             return None
     asked = _stored_messages(messages) if messages else None
     if asked is None:
         if not prompt or cut & {"prompt", "messages"} or len(prompt.encode()) > PROMPT_BYTES:
             return None
         asked = _split(prompt) if in_turns else _single(prompt)
-    return None if asked is None else [[*asked, {"role": "assistant", "content": said}]]
+    # A picture is with the dataset, and here is only its name.
+    if asked is None or any(_is_picture(message) for message in asked):
+        return None
+    return [[*asked, said], _tools(parameters)]
+
+
+def _is_picture(message: Value) -> bool:
+    content = message.get("content") if isinstance(message, dict) else None
+    parts = content if isinstance(content, list) else ()
+    return any(isinstance(part, dict) and part.get("type") == "image" for part in parts)
+
+
+def _tools(parameters: str) -> Value:
+    """The tools that were offered, as fine-tuning takes them; None without any."""
+    if '"tools"' not in parameters:
+        return None
+    offered: list[Value] = [
+        {"type": "function", "function": {name: value for name, value in one.items() if value is not None}}
+        for one in chat.offered(item_rows.metadata_fields(parameters))
+    ]
+    return offered or None
 
 
 def _stored_messages(text: str) -> list[Value] | None:

@@ -110,13 +110,15 @@ _STORED: tuple[Field, ...] = (
     Field("identity", Kind.TEXT, "coalesce(replace(identity::VARCHAR, '-', ''), '')"),
     *_plain(Kind.TEXT, "evaluator"),
     *(Field(name, Kind.OBJECT, f"nullif({name}, '')") for name in ("metadata", "messages")),
+    *_plain(Kind.OBJECT, "tool_calls", "logprobs"),
 )
 COLUMNS_OF_ITEMS: tuple[Field, ...] = (
     *_STORED,
     Field("score", Kind.NUMBER),
     *(Field(name, Kind.TEXT) for name in ("verdict", "corrected_answer", "note")),
 )
-_PARSED = [place for place, field in enumerate(_STORED) if field.name in ("statistics", "metadata", "messages")]
+_JSON = ("statistics", "metadata", "messages", "tool_calls", "logprobs")
+_PARSED = [place for place, field in enumerate(_STORED) if field.name in _JSON]
 
 
 def items(connection: Connection, request: results_service_pb2.ListItemsRequest, visible: Visibility) -> Table:

@@ -84,5 +84,5 @@ def _require_answer(request: pb.AnnotateItemRequest, stored: pb.StoredItem) -> N
         raise ConflictError(f"The calls for {which} failed. Retry the job, then annotate the answer.")
     if request.verdict in (_GOLDEN, _FIX) and not stored.result.prompt:
         raise ConflictError(f"The texts of {which} were dropped because the answer store was full. Run the job again.")
-    if request.verdict == _GOLDEN and not stored.result.response:
+    if request.verdict == _GOLDEN and not (stored.result.response or stored.result.tool_calls):
         raise ConflictError(f"There is no answer to {which}. Use fix with the answer that it should have.")

@@ -14,6 +14,7 @@ from services.errors import InvalidRequestError, NotFoundError
 from services.results.items.scores import Score, score_of
 from services.results.runs import job_reads
 from services.results.storage.database import Connection, query
+from services.results.storage.item_rows import CALLS
 from services.results.visibility import Visibility
 from services.words import sentences
 from services.words.enums import ITEM_FILTERS, VERDICTS
@@ -98,6 +99,7 @@ def condition(
 def _contains(text: str, uploaded: bool) -> _Part:
     texts = (*_SEARCHED, "custom_id") if uploaded else _SEARCHED
     ways = [f"contains(lower({name}), lower($text))" for name in texts]
+    ways.append(f"coalesce(contains(lower({CALLS}), lower($text)), false)")
     if uploaded:
         ways.append(f"coalesce({_VALUES.format(text='$text')}, false)")
     return " OR ".join(ways), {"text": text}

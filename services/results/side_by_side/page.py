@@ -11,6 +11,7 @@ from services.results.items import reads
 from services.results.side_by_side.matching import Matched
 from services.results.side_by_side.word_diff import word_diff
 from services.results.storage.database import Connection, query
+from services.results.storage.item_rows import CALLS
 from services.words import sentences
 from services.words.enums import SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import job_pb2, metric_pb2
@@ -161,7 +162,9 @@ def _diffs(responses: Sequence[str | None]) -> list[pb.WordDiff]:
 def _responses(connection: Connection, columns: Sequence[Sequence[int | None]]) -> Mapping[int | None, str]:
     places = [place for column in columns for place in column if place is not None]
     rows = connection.execute(
-        "SELECT rowid, response FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))", {"places": places}
+        f"SELECT rowid, concat_ws(chr(10), nullif(response, ''), {CALLS}) FROM items "
+        "WHERE rowid IN (SELECT unnest($places::BIGINT[]))",
+        {"places": places},
     ).fetchall()
     return dict(rows)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from services import numbers
+from services.words import chat
 from touchstone.v1 import item_result_pb2, results_service_pb2
 
 ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
@@ -60,6 +61,8 @@ SCHEMA = pa.schema(
         ("reasoning_tokens", pa.int32()),
         ("metadata", pa.string()),
         ("messages", pa.string()),
+        ("tool_calls", pa.string()),
+        ("logprobs", pa.string()),
     ]
 )
 KEY = ("job_id", "task", "item", "repeat")
@@ -67,11 +70,17 @@ _STATISTICS = ("correct", "value", "target")
 _BATCH_FIELDS = ("job_id", "task", "attempt", "unit", "evaluator")
 _OWN = {
     *(*_BATCH_FIELDS, *_STATISTICS, "other_statistics"),
-    *("input_tokens", "output_tokens", "continuations", "identity", "cost_usd"),
+    *("input_tokens", "output_tokens", "continuations", "identity", "cost_usd", "tool_calls", "logprobs"),
 }
 _PLAIN_FIELDS = tuple(name for name in SCHEMA.names if name not in _OWN)
 
 COLUMNS = ", ".join(f'"{name}"' for name in SCHEMA.names)
+
+CALLS = (
+    "array_to_string(list_transform(json_extract(tool_calls, '$[*].function'), "
+    "lambda c: concat(c ->> 'name', '(', c ->> 'arguments', ')')), chr(10))"
+)
+"""SQL: tool calls as a text, a line each; NULL without any."""
 
 _Pair = tuple[item_result_pb2.ItemResultBatch, item_result_pb2.ItemResult]
 
@@ -100,6 +109,14 @@ def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
     ]
     columns["input_tokens"] = [None if result.input_untold else result.input_tokens for result in results]
     columns["output_tokens"] = [None if result.output_untold else result.output_tokens for result in results]
+    columns["tool_calls"] = [
+        json.dumps(chat.calls(result.tool_calls), ensure_ascii=False) if result.tool_calls else None
+        for result in results
+    ]
+    columns["logprobs"] = [
+        json.dumps(chat.logprobs(result.logprobs), ensure_ascii=False) if result.logprobs else None
+        for result in results
+    ]
     for name in _BATCH_FIELDS:
         columns[name] = [getattr(batch, name) for batch, _ in kept.values()]
     for name in _PLAIN_FIELDS:
@@ -168,6 +185,10 @@ def stored_item(values: Sequence[Any], score: float | None = None) -> results_se
     if row["other_statistics"]:
         for name, number in json.loads(row["other_statistics"]).items():
             result.statistics[name] = number
+    if row["tool_calls"]:
+        result.tool_calls.extend(chat.read_calls(row["tool_calls"]))
+    if row["logprobs"]:
+        result.logprobs.extend(chat.read_logprobs(row["logprobs"]))
     return results_service_pb2.StoredItem(
         job_id=row["job_id"],
         task=row["task"],

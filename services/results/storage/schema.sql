@@ -462,3 +462,9 @@ ALTER TABLE current_scores_with_caution RENAME TO current_scores;
 -- The rule of the suite's score on these items, as in Weighting; 0 for a single task, and until a run that says it is
 -- sealed or sealed again. Averages by a rule stand beside those by the suite's own, as "score over items".
 ALTER TABLE item_sets ADD COLUMN weighting UTINYINT DEFAULT 0;
+
+-- migration 12: tool calls and log-probabilities of answers
+
+-- JSON arrays in OpenAI's form; NULL where an answer has none.
+ALTER TABLE items ADD COLUMN tool_calls VARCHAR;
+ALTER TABLE items ADD COLUMN logprobs VARCHAR;

@@ -185,5 +185,7 @@ def _clear(connection: Connection, kept: Kept, task: str) -> None:
     rows = "WHERE job_id = $job_id AND task = $task AND attempt <= $attempt"
     texts = "prompt = '', messages = '', response = '', reasoning = ''"
     connection.execute(f"UPDATE items SET {texts}, identity = NULL {rows}", where)
+    few = "(tool_calls IS NOT NULL OR logprobs IS NOT NULL)"
+    connection.execute(f"UPDATE items SET tool_calls = NULL, logprobs = NULL {rows} AND {few}", where)
     # Separate: a list cannot be changed in place, so this moves the rows.
     connection.execute(f"UPDATE items SET continuations = NULL {rows} AND continuations IS NOT NULL", where)

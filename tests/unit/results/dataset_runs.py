@@ -9,6 +9,7 @@ from services.results.intake import writes
 from services.results.storage.database import Connection
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, seal
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
+from touchstone.v1.content_pb2 import ToolCall
 
 DATASET = "ds_" + "0" * 32
 EXACT = suite_pb2.MetricSpec(metric="exact_match", rule=suite_pb2.MetricSpec.RULE_MEAN, statistic="correct")
@@ -35,6 +36,14 @@ def row(
     }
     reference = "" if score is None else "right"
     return answer(item, f"said {item}" if score is not None else "", reference, outcome, **(usual | fields))
+
+
+def calling(item: int, *arguments: str, **fields: object) -> item_result_pb2.ItemResult:
+    """An answer that is calls of the tool `weather` and no text."""
+    calls = [
+        ToolCall(id=f"call_{item}_{number}", name="weather", arguments=one) for number, one in enumerate(arguments)
+    ]
+    return row(item, **({"response": "", "finish_reason": "tool_calls", "tool_calls": calls} | fields))  # type: ignore[arg-type]
 
 
 def dataset_job(

@@ -17,7 +17,7 @@ from services.results.items.annotate import annotate
 from services.results.storage.database import Connection
 from services.rpc import Identity
 from tests.unit.results.builders import ERROR, START, UNPARSED, answer, batch, event, job, plan
-from tests.unit.results.dataset_runs import EXACT, row, stored
+from tests.unit.results.dataset_runs import EXACT, calling, row, stored
 from touchstone.v1 import item_result_pb2, suite_pb2, token_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import Annotation, ExportRequest, ListItemsRequest
@@ -216,3 +216,29 @@ def test_memory_does_not_grow_with_the_rows(connection: Connection) -> None:
         request = ExportRequest(kind=ExportRequest.KIND_BATCH_OUTPUT, format=format_)
         request.items.job_id = "j"
         assert peak(request) < 10_000_000, "of 16 MB of answers"
+
+
+def test_tool_calls_and_log_probabilities_stand_where_openai_has_them(connection: Connection) -> None:
+    said = row(1)
+    said.logprobs.add(token="r", logprob=-0.5, top=[{"token": "x", "logprob": -2}])
+    stored(connection, "j", [calling(0, '{"b": 1.0, "a": 2}'), said])
+    called, text = (line["response"]["body"]["choices"][0] for line in lines(connection))
+    assert called == {
+        "index": 0,
+        "message": {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "call_0_0",
+                    "type": "function",
+                    "function": {"name": "weather", "arguments": '{"b": 1.0, "a": 2}'},
+                }
+            ],
+        },
+        "finish_reason": "tool_calls",
+    }
+    assert text["logprobs"] == {
+        "content": [{"token": "r", "logprob": -0.5, "top_logprobs": [{"token": "x", "logprob": -2}]}]
+    }
+    assert [one["response"] for one in table(connection)] == ['weather({"b": 1.0, "a": 2})', "response 1"]

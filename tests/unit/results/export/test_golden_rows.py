@@ -17,7 +17,7 @@ from services.results.storage.database import Connection
 from services.results.visibility import Visibility
 from services.rpc import Identity
 from tests.unit.results.builders import START, answer, batch, event, job, plan
-from tests.unit.results.dataset_runs import row, stored
+from tests.unit.results.dataset_runs import calling, row, stored
 from touchstone.v1 import item_result_pb2, suite_pb2, token_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import Annotation, ExportRequest, ListItemsRequest
@@ -176,3 +176,27 @@ def test_wrong_requests_are_refused(connection: Connection) -> None:
     request.items.job_id = "k"
     with pytest.raises(InvalidRequestError, match="log-likelihood"):
         list(export(connection, request))
+
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"b": {}, "a": {}}}}
+
+
+def test_golden_tool_calls_are_examples_with_the_tools_that_were_offered(connection: Connection) -> None:
+    sent = json.dumps({"temperature": 0, "tools": [TOOL]})
+    cut = "The tool calls of 90000 bytes was cut to 65536 for storage."
+    stored(connection, "j", [calling(0, '{"a": 1}', parameters=sent), calling(1, "{}", error=cut), row(2)])
+    for item in range(3):
+        mark(connection, item, GOLDEN)
+    found, left_out = exported(connection)
+    call = {"id": "call_0_0", "type": "function", "function": {"name": "weather", "arguments": '{"a": 1}'}}
+    assert found[0]["messages"][-1] == {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert found[0]["tools"] == [TOOL]
+    assert list(found[1]) == ["messages"]
+    assert (len(found), left_out) == (2, 1)
+
+
+def test_examples_with_images_are_left_out_and_counted(connection: Connection) -> None:
+    picture = {"type": "image", "media_type": "image/png", "bytes": 70, "sha256": "ab"}
+    stored(connection, "j", [row(0, messages=json.dumps([{"role": "user", "content": [picture]}]))])
+    mark(connection, 0, GOLDEN)
+    assert exported(connection) == ([], 1)

@@ -13,7 +13,7 @@ from services.results.paging import MAX_PAGE_BYTES
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
 from tests.unit.results.builders import CUT, ERROR, UNPARSED, answer, batch, event, job, plan
-from tests.unit.results.dataset_runs import EXACT, row, stored
+from tests.unit.results.dataset_runs import EXACT, calling, row, stored
 from tests.unit.results.items.listed import found
 from touchstone.v1 import item_result_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -313,3 +313,13 @@ def test_a_text_is_found_in_what_the_provider_said_when_it_refused(connection: C
     refused = row(5, outcome=item_result_pb2.OUTCOME_REFUSED, response="", error="The prompt was flagged for violence")
     writes.store_items(connection, [batch("j", "rows", [refused])])
     assert found(connection, "FLAGGED for") == [5]
+
+
+def test_names_and_arguments_of_tool_calls_are_searched_as_they_are_written(connection: Connection) -> None:
+    stored(
+        connection, "j", [row(0), calling(1, '{"city": "Rom"}'), calling(2, '{"city": "Lyon"}', '{"city": "Zürich"}')]
+    )
+    assert found(connection, 'weather({"CITY": "rom"') == [1]
+    assert found(connection, "zürich") == [2]
+    assert found(connection, "weather(") == [1, 2]
+    assert found(connection, "call_1_0") == []

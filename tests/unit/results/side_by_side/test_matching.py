@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from tests.unit.results.builders import UNPARSED, batch, event, job, plan
-from tests.unit.results.dataset_runs import EXACT, TOKEN_F1, completed, row
+from tests.unit.results.dataset_runs import EXACT, TOKEN_F1, calling, completed, row
 from tests.unit.results.finished import finished, right_or_wrong, said, task
 from tests.unit.results.side_by_side.rows import ask, items, pair
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest as Ask
@@ -124,3 +126,17 @@ def test_graded_scores_average_and_make_nothing_right_or_wrong(connection: Conne
     assert [run.mean_score for run in page.runs] == [0.75, 0.5]
     assert [[item.score for item in one.items] for one in page.rows] == [[0.5, 1.0], [1.0, 0.0]]
     assert [run.only_right for run in page.runs] == [0, 1]
+
+
+def test_tool_calls_agree_by_name_and_arguments_whatever_their_ids(connection: Connection) -> None:
+    for job_id, cities in (("a", ("Rom", "Rom", "Rom")), ("b", ("Rom", "Lyon", ""))):
+        answers = [
+            calling(number, json.dumps({"city": city})) if city else row(number) for number, city in enumerate(cities)
+        ]
+        for one in answers:
+            for call in one.tool_calls:
+                call.id = f"{job_id} {call.id}"
+        completed(connection, job_id, answers)
+    page = ask(connection, with_diffs=True)
+    assert [one.agree for one in page.rows] == [True, False, False]
+    assert "".join(part.text for part in page.rows[0].diffs[1].parts) == 'weather({"city": "Rom"})'

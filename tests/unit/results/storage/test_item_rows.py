@@ -8,9 +8,11 @@ from services.results.intake import writes
 from services.results.items import reads
 from services.results.storage.database import Connection
 from services.results.storage.item_rows import metadata_fields, parsed_json
+from services.words.chat import LEAST_LOGPROB
 from tests.unit.results.builders import answer, batch
 from tests.unit.results.intake.written import store, stored
 from touchstone.v1 import item_result_pb2, results_service_pb2
+from touchstone.v1.content_pb2 import TokenLogprob, ToolCall
 
 
 def test_an_item_result_comes_back_as_it_went_in(connection: Connection) -> None:
@@ -48,11 +50,34 @@ def test_an_item_result_comes_back_as_it_went_in(connection: Connection) -> None
         identity="0123456789abcdef" * 2,
         cost_usd=0.0,
         reasoning_tokens=11,
+        tool_calls=[
+            ToolCall(id="call_1", name="weather", arguments='{"b": 1.0, "a": "☃ <script>"}'),
+            ToolCall(name="weather", arguments="{no JSON"),
+        ],
+        logprobs=[
+            TokenLogprob(
+                token="r", logprob=-0.5, top=[{"token": "r", "logprob": -0.5}, {"token": "\n", "logprob": -9}]
+            ),
+            TokenLogprob(token="", logprob=0),
+        ],
     )
     writes.store_items(connection, [batch("j", "t", [sent], attempt=3)])
     found = reads.get_item(connection, results_service_pb2.GetItemRequest(job_id="j", task="t", item=7, repeat=2))
     assert found.result == sent
     assert (found.job_id, found.task, found.attempt, found.evaluator) == ("j", "t", 3, "e1")
+
+
+def test_a_plain_answer_has_nothing_in_the_columns_of_calls_and_log_probabilities(connection: Connection) -> None:
+    store(connection, answer(0))
+    assert connection.execute("SELECT tool_calls, logprobs FROM items").fetchall() == [(None, None)]
+
+
+def test_log_probabilities_that_are_no_numbers_are_the_lowest(connection: Connection) -> None:
+    wild = answer(0)
+    wild.logprobs.add(token="a", logprob=float("-inf"), top=[{"token": "b", "logprob": float("nan")}])
+    store(connection, wild)
+    (found,) = stored(connection, 0).result.logprobs
+    assert (found.logprob, found.top[0].logprob) == (LEAST_LOGPROB, LEAST_LOGPROB)
 
 
 def test_continuations_of_items_in_one_batch_stay_apart(connection: Connection) -> None:

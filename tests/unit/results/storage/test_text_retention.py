@@ -19,7 +19,7 @@ from services.results.storage.migrations import open_file
 from services.results.storage.stored_responses import find_responses
 from services.results.storage.text_retention import make_room
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, plan, seal
-from tests.unit.results.dataset_runs import EXACT, row, stored
+from tests.unit.results.dataset_runs import EXACT, calling, row, stored
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
 from touchstone.v1.results_service_pb2 import ListItemsRequest
 
@@ -262,3 +262,16 @@ def test_jobs_of_an_earlier_version_are_counted(tmp_path: Path, connection: Conn
     opened = open_file(tmp_path / "results.duckdb")
     assert opened.execute("SELECT job_id, attempt, bytes FROM answer_texts").fetchall() == [("a", 1, None)]
     opened.close()
+
+
+async def test_tool_calls_and_log_probabilities_count_and_go_with_the_texts(database: Database) -> None:
+    def change(connection: Connection) -> None:
+        for minute, name in enumerate("ab"):
+            made = calling(0, '{"city": "Rom"}')
+            made.logprobs.add(token="x" * 1000, logprob=-1)
+            ended(connection, stored(connection, name, [made]), minute)
+
+    await database.write(change)
+    await make_room(database, 1500)
+    rows = "SELECT job_id, tool_calls IS NULL, logprobs IS NULL FROM items ORDER BY job_id"
+    assert await database.read(lambda c: c.execute(rows).fetchall()) == [("a", True, True), ("b", False, False)]

@@ -41,5 +41,7 @@ ON CONFLICT (job_id, task, item, repeat) DO UPDATE SET
     cost_usd = excluded.cost_usd,
     reasoning_tokens = excluded.reasoning_tokens,
     metadata = excluded.metadata,
-    messages = excluded.messages
+    messages = excluded.messages,
+    tool_calls = excluded.tool_calls,
+    logprobs = excluded.logprobs
 WHERE items.outcome = OUTCOME_INFRASTRUCTURE_ERROR AND (excluded.outcome <> OUTCOME_INFRASTRUCTURE_ERROR OR excluded.attempt > items.attempt)
