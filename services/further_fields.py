@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -26,8 +27,16 @@ MOST_DEPTH = 16
 _LOGPROBS = frozenset(
     ("logprobs", "top_logprobs", "prompt_logprobs", "responseLogprobs", "n_probs", "return_logprob", "top_logprobs_num")
 )
-NO_LOGPROBS = "asks for log-probabilities, which are not kept with answers. Leave it out."
+MOST_TOP_LOGPROBS = 20
+NO_LOGPROBS = (
+    f"asks for log-probabilities in a form that is not stored. Use logprobs true, with top_logprobs of up to "
+    f"{MOST_TOP_LOGPROBS}."
+)
 """The rest of a sentence after the name of such a field."""
+OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MOST_TOOLS = 128
+_CHOICES = ("auto", "none", "required")
 _INSIDE = ("generationConfig", "options")
 """Objects in which providers take parameters in addition to those of the request itself."""
 
@@ -103,19 +112,59 @@ def too_large(value: Any) -> bool:
 
 
 def asks_logprobs(values: Mapping[str, Any]) -> str:
-    """The name of a field that asks for log-probabilities; empty where none does. They are not kept with answers, so a
-    request for them is refused."""
+    """The name of a field that asks for log-probabilities in a form other than OpenAI's, or in an impossible one; empty
+    where none does. Those are not stored with answers, so a request for them is refused."""
     inside = [values[name] for name in _INSIDE if isinstance(values.get(name), dict)]
     places: list[Mapping[str, Any]] = [values, *inside]
     for place in places:
         for name in sorted(_LOGPROBS & place.keys()):
-            if place[name] not in (None, False, 0):
+            if place[name] not in (None, False, 0) and not (place is values and _is_ours(values, name)):
                 return name
     include = values.get("include")
     named = (
         any(isinstance(each, str) and "logprobs" in each for each in include) if isinstance(include, list) else False
     )
     return "include" if named else ""
+
+
+def _is_ours(values: Mapping[str, Any], name: str) -> bool:
+    value = values[name]
+    if name == "logprobs":
+        return value is True
+    top = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_TOP_LOGPROBS
+    return name == "top_logprobs" and top and values.get("logprobs") is True
+
+
+def tools_fault(values: Mapping[str, Any]) -> str:
+    """Why the tools of a row cannot be offered, as a sentence; empty where they can. `values` has some."""
+    tools, choice = values["tools"], values.get("tool_choice", "auto")
+    if not isinstance(tools, list) or len(tools) > MOST_TOOLS:
+        return f'"tools" must be a list of up to {MOST_TOOLS} functions.'
+    names: set[str] = set()
+    for tool in tools:
+        function = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "function" else None
+        if not isinstance(function, dict):
+            return 'Every tool must be {"type": "function", "function": …}. Leave out tools that run at the provider.'
+        name = function.get("name")
+        if not isinstance(name, str) or not FUNCTION_NAME.fullmatch(name):
+            return "The name of a tool must have 1 to 64 letters, digits, _ and -."
+        if name in names:
+            return f'Two tools have the name "{name}". Keep one of them.'
+        if not isinstance(function.get("parameters", {}), dict):
+            return f'The "parameters" of tool "{name}" must be a JSON schema, which is an object.'
+        names.add(name)
+    if choice not in _CHOICES and chosen_tool(choice) not in names:
+        return f'"tool_choice" must be one of {", ".join(_CHOICES)}, or name one of the tools as OpenAI does.'
+    if not isinstance(values.get("parallel_tool_calls", True), bool):
+        return '"parallel_tool_calls" must be true or false.'
+    return ""
+
+
+def chosen_tool(choice: Any) -> str:
+    """The function that a `tool_choice` names; empty where it names none."""
+    function = choice.get("function") if isinstance(choice, dict) and choice.get("type") == "function" else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def is_ordered(sampling: job_pb2.Sampling) -> bool:

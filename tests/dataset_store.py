@@ -10,6 +10,7 @@ from typing import Any
 from services import further_fields
 from services.bus import Datasets
 from services.errors import NotFoundError, UnavailableError
+from touchstone.v1.content_pb2 import ContentPart, Image
 from touchstone.v1.dataset_pb2 import ChatMessage, Dataset, DatasetManifest, DatasetRow, Shard, ShardRows
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -38,6 +39,24 @@ def row(
             further_fields.write(made.sampling, value)
         else:
             setattr(made.sampling, name, value)
+    return made
+
+
+def with_image(number: int, data: bytes, text: str = "What is this?", **options: Any) -> DatasetRow:
+    """A row whose message has a text and a picture."""
+    made = row(number, text, **options)
+    image = Image(media_type="image/png", data=data, size=len(data), digest=sha256(data).hexdigest())
+    made.messages[0].parts.extend([ContentPart(text=text), ContentPart(image=image)])
+    made.has_parts = True
+    return made
+
+
+def with_call(number: int, arguments: str = '{"city": "Lyon"}', **options: Any) -> DatasetRow:
+    """A row whose conversation calls the tool `weather` and has its result."""
+    made = row(number, [("user", "How is it?"), ("assistant", ""), ("tool", "Rain")], **options)
+    made.messages[1].tool_calls.add(id="call_1", name="weather", arguments=arguments)
+    made.messages[2].tool_call_id = "call_1"
+    made.has_parts = True
     return made
 
 

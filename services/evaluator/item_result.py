@@ -1,8 +1,8 @@
 """Turns an item and its answer into an item result.
 
 A result must fit into one NATS message (1 MB): texts are cut after scoring, the response at 256 KB, reasoning and
-prompt at 128 KB each, and `error` says so. An uploaded row's messages take no more room than its prompt, and its
-metadata at most 32 KB. Everything else in a result is small.
+prompt at 128 KB each, parameters, tool calls and log-probabilities at 64 KB each, and `error` says so. An uploaded
+row's messages take no more room than its prompt, its reference 64 KB, its metadata 32 KB. Everything else is small.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import json
 from services import numbers
 from services.evaluator.datasets.task import AnyTask
 from services.evaluator.items.task import Continuation, Item, Response
+from services.words import chat
 from touchstone.v1 import item_result_pb2
+from touchstone.v1.content_pb2 import ToolCall
 
 RESPONSE_BYTES = 256 * 1024
 REASONING_BYTES = PROMPT_BYTES = 128 * 1024
+PARAMETERS_BYTES = CALLS_BYTES = LOGPROBS_BYTES = 64 * 1024
 _ERROR_BYTES = 8 * 1024
 _NAME_BYTES = 512
 _MOST_CHARACTER_BYTES = 4
@@ -24,7 +27,10 @@ _MOST_CHARACTER_BYTES = 4
 def prompt_text(item: Item) -> str:
     """The prompt as sent: messages with their roles, separated by blank lines; in log-likelihood mode the context."""
     if item.messages:
-        return "\n\n".join(f"{message.role}:\n{message.content}" for message in item.messages)
+        return "\n\n".join(
+            f"{message.role}:\n{message.content if message.more is None else chat.text(message.more)}"
+            for message in item.messages
+        )
     return item.context
 
 
@@ -56,7 +62,11 @@ def answered(
         for c in response.continuations
     )
     result.ttft_ms = response.ttft_ms
-    result.parameters = _cut("parameters", response.parameters, _ERROR_BYTES, notes)
+    result.parameters = _cut("parameters", response.parameters, PARAMETERS_BYTES, notes)
+    if response.tool_calls:
+        _add_calls(result, response, notes)
+    if response.logprobs:
+        _add_logprobs(result, response, notes)
     result.reasoning_tokens = numbers.whole(response.reasoning_tokens, numbers.MOST_TOKENS) or 0
     cost = numbers.answer_usd(response.cost_usd)
     if cost is not None:
@@ -94,7 +104,11 @@ def imported(
 def is_whole(stored: item_result_pb2.ItemResult) -> bool:
     """Whether the whole response was stored, so that it can be scored again. One exactly as long as a cut one counts as
     cut."""
-    return len(stored.response.encode()) <= RESPONSE_BYTES - _MOST_CHARACTER_BYTES
+    calls = sum(map(_size, stored.tool_calls)) if stored.tool_calls else 0
+    return (
+        len(stored.response.encode()) <= RESPONSE_BYTES - _MOST_CHARACTER_BYTES
+        and calls <= CALLS_BYTES - _MOST_CHARACTER_BYTES
+    )
 
 
 def with_prompt(stored: item_result_pb2.ItemResult, item: Item) -> None:
@@ -121,6 +135,8 @@ def _response(stored: item_result_pb2.ItemResult) -> Response:
         ttft_ms=stored.ttft_ms,
         reasoning_tokens=stored.reasoning_tokens,
         cost_usd=stored.cost_usd if stored.HasField("cost_usd") else None,
+        tool_calls=tuple(stored.tool_calls),
+        logprobs=tuple(stored.logprobs),
     )
 
 
@@ -158,11 +174,47 @@ def _tell_row(result: item_result_pb2.ItemResult, item: Item) -> None:
     valid JSON, and the prompt shows how they begin."""
     result.custom_id = item.custom_id
     result.metadata = item.metadata
-    if len(item.messages) > 1:
-        messages = [{"role": message.role, "content": message.content} for message in item.messages]
+    if len(item.messages) > 1 or (item.messages and item.messages[0].more is not None):
+        messages = [
+            {"role": message.role, "content": message.content}
+            if message.more is None
+            else chat.written(message.more, pictures=False) | {"role": message.role}
+            for message in item.messages
+        ]
         text = json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         if len(text) <= PROMPT_BYTES:
             result.messages = text.decode()
+
+
+def _size(call: ToolCall) -> int:
+    return len(call.id.encode()) + len(call.name.encode()) + len(call.arguments.encode())
+
+
+def _add_calls(result: item_result_pb2.ItemResult, response: Response, notes: list[str]) -> None:
+    """As many as fit. Those after one that was cut are left out."""
+    whole = sum(map(_size, response.tool_calls))
+    left = CALLS_BYTES
+    for call in response.tool_calls:
+        added = result.tool_calls.add(
+            id=_cut("", call.id, _NAME_BYTES, []), name=_cut("", call.name, _NAME_BYTES, []), arguments=call.arguments
+        )
+        left -= _size(added)
+        if left < 0:
+            raw = added.arguments.encode()
+            added.arguments = raw[: max(0, len(raw) + left)].decode("utf-8", "ignore")
+            notes.append(f"The tool calls of {whole} bytes were cut to {CALLS_BYTES} for storage.")
+            return
+
+
+def _add_logprobs(result: item_result_pb2.ItemResult, response: Response, notes: list[str]) -> None:
+    """Of as many tokens as fit."""
+    left = LOGPROBS_BYTES
+    for place, one in enumerate(response.logprobs):
+        left -= one.ByteSize() + _MOST_CHARACTER_BYTES
+        if left < 0:
+            notes.append(f"Of {len(response.logprobs)} log-probabilities, {place} were stored.")
+            return
+        result.logprobs.append(one)
 
 
 def _cut(what: str, text: str, most: int, notes: list[str]) -> str:

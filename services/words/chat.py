@@ -118,6 +118,22 @@ def calls_text(tool_calls: Iterable[ToolCall]) -> str:
     return "\n".join(map(call_text, tool_calls))
 
 
+def answer_text(response: str, tool_calls: Iterable[ToolCall]) -> str:
+    """An answer as one text: what the model wrote, and its calls a line each."""
+    calls = calls_text(tool_calls)
+    return "\n".join(filter(None, (response, calls))) if calls else response
+
+
+def marks(message: ChatMessage) -> Iterator[str]:
+    """What a message holds beside role and text, as texts that tell it from any other."""
+    for part in message.parts:
+        yield from ("text", part.text) if part.WhichOneof("part") == "text" else ("image", part.image.digest)
+        yield part.image.detail
+    for call in message.tool_calls:
+        yield from ("call", call.id, call.name, call.arguments)
+    yield from ("result of", message.tool_call_id, message.name)
+
+
 def text(message: ChatMessage) -> str:
     """All of the message as a text to read and to search: an image by type and size, a call by name and arguments."""
     pieces = (

@@ -89,22 +89,26 @@ def plain_lines() -> bytes:
 
 
 def asked(raw: bytes) -> tuple[str, str]:
-    """The prompt of a body, and its schema as JSON in the order in which it came; a batch's line is a body too."""
+    """The prompt of a body, and its schema as JSON in the order in which it came, wherever the wire has it; a batch's
+    line is a body too."""
     found: dict[str, str] = {}
 
     def look(value: Any) -> None:
         if isinstance(value, str) and value.startswith("Question "):
             found["prompt"] = value
-        if isinstance(value, dict) and "json_schema" in value:
-            found["schema"] = json.dumps(value["json_schema"])
-        for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(value, dict) and {"type", "properties", "required"} <= value.keys():
+            found["schema"] = json.dumps(value)
+        inside = [part for name, part in value.items() if name != "tools"] if isinstance(value, dict) else value
+        for inner in inside if isinstance(inside, list) else ():
             look(inner)
 
     look(json.loads(raw))
     return found.get("prompt", ""), found.get("schema", "")
 
 
-WANTED = Counter((prompt, json.dumps(further["response_format"]["json_schema"])) for prompt, further in rows())
+WANTED = Counter(
+    (prompt, json.dumps(further["response_format"]["json_schema"]["schema"])) for prompt, further in rows()
+)
 
 
 class World:

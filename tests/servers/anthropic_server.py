@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
+from tests.servers.stub import ARGUMENTS, Behaviour, Fault, StubServer, arguments, run, texts
 
 _TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
@@ -82,6 +82,11 @@ class AnthropicServer(StubServer):
 
     def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         blocks: list[dict[str, Any]] = [{"type": "text", "text": text}]
+        stop_reason, last = self.stop_reason, body["messages"][-1]["content"]
+        if body.get("tools") and not (isinstance(last, list) and last[-1]["type"] == "tool_result"):
+            called = {"name": body["tools"][0]["name"], "input": json.loads(ARGUMENTS)}
+            blocks = [{"type": "tool_use", "id": "toolu_1", **called}]
+            stop_reason = "tool_use"
         thought = len(self.thinking.split())
         usage: dict[str, Any] = {
             "input_tokens": sum(len(prompt.split()) for prompt in self._texts(body)),
@@ -98,7 +103,7 @@ class AnthropicServer(StubServer):
             "role": "assistant",
             "model": f"{body['model']}-20260101",
             "content": blocks,
-            "stop_reason": self.stop_reason,
+            "stop_reason": stop_reason,
             "stop_sequence": None,
             "usage": usage,
         }
@@ -112,6 +117,13 @@ class AnthropicServer(StubServer):
         events: list[dict[str, Any]] = [{"type": "message_start", "message": start}, {"type": "ping"}]
         for index, block in enumerate(blocks):
             key = block["type"]
+            if key == "tool_use":
+                events.append({"type": "content_block_start", "index": index, "content_block": block | {"input": {}}})
+                for piece in ("", *ARGUMENTS.partition(",")):
+                    delta = {"type": "input_json_delta", "partial_json": piece}
+                    events.append({"type": "content_block_delta", "index": index, "delta": delta})
+                events.append({"type": "content_block_stop", "index": index})
+                continue
             begun = {"type": key, key: ""} | ({"signature": ""} if key == "thinking" else {})
             events.append({"type": "content_block_start", "index": index, "content_block": begun})
             for place, word in enumerate(block[key].split(" ")):
@@ -124,8 +136,8 @@ class AnthropicServer(StubServer):
         if self.breaks is not None:
             events = [*events[:4], self.error(self.breaks)]
         else:
-            delta = {"stop_reason": self.stop_reason, "stop_sequence": None}
-            events.append({"type": "message_delta", "delta": delta, "usage": whole["usage"]})
+            ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+            events.append({"type": "message_delta", "delta": ended, "usage": whole["usage"]})
             events.append({"type": "message_stop"})
         return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
 
@@ -140,7 +152,7 @@ class AnthropicServer(StubServer):
     @staticmethod
     def _texts(body: dict[str, Any]) -> list[str]:
         system = [body["system"]] if "system" in body else []
-        return [*system, *(message["content"] for message in body["messages"])]
+        return [*system, *(text for message in body["messages"] for text in texts(message["content"]))]
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from aiohttp import web
 
-from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
+from tests.servers.stub import ARGUMENTS, Behaviour, Fault, StubServer, arguments, run
 
 
 class ApplicationServer(StubServer):
@@ -37,12 +38,18 @@ class ApplicationServer(StubServer):
                 {"type": "search", "hits": 3},
                 {"type": "message", "content": [{"text": word} for word in text.split(" ")]},
             ],
-            "reply": {"text": text, "certain": 0.9},
+            "reply": {"text": text, "certain": 0.9, **self._calls(body)},
             "error": None,
             "usage": {"read": len(self.prompt(body).split()), "written": len(text.split())},
             "finish": "done",
             "model": "app-7",
         }
+
+    def _calls(self, body: dict[str, Any]) -> dict[str, Any]:
+        if not body.get("tools") or body["messages"][-1]["role"] == "tool":
+            return {}
+        function = {"name": body["tools"][0]["function"]["name"], "arguments": json.loads(ARGUMENTS)}
+        return {"text": "", "calls": [{"id": "call_1", "function": function}]}
 
     def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
         return [text] if self.plain else None

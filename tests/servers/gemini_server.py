@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
+from tests.servers.stub import ARGUMENTS, Behaviour, Fault, StubServer, arguments, run, texts
 
 _STATUS = {
     400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL",
@@ -94,16 +94,22 @@ class GeminiServer(StubServer):
         if self.blocked:
             return {"promptFeedback": {"blockReason": self.blocked}, "usageMetadata": usage}
         parts: list[dict[str, Any]] = [{"text": text}]
+        if body.get("tools") and "functionResponse" not in body["contents"][-1]["parts"][-1]:
+            name = body["tools"][0]["functionDeclarations"][0]["name"]
+            parts = [{"functionCall": {"name": name, "args": json.loads(ARGUMENTS)}, "thoughtSignature": "s"}]
         thoughts = len(self.thought.split())
         usage["candidatesTokenCount"] = len(text.split())
         if thoughts:
             parts.insert(0, {"text": self.thought, "thought": True})
             usage["thoughtsTokenCount"] = thoughts
         usage["totalTokenCount"] = words + thoughts + len(text.split())
+        candidate = {"content": {"role": "model", "parts": parts}, "finishReason": self.finish_reason, "index": 0}
+        if body.get("generationConfig", {}).get("responseLogprobs"):
+            tokens = [{"token": word, "tokenId": 1, "logProbability": -0.5} for word in text.split(" ")]
+            tops = [{"candidates": [token]} for token in tokens]
+            candidate["logprobsResult"] = {"chosenCandidates": tokens, "topCandidates": tops}
         return {
-            "candidates": [
-                {"content": {"role": "model", "parts": parts}, "finishReason": self.finish_reason, "index": 0}
-            ],
+            "candidates": [candidate],
             "usageMetadata": usage,
             "modelVersion": "stub-001",
             "responseId": "r1",
@@ -115,6 +121,10 @@ class GeminiServer(StubServer):
         whole = self.answer(body, text)
         chunks = []
         for part in whole.get("candidates", [{}])[0].get("content", {}).get("parts", []):
+            if "functionCall" in part:
+                content = {"role": "model", "parts": [part]}
+                chunks.append({"candidates": [{"content": content, "index": 0}], "modelVersion": "stub-001"})
+                continue
             words = part["text"].split(" ")
             for index, word in enumerate(words):
                 piece = part | {"text": word if index == 0 else f" {word}"}
@@ -143,7 +153,7 @@ class GeminiServer(StubServer):
     @staticmethod
     def _texts(body: dict[str, Any]) -> list[str]:
         turns = [body["systemInstruction"]] if "systemInstruction" in body else []
-        return [part["text"] for turn in [*turns, *body["contents"]] for part in turn["parts"]]
+        return [text for turn in [*turns, *body["contents"]] for text in texts(turn["parts"])]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.servers.openai_server import OpenAIServer, pieces
-from tests.servers.stub import Behaviour, Fault, arguments, run
+from tests.servers.stub import ARGUMENTS, Behaviour, Fault, arguments, run, texts
 
 
 class GrokServer(OpenAIServer):
@@ -52,7 +52,9 @@ class GrokServer(OpenAIServer):
         return Fault("400", message="Incorrect API key provided: xa***1. You can obtain one in the console.")
 
     def prompt(self, body: dict[str, Any]) -> str:
-        return "\n\n".join(message["content"] for message in body.get("messages") or body["input"])
+        return "\n\n".join(
+            text for item in body.get("messages") or body["input"] for text in texts(item.get("content"))
+        )
 
     def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         if "input" not in body:
@@ -65,6 +67,9 @@ class GrokServer(OpenAIServer):
         if self.status != "incomplete":
             message = {"type": "message", "role": "assistant", "content": content, "status": "completed"}
             output.append({"id": "msg_1", **message})
+        if body.get("tools") and body["input"][-1].get("type") != "function_call_output":
+            call = {"call_id": "call_1", "name": body["tools"][0]["name"], "arguments": ARGUMENTS}
+            output = [{"id": "fc_1", "type": "function_call", "status": "completed", **call}]
         read, thought, written = len(self.prompt(body).split()), len(self.reasoning.split()), len(text.split())
         usage: dict[str, Any] = {
             "input_tokens": read,

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
+from tests.servers.stub import ARGUMENTS, Behaviour, Fault, StubServer, arguments, run
 
 
 class OllamaServer(StubServer):
@@ -27,6 +27,7 @@ class OllamaServer(StubServer):
         self.parameter_size = "7.6B"
         self.in_memory = True
         self.thinks = False
+        self.abilities = ["tools", "vision"]
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -57,7 +58,7 @@ class OllamaServer(StubServer):
 
     async def show(self, request: web.Request) -> web.Response:
         info = {"general.architecture": "stub", "general.parameter_count": 7_600_000_000, "stub.context_length": 32768}
-        abilities = ["completion", "thinking"] if self.thinks else ["completion"]
+        abilities = ["completion", *self.abilities, *(["thinking"] if self.thinks else [])]
         return web.json_response({"model_info": info, "capabilities": abilities, "details": {}})
 
     async def loaded(self, request: web.Request) -> web.Response:
@@ -85,7 +86,10 @@ class OllamaServer(StubServer):
 
     def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         window = body.get("options", {}).get("num_ctx", self.window)
-        message = {"role": "assistant", "content": text}
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if self._calls(body):
+            call = {"name": body["tools"][0]["function"]["name"], "arguments": json.loads(ARGUMENTS)}
+            message |= {"content": "", "tool_calls": [{"function": call}]}
         if self.thinking:
             message["thinking"] = self.thinking
         answer = {
@@ -98,6 +102,8 @@ class OllamaServer(StubServer):
             "prompt_eval_count": min(self._tokens(body), window),
             "eval_count": len(text.split()),
         }
+        if body.get("logprobs"):
+            answer["logprobs"] = [{"token": word, "logprob": -0.5, "bytes": [1]} for word in self._pieces(text)]
         return {key: value for key, value in answer.items() if value != 0}
 
     def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
@@ -105,7 +111,8 @@ class OllamaServer(StubServer):
             return None
         whole = self.answer(body, text)
         pieces = [{"thinking": word} for word in self._pieces(self.thinking)]
-        pieces += [{"content": word} for word in self._pieces(text)]
+        calls = whole["message"].get("tool_calls")
+        pieces += [{"tool_calls": calls}] if calls else [{"content": word} for word in self._pieces(text)]
         begun = {"model": whole["model"], "created_at": whole["created_at"]}
         lines = [begun | {"message": {"role": "assistant", "content": "", **piece}, "done": False} for piece in pieces]
         last = whole | {"message": {"role": "assistant", "content": ""}}
@@ -121,6 +128,10 @@ class OllamaServer(StubServer):
     def _pieces(text: str) -> list[str]:
         first, *others = text.split(" ")
         return [piece for piece in (first, *(f" {word}" for word in others)) if piece]
+
+    @staticmethod
+    def _calls(body: dict[str, Any]) -> bool:
+        return bool(body.get("tools")) and body["messages"][-1]["role"] != "tool"
 
     @staticmethod
     def _tokens(body: dict[str, Any]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.servers.stub import Behaviour, Fault, StubServer, arguments, run
+from tests.servers.stub import ARGUMENTS, Behaviour, Fault, StubServer, arguments, run, texts
 
 
 class OpenAIServer(StubServer):
@@ -45,7 +45,16 @@ class OpenAIServer(StubServer):
 
     def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         message = {"role": "assistant", "content": text} | self.message
-        words = sum(len(message["content"].split()) for message in body["messages"])
+        words = sum(len(text.split()) for message in body["messages"] for text in texts(message["content"]))
+        finish_reason = self.finish_reason
+        if body.get("tools") and body["messages"][-1]["role"] != "tool":
+            name = body["tools"][0]["function"]["name"]
+            call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": ARGUMENTS}}
+            message |= {"content": None, "tool_calls": [call]}
+            finish_reason = "tool_calls"
+        choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+        if body.get("logprobs"):
+            choice["logprobs"] = {"content": [_token(word, body.get("top_logprobs", 0)) for word in pieces(text)]}
         written = len(text.split())
         usage = {"prompt_tokens": words, "completion_tokens": written, "total_tokens": words + written} | self.usage
         return {
@@ -53,7 +62,7 @@ class OpenAIServer(StubServer):
             "object": "chat.completion",
             "created": 1,
             "model": body["model"],
-            "choices": [{"index": 0, "message": message, "finish_reason": self.finish_reason}],
+            "choices": [choice],
             "usage": usage,
         }
 
@@ -65,8 +74,19 @@ class OpenAIServer(StubServer):
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         for key in ("reasoning", "reasoning_content", "refusal", "content"):
             deltas += [{key: piece} for piece in pieces(message.get(key) or "")]
+        for index, call in enumerate(message.get("tool_calls") or ()):
+            function = call["function"]
+            begun = call | {"index": index, "function": {"name": function["name"], "arguments": ""}}
+            deltas.append({"tool_calls": [begun]})
+            deltas += [
+                {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+                for piece in pieces(function["arguments"])
+            ]
         chunks = [self._chunk(whole, [{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
-        chunks.append(self._chunk(whole, [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}]))
+        for one in whole["choices"][0].get("logprobs", {}).get("content", []):
+            chunks.append(self._chunk(whole, [{"index": 0, "delta": {}, "logprobs": {"content": [one]}}]))
+        finish_reason = whole["choices"][0]["finish_reason"]
+        chunks.append(self._chunk(whole, [{"index": 0, "delta": {}, "finish_reason": finish_reason}]))
         if (body.get("stream_options") or {}).get("include_usage"):
             chunks.append(self._chunk(whole, []) | {"usage": whole["usage"]})
         return [*(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), "data: [DONE]\n\n"]
@@ -82,6 +102,11 @@ class OpenAIServer(StubServer):
     def _chunk(whole: dict[str, Any], choices: list[dict[str, Any]]) -> dict[str, Any]:
         shared = {key: whole[key] for key in ("id", "created", "model")}
         return shared | {"object": "chat.completion.chunk", "choices": choices}
+
+
+def _token(text: str, top: int) -> dict[str, Any]:
+    others = [{"token": f"{text}{number}", "logprob": -1.0 - number, "bytes": None} for number in range(top)]
+    return {"token": text, "logprob": -0.5, "bytes": [1], "top_logprobs": others}
 
 
 def pieces(text: str) -> list[str]:

@@ -65,6 +65,18 @@ def by_mapping(answers: Mapping[str, str], otherwise: str = "no answer") -> Call
     return lambda prompt: answers.get(prompt, otherwise)
 
 
+ARGUMENTS = '{"city": "Rom", "days": 2.0}'
+"""With which a stub calls the first of the tools that it is offered, unless the last message is a tool's result."""
+
+
+def texts(content: Any) -> list[str]:
+    """The texts of a message's content: a text, parts of any wire, or nothing."""
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else []
+    return [text for part in parts for text in texts(part.get("text") or part.get("content"))]
+
+
 class StubServer:
     """The part that all wire formats share. Subclasses give routes, answers and errors their form."""
 
@@ -115,7 +127,7 @@ class StubServer:
         return Fault("404", message=f"The model `{model}` does not exist.", code="model_not_found")
 
     def prompt(self, body: dict[str, Any]) -> str:
-        return "\n\n".join(message["content"] for message in body["messages"])
+        return "\n\n".join(text for message in body["messages"] for text in texts(message["content"]))
 
     def events(self, request: web.Request, body: dict[str, Any], text: str) -> list[str] | None:
         """The pieces of a streamed answer as they stand on the wire, or None when the whole is asked for."""

@@ -90,7 +90,11 @@ def test_sixteen_levels_are_taken() -> None:
 @pytest.mark.parametrize(
     ("values", "name"),
     [
-        ({"logprobs": True}, "logprobs"),
+        ({"logprobs": True}, ""),
+        ({"logprobs": True, "top_logprobs": 20}, ""),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": True}, "top_logprobs"),
+        ({"generationConfig": {"logprobs": True}}, "logprobs"),
         ({"logprobs": 5}, "logprobs"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"generationConfig": {"responseLogprobs": True}}, "responseLogprobs"),

@@ -11,6 +11,7 @@ from services import further_fields
 from services.evaluator.answers.scorers import json_fields
 from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.items.task import Item, Message
+from services.words import chat
 from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.job_pb2 import Sampling
 from touchstone.v1.scoring_pb2 import Scoring
@@ -70,11 +71,21 @@ def asked_names(row: DatasetRow) -> Iterator[str]:
         yield "stop"
 
 
+def messages(row: DatasetRow) -> tuple[Message, ...]:
+    """As they are sent."""
+    if row.has_parts:
+        return tuple(
+            Message(_ROLES.get(one.role, one.role), one.content, None if chat.is_plain(one) else one)
+            for one in row.messages
+        )
+    return tuple(Message(_ROLES.get(message.role, message.role), message.content) for message in row.messages)
+
+
 def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampling | None) -> Item:
     """The row as an item; `answers` and `sampling` as above."""
     return Item(
         index=number,
-        messages=tuple(Message(_ROLES.get(message.role, message.role), message.content) for message in row.messages),
+        messages=messages(row),
         reference=answers[0] if answers else "",
         hash=_hash(_content(row)),
         prompt_hash=_hash(_prompt(row)),
@@ -122,6 +133,8 @@ def _prompt(row: DatasetRow) -> Iterator[str]:
     for message in row.messages:
         yield message.role
         yield message.content
+        if row.has_parts:
+            yield from chat.marks(message)
 
 
 def _content(row: DatasetRow) -> Iterator[str]:

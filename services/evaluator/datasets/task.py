@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 
 from services.evaluator.answers import scoring as ends
-from services.evaluator.answers.reading.layers import Layer
+from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choosing
 from services.evaluator.answers.scorers.scorer import Reply, whole
 from services.evaluator.data.reader import DataError
@@ -18,6 +18,7 @@ from services.evaluator.datasets.selection import Places, item_set, sample
 from services.evaluator.datasets.store import Shelf
 from services.evaluator.items.hashing import text_hash
 from services.evaluator.items.task import Item, Response, Scored, Task
+from services.words import chat
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
@@ -117,6 +118,8 @@ class DatasetTask:
             return end
         reply = Reply(response.text, ends.is_cut(response), item.question)
         found = (scorer.read if item.answers else whole)(reply)
+        if response.tool_calls and not item.answers:
+            found = Extraction(chat.answer_text(found.answer, response.tool_calls), NOT_SCORED)
         statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else dict(wrong)
         if item.answers and scorer.first is not None and "correct" in statistics:
             # How much the score depends on counting the last answer, not the first, is reported with it.

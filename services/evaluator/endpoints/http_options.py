@@ -7,7 +7,8 @@
     request = {question = "{prompt}", options = {temperature = "{temperature}"}}   # or the same as JSON text
     answer = "$.reply.text"                # "$" takes the whole reply, which then need not be JSON
     error = "$.error"                      # anything but null, false or "" there is a failed call
-    input_tokens = "$.usage.input"         # these four are optional
+    tool_calls = "$.calls"                 # these five are optional; tool calls in OpenAI's form
+    input_tokens = "$.usage.input"
     output_tokens = "$.usage.output"
     finish_reason = "$.finish"
     model = "$.model"
@@ -35,7 +36,7 @@ from services.words.sampling import PARAMETERS
 PLACEHOLDERS = ("prompt", "messages", "system", "model", "stop", *PARAMETERS)
 """`prompt` is every message's text with blank lines between; without the system's where the request has {system}."""
 _WHOLE_ONLY = {"messages", "stop"}
-_PATHS = ("answer", "error", "input_tokens", "output_tokens", "finish_reason", "model")
+_PATHS = ("answer", "error", "tool_calls", "input_tokens", "output_tokens", "finish_reason", "model")
 _KEYS = ("method", "path", "headers", "request", *_PATHS)
 _PLACEHOLDER = re.compile(r"\{\{(?P<literal>[a-z_]+)\}\}|\{(?P<name>[a-z_]+)\}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -59,6 +60,7 @@ class HttpOptions:
     path: str = ""
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     error: JsonPath | None = None
+    tool_calls: JsonPath | None = None
     input_tokens: JsonPath | None = None
     output_tokens: JsonPath | None = None
     finish_reason: JsonPath | None = None

@@ -10,14 +10,18 @@ from typing import Protocol
 
 from services.evaluator.answers.reading.layers import Layer
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
+from touchstone.v1.content_pb2 import TokenLogprob, ToolCall
+from touchstone.v1.dataset_pb2 import ChatMessage
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message. `role` is "system", "user" or "assistant"; in uploaded rows also "tool"."""
+    """One chat message. `role` is "system", "user" or "assistant"; in uploaded rows also "tool". `more` is the row's
+    message where it holds more than `content`: images, tool calls, or the call that it is the result of."""
 
     role: str
     content: str
+    more: ChatMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ class Response:
     per choice, in their order, in log-likelihood mode. `parameters` is what the request carried apart from the prompt,
     as JSON. `cost_usd` is None where no price is known. `ttft_ms` is 0 for an answer that was not streamed.
     `reasoning_tokens` are part of `output_tokens`. `note` is what the provider adds, such as why it refused. `doubtful`
-    names impossible numbers in the answer, with their values; they count as unknown.
+    names impossible numbers in the answer, with their values; they count as unknown. `tool_calls` are in
+    the model's order; `logprobs` are set where they were requested.
     """
 
     text: str
@@ -99,6 +104,8 @@ class Response:
     cost_usd: float | None = None
     note: str = ""
     doubtful: tuple[str, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from services import further_fields
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Item
 from services.evaluator.providers.protocol.capabilities import Resolved, resolve
+from services.words import chat
 from services.words.enums import proto_name
 from services.words.jobs import mode_of
 from touchstone.v1 import job_pb2, suite_pb2
@@ -92,6 +93,9 @@ class Identity:
         texts = [item.context, *item.choices]
         if item.messages and self._spec.mode != suite_pb2.MODE_LOGLIKELIHOOD:
             texts = [text for message in item.messages for text in (message.role, message.content)]
+            for message in item.messages:
+                if message.more is not None:
+                    texts += chat.marks(message.more)
         if stop:
             texts += ("stop", *item.stop)
         whole = begun.copy()

@@ -15,6 +15,7 @@ from services.evaluator.items.task import Message
 from services.evaluator.provider_batches.planning import affordable_rows
 from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
 from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.protocol import common_form
 from services.evaluator.providers.protocol.sampling import extra, recorded
 from services.words import sentences
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
@@ -28,6 +29,8 @@ _NEARLY_FREE_USD = 1e-9
 _FIELD = "budget_usd"
 _TEMPLATE_TOKENS = 256
 """Around all messages: a default system prompt with its date is the longest, at about a hundred."""
+_TOOLS_TOKENS = 1024
+"""What a chat template says of tools beside the tools themselves; Anthropic's has some hundreds of tokens."""
 _MESSAGE_TOKENS = 16
 """Around each message: its role and marks."""
 _HARMLESS = frozenset(
@@ -106,7 +109,10 @@ class MostCost:
         if self._free:
             return 0.0
         further = extra(sampling, ())
-        for name in sorted(further.keys() - _HARMLESS):
+        # Functions cost what is read and written; tools that run at the provider cost of their own.
+        unbounded = dict(further)
+        common_form.take(unbounded)
+        for name in sorted(unbounded.keys() - _HARMLESS):
             raise InvalidRequestError(
                 f"With {name}, the cost of an answer has no known limit. Remove it from the parameters, or leave "
                 "budget_usd out.",
@@ -120,8 +126,12 @@ class MostCost:
                 "sampling.max_tokens",
             )
         read = _TEMPLATE_TOKENS + (len(recorded(further).encode()) if further else 0)
+        if common_form.take(further).functions:
+            read += _TOOLS_TOKENS
         for message in messages:
             read += _MESSAGE_TOKENS + _bytes(message.role) + _bytes(message.content)
+            if message.more is not None:
+                read += _more(message)
         return self._usd(read, limit)
 
     def scored(self, context: str, continuations: Iterable[str]) -> float:
@@ -136,6 +146,21 @@ class MostCost:
         rates = zip(prices.per_million(self._prices, 0), prices.per_million(self._prices, read), strict=True)
         per_input, per_output = (max(pair) for pair in rates)
         return (read * per_input + written * per_output) * self._share / 1e6
+
+
+def _more(message: Message) -> int:
+    """Tokens at most of what a message holds beside its text. Raises InvalidRequestError for images: what one costs
+    hangs on its pixels and on the model."""
+    more = message.more
+    assert more is not None
+    if any(part.HasField("image") for part in more.parts):
+        raise InvalidRequestError(
+            "With images, the cost of an answer has no known limit. Leave budget_usd out.", _FIELD
+        )
+    calls = sum(
+        _MESSAGE_TOKENS + _bytes(call.id) + _bytes(call.name) + _bytes(call.arguments) for call in more.tool_calls
+    )
+    return calls + _bytes(more.tool_call_id) + _bytes(more.name)
 
 
 def _bytes(text: str) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from services import further_fields
 from services.errors import InvalidRequestError
 from services.evaluator.answers.reading import layers
 from services.evaluator.datasets import rows
@@ -31,13 +33,15 @@ _MOST_NAMES = 100
 @dataclass(frozen=True, slots=True)
 class Caller:
     """What a job calls, if it calls a model. `resolve` gives the parameters that are sent for a sampling, and raises
-    ProviderError for those that the model refuses; `most_cost` is set for jobs with a budget. `baseline` is the name of
-    one; `batch` says how batches are cut for a job that uses the provider's batch API."""
+    ProviderError for those that the model refuses; so does `check_content` for messages and further fields that it
+    cannot be sent. `most_cost` is set for jobs with a budget. `baseline` is the name of one; `batch` says how batches
+    are cut for a job that uses the provider's batch API."""
 
     resolve: Callable[[job_pb2.Sampling], Resolved]
     most_cost: MostCost | None
     baseline: str = ""
     batch: BatchOptions | None = None
+    check_content: Callable[[Sequence[Message], Mapping[str, Any]], None] = lambda messages, fields: None
 
 
 async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller: Caller | None) -> job_pb2.TaskPlan:
@@ -104,7 +108,9 @@ class _Looked:
         try:
             if (own is not None or row.stop) and not caller.baseline:
                 self._require_taken(caller, sampling, row)
-            messages = [Message(message.role, message.content) for message in row.messages]
+            messages = rows.messages(row)
+            if row.has_parts and not caller.baseline:
+                caller.check_content(messages, further_fields.fields(sampling))
             if caller.batch is not None:
                 self.sizes.append(line_bytes(messages, sampling))
             if caller.most_cost is not None:
@@ -118,6 +124,7 @@ class _Looked:
         key = hashlib.sha256(sampling.SerializeToString(deterministic=True)).digest()
         takes_stop = self._takes_stop.get(key)
         if takes_stop is None:
+            caller.check_content((), further_fields.fields(sampling))
             takes_stop = caller.resolve(sampling).stop
             if len(self._takes_stop) < _MOST_SAMPLINGS:
                 self._takes_stop[key] = takes_stop

@@ -8,10 +8,12 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from nats.aio.msg import Msg
 
 import services
+from services import further_fields
 from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus, of_job
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.evaluator.answers.reading.layers import Layer
@@ -19,8 +21,10 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.imports.store import ImportStore
+from services.evaluator.items.task import Message
 from services.evaluator.listing.identity import asked_with
 from services.evaluator.listing.listing import EndpointListing
+from services.evaluator.make_provider import check_content
 from services.evaluator.planning import datasets, imports
 from services.evaluator.planning.budget import MostCost, reserve_suite
 from services.evaluator.planning.datasets import Caller
@@ -173,7 +177,7 @@ class Planner:
         known: endpoint_pb2.Prices | None,
     ) -> Caller:
         """Raises InvalidRequestError for a budget that cannot be kept, and ProviderError for a baseline that cannot
-        answer."""
+        answer and for what the job's further fields ask of a provider that has no form for it."""
         is_baseline = endpoint.kind == "baseline"
         listing = self._listings.get(spec.endpoint)
         batch: BatchOptions | None = None
@@ -182,11 +186,18 @@ class Planner:
             batch = listing.endpoint.batch if listing is not None else BatchOptions.usual(endpoint.kind)
         if is_baseline:
             baseline.check(spec.model, of_rows=spec.WhichOneof("work") == "dataset")
+        known_endpoint = listing.endpoint if listing is not None else None
+
+        def check(messages: Sequence[Message], fields: Mapping[str, Any]) -> None:
+            check_content(endpoint.kind, known_endpoint, spec.model, model.capabilities, messages, fields)
+
+        check((), further_fields.fields(spec.sampling))
         return Caller(
             lambda sampling: asked_with(spec, endpoint.kind, model.capabilities, sampling=sampling),
             MostCost(spec, endpoint, known) if spec.budget_usd > 0 else None,
             spec.model if is_baseline else "",
             batch,
+            check,
         )
 
     def _prices(self, spec: job_pb2.JobSpec, model: endpoint_pb2.Model) -> endpoint_pb2.Prices | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.batch_options import KINDS, BatchOptions
 from services.evaluator.items.task import Message
-from services.words import sentences
+from services.words import chat, sentences
 from touchstone.v1 import job_pb2
 
 _ROW_BYTES = 1024
@@ -27,6 +27,7 @@ def check(spec: job_pb2.JobSpec, kind: str) -> None:
 def line_bytes(messages: Sequence[Message], sampling: job_pb2.Sampling) -> int:
     """The least bytes that a row takes as a line of a batch."""
     texts = sum(len(json.dumps(message.content)) + _MESSAGE_BYTES for message in messages)
+    texts += sum(len(json.dumps(chat.written(message.more))) for message in messages if message.more is not None)
     return texts + sampling.ByteSize() + len(json.dumps(sampling.extra_json)) + _ROW_BYTES
 
 

@@ -92,7 +92,7 @@ class AnthropicProvider:
             beside["stop_sequences"] = stop
         if request.stream:
             beside["stream"] = True
-        beside |= extra(request.sampling, (*anthropic_wire.WRITTEN, *beside))
+        beside |= anthropic_wire.further(extra(request.sampling, (*anthropic_wire.WRITTEN, *beside)))
         return {"max_tokens": anthropic_wire.DEFAULT_MAX_TOKENS} | beside
 
     def _response(self, reply: Reply, request: Request, beside: Beside) -> Response:

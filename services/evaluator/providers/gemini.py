@@ -75,7 +75,7 @@ class GeminiProvider:
         failures.require_key(self._endpoint)
         model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
         beside = await self._preparations.of(request)
-        return {**gemini_wire.prompt(request.item.messages), **beside.fields}, beside.json
+        return {**gemini_wire.prompt(request.item.messages, model), **beside.fields}, beside.json
 
     def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None = None) -> Response:
         """The answer, at the job's prices. Raises ProviderError."""
@@ -101,7 +101,8 @@ class GeminiProvider:
             config[gemini_wire.OPTIONS[name]] = value
         if resolved.stop and request.item.stop:
             config["stopSequences"] = list(request.item.stop[:_MOST_STOPS])
-        return gemini_wire.parameters(config, extra(request.sampling, (*gemini_wire.WRITTEN, *config)))
+        further = gemini_wire.further(extra(request.sampling, (*gemini_wire.WRITTEN, *config)))
+        return gemini_wire.parameters(config, further)
 
     def _response(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None) -> Response:
         endpoint = self._endpoint

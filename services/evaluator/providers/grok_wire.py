@@ -5,21 +5,25 @@ Source: docs.x.ai, "Models", "Responses", "Cost Tracking" (2026-11).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.items.task import Response
+from services.evaluator.items.task import Message, Response
 from services.evaluator.providers.openai import wire
 from services.evaluator.providers.openai.wire import Wire, content, text
-from services.evaluator.providers.protocol import failures
+from services.evaluator.providers.protocol import common_form, failures
 from services.evaluator.providers.protocol.events import kept, members
 from services.evaluator.providers.protocol.transport import Reply
-from services.evaluator.providers.protocol.usage import MalformedError, Told, count, entries, inner, part, parts
+from services.evaluator.providers.protocol.usage import MalformedError, Told, count, entries, inner, part, parts, string
+from services.words import chat
 from touchstone.v1 import endpoint_pb2
+from touchstone.v1.content_pb2 import ToolCall
 
+IMAGES = ("image/png", "image/jpeg")
+_CALL = "function_call"
 _BILLED = "cost_in_usd_ticks"
 _TICKS_PER_USD = 1e10
 # The listing counts US cents for a hundred million tokens.
@@ -43,6 +47,9 @@ def models(entry: dict[str, Any]) -> Iterator[endpoint_pb2.Model]:
     prompt, completion = (_price(entry.get(f"{kind}_text_token_price")) for kind in ("prompt", "completion"))
     if prompt is not None and completion is not None:
         found.input_price, found.output_price = prompt, completion
+    inputs = entry.get("input_modalities")
+    if isinstance(inputs, list) and inputs:
+        found.capabilities.images = "image" in inputs
     default = inner(entry, "capabilities").get("default_reasoning_effort")
     if isinstance(default, str):
         found.capabilities.reasoning = default != "none"
@@ -107,18 +114,33 @@ class ResponseFold:
         """The same answer with its texts joined."""
         said = _Said(body)
         self.size = len(said.answer) + len(said.refusal) + len(said.reasoning)
+        self.size += sum(len(call.id) + len(call.name) + len(call.arguments) for call in said.calls)
         message = {"type": "message", "content": [{"text": said.answer, "refusal": said.refusal}]}
         thought = {"type": "reasoning", "summary": [{"text": said.reasoning}]}
-        return members(body, _BESIDE_TEXTS) | {"output": [thought, message] if said.is_there else [thought]}
+        calls = [
+            {"type": _CALL, "call_id": call.id, "name": call.name, "arguments": call.arguments} for call in said.calls
+        ]
+        output = [thought, message, *calls] if said.has_message else [thought, *calls]
+        return members(body, _BESIDE_TEXTS) | {"output": output}
 
 
 class _Said:
-    """The texts of an answer of `/responses`. `is_there`: it has a message, which may be empty."""
+    """What an answer of `/responses` says. `is_there`: it has a message, which may be empty, or a call."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         items = parts(body, "output")
         said = [piece for item in items if item.get("type") == "message" for piece in parts(item, "content")]
-        self.is_there = bool(said)
+        self.calls = tuple(
+            ToolCall(
+                id=string(item, "call_id"),
+                name=string(item, "name"),
+                arguments=common_form.written(item.get("arguments")),
+            )
+            for item in items
+            if item.get("type") == _CALL
+        )
+        self.has_message = bool(said)
+        self.is_there = self.has_message or bool(self.calls)
         self.answer = "".join(content(piece, "text") for piece in said)
         self.refusal = "".join(text(piece.get("refusal")) for piece in said)
         self.reasoning = "\n".join(
@@ -140,7 +162,7 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         said = _Said(body)
     except MalformedError:
         raise failures.malformed(endpoint) from None
-    finish = "stop"
+    finish = "tool_calls" if said.calls else "stop"
     if body.get("status") == "incomplete":
         reason = text(inner(body, "incomplete_details").get("reason"))
         finish = "length" if "token" in reason or not reason else reason
@@ -149,6 +171,7 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
     usage, told = body.get("usage"), Told()
     response = Response(
         text=said.answer or said.refusal,
+        tool_calls=said.calls,
         reasoning=said.reasoning,
         finish_reason=finish,
         input_tokens=told.tokens(usage, "input_tokens"),
@@ -169,8 +192,71 @@ def _price(value: object) -> float | None:
     return None if price is None else price / _PRICE_UNIT
 
 
-CHAT = Wire("/chat/completions", "messages", chat_response, wire.ChatFold, wire.CHAT_STREAMING)
+def messages(asked: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages as items of a `/responses` request. Raises ProviderError."""
+    common_form.check_images("xAI", asked, IMAGES, detail=True)
+    return [item for message in asked for item in _items(message)]
+
+
+def _items(message: Message) -> Iterator[dict[str, Any]]:
+    more = message.more
+    if more is not None and more.tool_call_id:
+        yield {"type": f"{_CALL}_output", "call_id": more.tool_call_id, "output": message.content}
+        return
+    if more is not None and more.parts:
+        yield {"role": message.role, "content": [_input(part) for part in chat.written(more)["content"]]}
+    elif message.content or more is None:
+        yield {"role": message.role, "content": message.content}
+    for call in more.tool_calls if more is not None else ():
+        yield {"type": _CALL, "call_id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _input(part: dict[str, Any]) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {"type": "input_text", "text": part["text"]}
+    image = part["image_url"]
+    return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail", "auto")}
+
+
+def further(fields: dict[str, Any]) -> dict[str, Any]:
+    """Further fields in the form of `/responses`. Raises ProviderError."""
+    asked = common_form.take(fields)
+    if asked.top >= 0:
+        raise common_form.refusal("xAI's /responses", "log-probabilities", 'Use an endpoint with api = "chat".')
+    if asked.functions:
+        tools = [{"type": "function", **function} for function in asked.functions]
+        fields["tools"] = [*tools, *fields.get("tools", [])]
+    if asked.choice or asked.named:
+        fields["tool_choice"] = {"type": "function", "name": asked.named} if asked.named else asked.choice
+    if asked.parallel is not None:
+        fields["parallel_tool_calls"] = asked.parallel
+    if asked.format:
+        fields["text"] = {"format": {"type": asked.format, **(asked.schema or {})}}
+    return fields
+
+
+def check(asked: Sequence[Message], fields: dict[str, Any]) -> None:
+    """Raises ProviderError for what `/responses` has no form for."""
+    common_form.check_images("xAI", asked, IMAGES, detail=True)
+    further(dict(fields))
+
+
+def chat_messages(asked: Sequence[Message]) -> list[dict[str, Any]]:
+    """Raises ProviderError."""
+    common_form.check_images("xAI", asked, IMAGES, detail=True)
+    return wire.chat_messages(asked)
+
+
+CHAT = Wire("/chat/completions", "messages", chat_response, wire.ChatFold, wire.CHAT_STREAMING, messages=chat_messages)
 # Without `store` every request would be kept there for thirty days.
 RESPONSES = Wire(
-    "/responses", "input", response, ResponseFold, {"stream": True}, always={"store": False}, takes_stop=False
+    "/responses",
+    "input",
+    response,
+    ResponseFold,
+    {"stream": True},
+    always={"store": False},
+    takes_stop=False,
+    messages=messages,
+    further=further,
 )

@@ -7,23 +7,26 @@ every answer that the configured path finds is the application's.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from services import numbers
+from services import further_fields, numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.http_options import HttpOptions
 from services.evaluator.endpoints.jsonpath import JsonPath, NotFoundThereError
-from services.evaluator.items.task import Item, Response
+from services.evaluator.items.task import Item, Message, Response
+from services.evaluator.providers.openai.wire import chat_messages
 from services.evaluator.providers.pricing import prices
-from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol import capabilities, common_form, failures, model_size
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.protocol.sampling import extra, recorded
 from services.evaluator.providers.protocol.transport import Reply, Transport
-from services.evaluator.providers.protocol.usage import Told
+from services.evaluator.providers.protocol.usage import MalformedError, Told
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import endpoint_pb2
+from touchstone.v1.content_pb2 import ToolCall
 
 _PROMPT = ("prompt", "messages", "system", "model")
 
@@ -60,6 +63,7 @@ class HttpProvider:
         values = self._sampling(request)
         body = options.filled(values | self._question(request.item, request.model))
         beside = options.filled(values | {name: f"{{{name}}}" for name in _PROMPT})
+        check(endpoint, request.item.messages, further_fields.fields(request.sampling))
         further = extra(request.sampling, body if isinstance(body, dict) else ())
         if further:
             if not isinstance(body, dict):
@@ -107,7 +111,7 @@ class HttpProvider:
         return {
             "prompt": "\n\n".join(others if apart else [message.content for message in item.messages]),
             "system": "\n\n".join(system),
-            "messages": [{"role": message.role, "content": message.content} for message in item.messages],
+            "messages": chat_messages(item.messages),
             "model": model,
         }
 
@@ -128,6 +132,7 @@ class HttpProvider:
         read, written = (_tokens(told, path, body) for path in (options.input_tokens, options.output_tokens))
         return Response(
             self._answer(body),
+            tool_calls=self._calls(body),
             finish_reason=_text(options.finish_reason, body),
             input_tokens=read,
             output_tokens=written,
@@ -152,6 +157,17 @@ class HttpProvider:
             )
         return "".join(_written(value) for value in values)
 
+    def _calls(self, body: Any) -> tuple[ToolCall, ...]:
+        """Raises ProviderError, which no retry helps."""
+        found = self._options.tool_calls.first(body) if self._options.tool_calls is not None else None
+        try:
+            return common_form.tool_calls({"tool_calls": found}) if found is not None else ()
+        except MalformedError:
+            raise ProviderError(
+                f"{self._endpoint.name} sent tool calls in another form than OpenAI's. Correct http.tool_calls in the "
+                "endpoints file."
+            ) from None
+
     def _failure(self, reply: Reply) -> ProviderError:
         endpoint = self._endpoint
         if reply.status in (401, 403):
@@ -165,6 +181,28 @@ class HttpProvider:
                 endpoint, "application", "Correct base_url and http.path in the endpoints file."
             )
         return failures.by_status(endpoint, reply)
+
+
+def check(endpoint: Endpoint, messages: Sequence[Message], fields: dict[str, Any]) -> None:
+    """Raises ProviderError for what the application cannot be sent, or asked for."""
+    options = endpoint.http
+    if options is None:
+        return
+    if any(message.more is not None for message in messages) and "messages" not in options.placeholders:
+        raise ProviderError(
+            f"{endpoint.name} is sent only the text of messages. For images and tool calls, write "
+            '"{messages}" into http.request in the endpoints file.',
+            fatal=True,
+        )
+    asked = common_form.take(dict(fields))
+    if asked.functions and options.tool_calls is None:
+        raise ProviderError(
+            f"{endpoint.name} does not say where its tool calls are. Set http.tool_calls in the endpoints file, or "
+            "leave tools out.",
+            fatal=True,
+        )
+    if asked.top >= 0:
+        raise common_form.refusal(endpoint.name, "log-probabilities")
 
 
 def _written(value: Any) -> str:

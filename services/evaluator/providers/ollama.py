@@ -72,8 +72,7 @@ class OllamaProvider:
         size = (known.parameters_b if known is not None else 0.0) or model_size.known_b(self._endpoint, model)
         model_size.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)
         beside = await self._preparations.of(request)
-        messages = [{"role": message.role, "content": message.content} for message in request.item.messages]
-        body = {"model": model, "messages": messages, **beside.fields}
+        body = {"model": model, "messages": ollama_wire.messages(request.item.messages), **beside.fields}
         if request.stream:
             reply = await self._http.stream("/api/chat", body, ollama_wire.ChatFold())
         else:
@@ -112,7 +111,7 @@ class OllamaProvider:
         options: dict[str, Any] = {ollama_wire.OPTIONS[name]: value for name, value in resolved.parameters.items()}
         if resolved.stop and request.item.stop:
             options["stop"] = list(request.item.stop)
-        further = extra(request.sampling, ("model", "messages", *beside))
+        further = ollama_wire.further(extra(request.sampling, ("model", "messages", *beside)))
         further_options = further.pop("options", {})
         # What was recorded must be what was sent: the job's own parameters win.
         options = (further_options if isinstance(further_options, dict) else {}) | options

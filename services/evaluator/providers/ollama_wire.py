@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from services.evaluator.items.task import Response
-from services.evaluator.providers.protocol import model_size
-from services.evaluator.providers.protocol.events import Texts, members
-from services.evaluator.providers.protocol.usage import Told, count, part, string
+from services.evaluator.items.task import Message, Response
+from services.evaluator.providers.protocol import common_form, model_size
+from services.evaluator.providers.protocol.events import Texts, kept, members
+from services.evaluator.providers.protocol.usage import Told, count, entries, part, parts, string
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import endpoint_pb2
+from touchstone.v1.dataset_pb2 import ChatMessage
 
 OPTIONS = {name: one.rest for name, one in PARAMETERS.items() if "ollama" in one.kinds}
 """REST uses Ollama's names."""
+IMAGES = ("image/png", "image/jpeg", "image/webp")
+_API = "Ollama"
+_TOKEN_BYTES = 200
+"""What a token takes in memory with its log-probability."""
 _BESIDE_TEXTS = ("model", "done", "done_reason", "prompt_eval_count", "eval_count")
 _BESIDE_WEIGHTS = 1.2
 """Memory of a running model over its file: weights, and about a fifth for a context of the default size and buffers."""
@@ -40,10 +48,14 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
 
 
 def thinks(model: endpoint_pb2.Model, told: dict[str, Any]) -> None:
-    """Notes the capability "thinking" from `/api/tags` or `/api/show`."""
+    """Notes the capabilities from `/api/tags` or `/api/show`."""
     abilities = told.get("capabilities")
-    if isinstance(abilities, list) and "thinking" in abilities:
+    if not isinstance(abilities, list):
+        return
+    if "thinking" in abilities:
         model.capabilities.reasoning = True
+    model.capabilities.tools = "tools" in abilities
+    model.capabilities.images = "vision" in abilities
 
 
 def loaded(model: endpoint_pb2.Model, entry: dict[str, Any]) -> None:
@@ -60,6 +72,56 @@ def is_model(entry: dict[str, Any], name: str) -> bool:
     return string(entry, "name") in wanted or string(entry, "model") in wanted
 
 
+def messages(asked: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages of a request. Images stand apart from a message's text, in their order."""
+    names: Mapping[str, str] | None = None
+    written: list[dict[str, Any]] = []
+    for message in asked:
+        body: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.more is not None:
+            names = common_form.called_names(asked) if names is None else names
+            body |= _beside(message.more, names)
+        written.append(body)
+    return written
+
+
+def _beside(more: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if images := [b64encode(part.image.data).decode() for part in more.parts if part.WhichOneof("part") == "image"]:
+        found["images"] = images
+    if more.tool_calls:
+        found["tool_calls"] = [
+            {"function": {"name": call.name, "arguments": common_form.arguments(call)}} for call in more.tool_calls
+        ]
+    if more.tool_call_id:
+        found["tool_name"] = names.get(more.tool_call_id) or more.name
+    return found
+
+
+def further(fields: dict[str, Any]) -> dict[str, Any]:
+    """Further fields in Ollama's form. Raises ProviderError."""
+    asked = common_form.take(fields)
+    if asked.named or asked.choice not in ("", "auto"):
+        raise common_form.refusal(_API, "tool_choice but auto")
+    if asked.parallel is False:
+        raise common_form.refusal(_API, "parallel_tool_calls false")
+    if asked.functions:
+        tools = [{"type": "function", "function": function} for function in asked.functions]
+        fields["tools"] = [*tools, *fields.get("tools", [])]
+    if asked.format:
+        schema = (asked.schema or {}).get("schema")
+        fields["format"] = "json" if asked.format == "json_object" or schema is None else schema
+    if asked.top >= 0:
+        fields |= {"logprobs": True} | ({"top_logprobs": asked.top} if asked.top else {})
+    return fields
+
+
+def check(asked: Sequence[Message], fields: dict[str, Any]) -> None:
+    """Raises ProviderError for what Ollama has no form for."""
+    common_form.check_images(_API, asked, IMAGES)
+    further(dict(fields))
+
+
 def response(body: dict[str, Any]) -> Response | None:
     """The answer, or None when the body is incomplete. Raises MalformedError."""
     message = body.get("message")
@@ -69,6 +131,8 @@ def response(body: dict[str, Any]) -> Response | None:
     read = told.tokens(body, "prompt_eval_count")
     response = Response(
         text=part(message, "content", str) or "",
+        tool_calls=common_form.tool_calls(message),
+        logprobs=common_form.token_logprobs(body, "logprobs") if body.get("logprobs") else (),
         reasoning=string(message, "thinking"),
         finish_reason=string(body, "done_reason"),
         input_tokens=read,
@@ -87,6 +151,8 @@ class ChatFold:
         self._texts = Texts()
         self._whole: dict[str, Any] = {}
         self._error: dict[str, Any] | None = None
+        self._calls: list[Any] = []
+        self._logprobs: list[Any] = []
 
     def add(self, event: Any) -> bool:
         if isinstance(event, dict) and event.get("error"):
@@ -95,6 +161,15 @@ class ChatFold:
         message = part(event, "message", dict) or {}
         added = self._texts.add("content", part(message, "content", str) or "")
         added += self._texts.add("thinking", string(message, "thinking"))
+        if message.get("tool_calls"):
+            # They come whole.
+            calls = parts(message, "tool_calls")
+            self._calls += calls
+            added += len(json.dumps(calls))
+        if event.get("logprobs"):
+            told = entries(event, "logprobs")
+            self._logprobs += map(kept, told)
+            self.size += _TOKEN_BYTES * sum(1 + len(entries(one, "top_logprobs")) for one in told)
         self.size += added
         self._whole |= members(event, _BESIDE_TEXTS)
         return added > 0
@@ -102,7 +177,10 @@ class ChatFold:
     def whole(self) -> Any:
         if self._error is not None or not self._whole.get("done"):
             return self._error
-        return self._whole | {"message": {key: self._texts.get(key) for key in ("content", "thinking")}}
+        message: dict[str, Any] = {key: self._texts.get(key) for key in ("content", "thinking")}
+        if self._calls:
+            message["tool_calls"] = self._calls
+        return self._whole | {"message": message} | ({"logprobs": self._logprobs} if self._logprobs else {})
 
 
 def _gb(size: int) -> str:

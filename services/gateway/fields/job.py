@@ -125,7 +125,10 @@ def parameter_schema() -> dict[str, Any]:
 
 CUSTOM_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "Merged into the provider's request as it is. `logprobs` is refused.",
+    "description": (
+        "Further fields of the request. `tools`, `tool_choice`, `response_format` and `logprobs` are in OpenAI's form "
+        "for every provider. All others are sent as they are."
+    ),
     "propertyNames": {"not": {"enum": list(RESERVED)}},
 }
 """What `custom_problems` accepts, in JSON Schema."""

@@ -63,8 +63,7 @@ class _Answer:
     @property
     def said(self) -> str:
         """Its text, and its tool calls a line each."""
-        calls = chat.calls_text(chat.read_calls(self.tool_calls)) if self.tool_calls else ""
-        return "\n".join(filter(None, (self.response, calls))) if calls else self.response
+        return chat.answer_text(self.response, chat.read_calls(self.tool_calls)) if self.tool_calls else self.response
 
     @property
     def name(self) -> str:

@@ -26,7 +26,7 @@ PROMPT_BYTES = 128 * 1024 - 4
 
 _GOLDEN, _FIX = Annotation.VERDICT_GOLDEN, Annotation.VERDICT_FIX
 _READ = ("prompt", "messages", "response", "error", "tool_calls", "parameters")
-_CUT = re.compile(r"The (\w+)(?: \w+)? of \d+ bytes was cut to \d+ for storage\.")
+_CUT = re.compile(r"The (\w+)(?: \w+)? of \d+ bytes (?:was|were) cut to \d+ for storage\.")
 _ROLE = re.compile(r"(system|developer|user|assistant|tool):\n")
 _NEXT = re.compile(r"\n\n(user|assistant):\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -11,10 +12,12 @@ from services.evaluator import item_result
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets import rows
 from services.evaluator.items.task import Message, Response
-from tests.dataset_store import row
+from tests.dataset_store import row, with_call, with_image
+from tests.pictures import PNG
 from tests.unit.evaluator.datasets.tasks import all_items, task_of
 from tests.unit.evaluator.stored.answered import ITEMS, TASK
 from touchstone.v1 import item_result_pb2
+from touchstone.v1.content_pb2 import TokenLogprob, ToolCall
 
 SENTIMENT = Catalogue(None).task("demo", "sentiment")
 ITEM = next(iter(SENTIMENT.items([0])))
@@ -111,3 +114,59 @@ def test_scoring_sees_the_whole_response() -> None:
 
 def test_a_lone_surrogate_does_not_break_the_result() -> None:
     assert item_result.answered(SENTIMENT, ITEM, 0, 0, Response("\ud800 yes"), 1).response == "? yes"
+
+
+async def test_results_name_pictures_and_keep_conversations_with_calls() -> None:
+    task = task_of([with_image(1, PNG), with_call(2, '{"b": 1.0, "a": 2}')])
+    picture, called = [
+        item_result.answered(task, item, place, 0, Response("x"), 1) for place, item in enumerate(await all_items(task))
+    ]
+    assert picture.prompt == f"user:\nWhat is this?\n[image/png, {len(PNG)} bytes]"
+    (message,) = json.loads(picture.messages)
+    assert message["content"][1] == {
+        "type": "image",
+        "media_type": "image/png",
+        "bytes": len(PNG),
+        "sha256": sha256(PNG).hexdigest(),
+    }
+    assert called.prompt == 'user:\nHow is it?\n\nassistant:\nweather({"b": 1.0, "a": 2})\n\ntool:\nRain'
+    assert json.loads(called.messages)[1]["tool_calls"][0]["function"]["arguments"] == '{"b": 1.0, "a": 2}'
+
+
+async def test_calls_without_a_reference_are_the_prediction_and_scorers_read_the_text() -> None:
+    task = task_of([row(1), row(2, reference="yes")])
+    calls = (ToolCall(id="c", name="f", arguments="{}"), ToolCall(name="g", arguments="[1"))
+    free, scored = await all_items(task)
+    found = item_result.answered(task, free, 0, 0, Response("", tool_calls=calls), 1)
+    assert (found.outcome, found.prediction) == (item_result_pb2.OUTCOME_ANSWERED, "f({})\ng([1)")
+    assert tuple(found.tool_calls) == calls
+    found = item_result.answered(task, scored, 1, 0, Response("", tool_calls=calls), 1)
+    assert found.outcome == item_result_pb2.OUTCOME_UNPARSED
+
+
+async def test_what_is_taken_from_the_store_has_its_calls_and_log_probabilities() -> None:
+    task = task_of([row(1)])
+    (item,) = await all_items(task)
+    response = Response("x", tool_calls=(ToolCall(name="f", arguments="{}"),), logprobs=(TokenLogprob(token="x"),))
+    stored = item_result.answered(task, item, 0, 0, response, 1)
+    again = item_result.reused(task, item, 0, 0, stored)
+    assert (again.tool_calls, again.logprobs) == (stored.tool_calls, stored.logprobs)
+    assert item_result.is_whole(stored)
+
+
+async def test_long_calls_and_log_probabilities_are_cut_and_a_result_fits_a_message() -> None:
+    long = "ü" * 400_000
+    task = task_of([row(1, long, reference="y" * 60_000, metadata={"a": "x" * 30_000})])
+    (item,) = await all_items(task)
+    calls = tuple(ToolCall(id="i" * 900, name="f", arguments=long) for _ in range(300))
+    tokens = tuple(TokenLogprob(token=long[:50], logprob=-1) for _ in range(10_000))
+    response = Response(long, reasoning=long, parameters=long, tool_calls=calls, logprobs=tokens)
+    found = item_result.answered(task, item, 0, 0, response, 1)
+    assert found.ByteSize() < 1_000_000
+    assert len(found.tool_calls) == 1
+    assert 0 < len(found.logprobs) < 10_000
+    assert "The tool calls of " in found.error
+    assert "log-probabilities" in found.error
+    assert not item_result.is_whole(found)
+    found.response = ""
+    assert not item_result.is_whole(found), "calls that were cut cannot be scored again"

@@ -101,20 +101,22 @@ class DatasetOptions(_message.Message):
     def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., template: _Optional[str] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., project_id: _Optional[int] = ..., custom_id_field: _Optional[str] = ..., is_file: _Optional[bool] = ..., owner: _Optional[str] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ...) -> None: ...
 
 class DatasetRow(_message.Message):
-    __slots__ = ("custom_id", "messages", "sampling", "stop", "reference", "metadata")
+    __slots__ = ("custom_id", "messages", "sampling", "stop", "reference", "metadata", "has_parts")
     CUSTOM_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    HAS_PARTS_FIELD_NUMBER: _ClassVar[int]
     custom_id: str
     messages: _containers.RepeatedCompositeFieldContainer[ChatMessage]
     sampling: _job_pb2.Sampling
     stop: _containers.RepeatedScalarFieldContainer[str]
     reference: str
     metadata: str
-    def __init__(self, custom_id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[ChatMessage, _Mapping]]] = ..., sampling: _Optional[_Union[_job_pb2.Sampling, _Mapping]] = ..., stop: _Optional[_Iterable[str]] = ..., reference: _Optional[str] = ..., metadata: _Optional[str] = ...) -> None: ...
+    has_parts: bool
+    def __init__(self, custom_id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[ChatMessage, _Mapping]]] = ..., sampling: _Optional[_Union[_job_pb2.Sampling, _Mapping]] = ..., stop: _Optional[_Iterable[str]] = ..., reference: _Optional[str] = ..., metadata: _Optional[str] = ..., has_parts: _Optional[bool] = ...) -> None: ...
 
 class ChatMessage(_message.Message):
     __slots__ = ("role", "content", "parts", "tool_calls", "tool_call_id", "name")

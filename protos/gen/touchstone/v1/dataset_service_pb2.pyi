@@ -89,16 +89,18 @@ class ListDatasetsResponse(_message.Message):
     def __init__(self, datasets: _Optional[_Iterable[_Union[_dataset_pb2.Dataset, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., finished_jobs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ListDatasetRowsRequest(_message.Message):
-    __slots__ = ("dataset_id", "page_size", "page_token", "whole")
+    __slots__ = ("dataset_id", "page_size", "page_token", "whole", "first")
     DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     page_size: int
     page_token: str
     whole: bool
-    def __init__(self, dataset_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., whole: _Optional[bool] = ...) -> None: ...
+    first: int
+    def __init__(self, dataset_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., whole: _Optional[bool] = ..., first: _Optional[int] = ...) -> None: ...
 
 class ListDatasetRowsResponse(_message.Message):
     __slots__ = ("rows", "first", "next_page_token")

@@ -132,17 +132,21 @@ class Prices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., output: _Optional[float] = ..., long_prompts: _Optional[_Union[Prices.LongPrompts, _Mapping]] = ..., batch_share: _Optional[float] = ..., source: _Optional[_Union[Prices.Source, str]] = ..., as_of: _Optional[str] = ..., table_digest: _Optional[str] = ...) -> None: ...
 
 class Capabilities(_message.Message):
-    __slots__ = ("greedy", "reasoning", "stop", "seed", "sampling", "loglikelihood")
+    __slots__ = ("greedy", "reasoning", "stop", "seed", "sampling", "loglikelihood", "tools", "images")
     GREEDY_FIELD_NUMBER: _ClassVar[int]
     REASONING_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     LOGLIKELIHOOD_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
     greedy: bool
     reasoning: bool
     stop: bool
     seed: bool
     sampling: bool
     loglikelihood: bool
-    def __init__(self, greedy: _Optional[bool] = ..., reasoning: _Optional[bool] = ..., stop: _Optional[bool] = ..., seed: _Optional[bool] = ..., sampling: _Optional[bool] = ..., loglikelihood: _Optional[bool] = ...) -> None: ...
+    tools: bool
+    images: bool
+    def __init__(self, greedy: _Optional[bool] = ..., reasoning: _Optional[bool] = ..., stop: _Optional[bool] = ..., seed: _Optional[bool] = ..., sampling: _Optional[bool] = ..., loglikelihood: _Optional[bool] = ..., tools: _Optional[bool] = ..., images: _Optional[bool] = ...) -> None: ...

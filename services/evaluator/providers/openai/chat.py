@@ -90,7 +90,7 @@ class OpenAIProvider:
         failures.require_key(self._endpoint)
         await self._refuse_larger(model)
         beside = await self._preparations.of(request)
-        messages = [{"role": message.role, "content": message.content} for message in request.item.messages]
+        messages = self._wire.messages(request.item.messages)
         return {"model": model, self._wire.prompt: messages, **beside.fields}, beside.json
 
     def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None = None) -> Response:
@@ -136,7 +136,7 @@ class OpenAIProvider:
             beside["stop"] = list(request.item.stop[: self._most_stops])
         if request.stream:
             beside |= self._wire.streaming
-        return beside | self._extra(request, ("model", self._wire.prompt, "stream", *beside))
+        return beside | self._wire.further(self._extra(request, ("model", self._wire.prompt, "stream", *beside)))
 
     def _names(self, takes: endpoint_pb2.Capabilities) -> Mapping[str, str]:
         """The protocol's names of Touchstone's parameters."""

@@ -11,10 +11,13 @@ from services.evaluator.data.reader import DataError
 from services.evaluator.datasets import rows
 from services.evaluator.datasets.task import NOT_SCORED
 from services.evaluator.items.task import Response
-from tests.dataset_store import row
+from services.evaluator.listing.identity import Identity
+from tests.dataset_store import row, with_call, with_image
+from tests.pictures import GIF, PNG
 from tests.unit.evaluator.datasets.tasks import all_items, task_of
 from touchstone.v1 import item_result_pb2 as items_pb
-from touchstone.v1.job_pb2 import Sampling
+from touchstone.v1.endpoint_pb2 import Capabilities
+from touchstone.v1.job_pb2 import JobSpec, Sampling
 from touchstone.v1.scoring_pb2 import Scoring
 
 
@@ -108,3 +111,21 @@ async def test_rows_without_a_reference_have_no_statistics() -> None:
         wrong = task.score(scored, response)
         assert (wrong.outcome, dict(wrong.statistics)) == (outcome, {"correct": 0.0})
     assert task.score(scored, Response("maybe")).outcome == items_pb.OUTCOME_UNPARSED
+
+
+async def test_every_part_of_a_row_is_part_of_its_hashes_and_plain_rows_keep_theirs() -> None:
+    made = [row(1, "What is this?"), with_image(1, PNG), with_image(1, GIF), with_call(1), with_call(1, "{}")]
+    items = await all_items(task_of(made))
+    assert len({item.hash for item in items}) == len({item.prompt_hash for item in items}) == len(made)
+    identity = Identity(JobSpec(endpoint="e", model="m"), "", "openai", Capabilities())
+    assert len({identity(item, 0) for item in items}) == len(made)
+    # As versions before images and tools hashed it.
+    assert (items[0].hash, items[0].prompt_hash) == ("b8ce28d27ab35c0c", "9566859a1fb0d3fd")
+    assert items[0].messages[0].more is None
+
+
+async def test_how_closely_to_look_is_part_of_what_is_asked() -> None:
+    closer = with_image(1, PNG)
+    closer.messages[0].parts[1].image.detail = "high"
+    one, other = await all_items(task_of([with_image(1, PNG), closer]))
+    assert one.prompt_hash != other.prompt_hash

@@ -7,9 +7,11 @@ import pytest
 from services import further_fields
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.datasets.rows import messages
 from services.evaluator.planning.budget import MostCost, reserve, reserve_suite
 from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
-from tests.dataset_store import row
+from tests.dataset_store import row, with_call, with_image
+from tests.pictures import PNG
 from tests.unit.evaluator.planning.planned import PRICED, most, planned, spec
 from touchstone.v1 import suite_pb2
 from touchstone.v1.endpoint_pb2 import Endpoint, Prices
@@ -90,3 +92,24 @@ def test_log_likelihoods_cost_every_prompt_once() -> None:
 
 def test_claude_is_bounded_by_the_limit_that_its_calls_always_carry() -> None:
     assert most(spec(1.0), kind="anthropic") * 1e6 >= DEFAULT_MAX_TOKENS * 10
+
+
+def test_what_calls_and_tools_add_to_a_prompt_is_reserved() -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"a": "x" * 100}}}
+    asked = spec(1.0, max_tokens=5)
+    cost = MostCost(asked, Endpoint(kind="openai"), PRICED)
+    plain = cost.written(
+        messages(row(1, [("user", "How is it?"), ("assistant", ""), ("tool", "Rain")])), asked.sampling
+    )
+    called = cost.written(messages(with_call(1, '{"a": "' + "x" * 1000 + '"}')), asked.sampling)
+    assert called - plain >= 1000e-6
+    further_fields.write(asked.sampling, {"tools": [tool], "tool_choice": "auto"})
+    assert cost.written(messages(with_call(1)), asked.sampling) - plain > (1024 + 100) * 1e-6
+    further_fields.write(asked.sampling, {"tools": [{"type": "web_search"}]})
+    with pytest.raises(InvalidRequestError, match="With tools, the cost of an answer has no known limit"):
+        cost.written(messages(row(1)), asked.sampling)
+
+
+async def test_a_budget_with_images_is_refused_with_the_row() -> None:
+    with pytest.raises(InvalidRequestError, match=r"^Row 2 of .* cannot be run: With images, the cost of an answer"):
+        await planned([row(1), with_image(2, PNG)], spec(1.0, max_tokens=5))

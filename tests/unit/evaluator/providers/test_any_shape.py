@@ -22,6 +22,8 @@ NAMES = (
     "usageMetadata", "promptTokenCount", "error", "details", "violations", "message", "thinking", "done",
     "eval_count", "type", "index", "content_block", "delta", "usage", "output_tokens", "output_tokens_details",
     "stop_reason", "@type", "retryDelay", "models", "id", "size", "capabilities",
+    "functionCall", "args", "name", "tool_calls", "function", "arguments", "input", "partial_json", "logprobs", "token",
+    "logprob", "top_logprobs", "logprobsResult", "chosenCandidates", "topCandidates", "logProbability",
 )  # fmt: skip
 TYPES = (
     "message_start",
@@ -31,6 +33,8 @@ TYPES = (
     "message_stop",
     "text",
     "error",
+    "tool_use",
+    "input_json_delta",
 )
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(TYPES) | st.text(max_size=3)
 JSON = st.recursive(

@@ -110,7 +110,7 @@ async def test_models_are_listed_under_every_name_with_prices_and_context() -> N
     for found in listing.models:
         assert (found.input_price, found.output_price, found.context_length) == (2.0, 10.0, 256000)
         assert found.capabilities == endpoint_pb2.Capabilities(
-            greedy=False, reasoning=True, stop=False, loglikelihood=False
+            greedy=False, reasoning=True, stop=False, loglikelihood=False, images=False
         )
 
 

@@ -183,7 +183,7 @@ TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"b": 
 
 def test_golden_tool_calls_are_examples_with_the_tools_that_were_offered(connection: Connection) -> None:
     sent = json.dumps({"temperature": 0, "tools": [TOOL]})
-    cut = "The tool calls of 90000 bytes was cut to 65536 for storage."
+    cut = "The tool calls of 90000 bytes were cut to 65536 for storage."
     stored(connection, "j", [calling(0, '{"a": 1}', parameters=sent), calling(1, "{}", error=cut), row(2)])
     for item in range(3):
         mark(connection, item, GOLDEN)
