@@ -21,14 +21,14 @@ async def list_rows(store: Datasets, request: pb.ListDatasetRowsRequest) -> pb.L
     size = paging.page_size(request.page_size, default=20, most=500)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (int,))
-    first = max(0, int(after[0])) if after else 0
+    first = max(0, int(after[0]) if after else request.first)
     manifest = await store.get_manifest(request.dataset_id)
     if manifest is None:
         raise NotFoundError(sentences.not_found("Dataset", request.dataset_id))
     response = pb.ListDatasetRowsResponse(first=first)
     used = 0
     async for row in _from(store, manifest, first):
-        shown = row if request.whole else _cut(row)
+        shown = row if request.whole else cut(row)
         used += shown.ByteSize()
         if len(response.rows) == size or (response.rows and used > paging.MAX_PAGE_BYTES):
             response.next_page_token = paging.encode_token(filter_, [first + len(response.rows)])
@@ -49,10 +49,17 @@ async def _from(
         place += shard.rows
 
 
-def _cut(row: dataset_pb2.DatasetRow) -> dataset_pb2.DatasetRow:
-    """The row with its texts cut; reference and metadata stay JSON."""
+def cut(row: dataset_pb2.DatasetRow) -> dataset_pb2.DatasetRow:
+    """The row with its texts cut and without the bytes of images; reference and metadata stay JSON."""
     for message in row.messages:
         message.content = _beginning(message.content)
+        for part in message.parts:
+            if part.WhichOneof("part") == "text":
+                part.text = _beginning(part.text)
+            else:
+                part.image.ClearField("data")
+        for call in message.tool_calls:
+            call.arguments = _beginning(call.arguments)
     if len(row.reference.encode()) > EXCERPT_BYTES:
         value = json.loads(row.reference)
         text = value if isinstance(value, str) else row.reference

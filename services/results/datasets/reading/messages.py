@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
+from hashlib import sha256
 from typing import Any
 
+from services import further_fields
 from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.scoring import References
-from services.words import sentences
-from touchstone.v1.dataset_pb2 import DatasetRow
+from services.results.datasets.reading.strict_json import parse
+from services.words import chat, sentences
+from touchstone.v1.content_pb2 import Image
+from touchstone.v1.dataset_pb2 import ChatMessage, DatasetRow
 from touchstone.v1.job_pb2 import (
     LAST_ASSISTANT_PREFILL,
     LAST_ASSISTANT_REFUSE,
@@ -17,7 +23,12 @@ from touchstone.v1.job_pb2 import (
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MOST_MESSAGES = 1000
+_MOST_NAME = 256
+_MOST_CALLS = 128
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
+_TYPES = ", ".join(kind.removeprefix("image/") for kind in chat.IMAGE_TYPES)
+_DATA_URI = re.compile(rf"data:({'|'.join(chat.IMAGE_TYPES)});base64,", re.IGNORECASE)
+_DETAILS = ("auto", "low", "high")
 
 
 def ask(row: DatasetRow, prompt: Any) -> None:
@@ -28,52 +39,151 @@ def ask(row: DatasetRow, prompt: Any) -> None:
 
 
 def converse(row: DatasetRow, messages: Any) -> None:
-    """Adds messages: role and content, with its parts joined by line ends. Raises WrongRowError."""
+    """Adds messages in OpenAI's form. Texts of parts are joined by line ends where no part is anything else. Raises
+    WrongRowError."""
     if not isinstance(messages, list) or not messages:
         raise WrongRowError('"messages" must be an array of objects with "role" and "content", and not empty.')
     if len(messages) > MOST_MESSAGES:
         raise WrongRowError(sentences.too_large("The row", len(messages), MOST_MESSAGES, "messages"))
-    blank = True
     for place, message in enumerate(messages, start=1):
         if not isinstance(message, dict):
             raise WrongRowError(f'Message {place} must be an object with "role" and "content".')
         role, content = message.get("role"), message.get("content")
         if role not in ROLES:
             raise WrongRowError(f"The role of message {place} must be one of {', '.join(ROLES)}; it is {quoted(role)}.")
-        if not isinstance(content, str):
-            content = _joined(content, place)
-        if len(message) > 2:
-            _nothing_else(message, place)
-        row.messages.add(role=role, content=content)
-        blank = blank and not content.strip()
-    if blank:
+        added = row.messages.add(role=role)
+        if isinstance(content, str):
+            added.content = content
+        elif content is not None or not message.get("tool_calls"):
+            _add_parts(added, content, place)
+        if len(message) > 2 or not isinstance(content, str):
+            _add_calls(added, message, place)
+    if not _asks(row):
         raise WrongRowError("The messages contain no text. Write the question.")
+    if not all(map(chat.is_plain, row.messages)):
+        row.has_parts = True
+        _check_results(row)
 
 
-def _joined(parts: Any, place: int) -> str:
+def _asks(row: DatasetRow) -> bool:
+    return any(message.content.strip() or message.parts or message.tool_calls for message in row.messages)
+
+
+def _add_parts(message: ChatMessage, parts: Any, place: int) -> None:
     if not isinstance(parts, list) or not parts:
-        raise WrongRowError(f"The content of message {place} must be a string or a list of text parts.")
+        raise WrongRowError(f"The content of message {place} must be a string or a list of parts.")
     texts: list[str] = []
     for part in parts:
         kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "image_url":
+            if message.role != "user":
+                raise WrongRowError(f"Message {place} has an image. Only messages of the user can have images.")
+            message.parts.add(image=_image(part.get("image_url"), place))
+            continue
         text = part.get("text") if kind == "text" else None
         if not isinstance(text, str):
-            what = (
-                f"a part of type {quoted(kind)}"
+            raise WrongRowError(
+                f"Message {place} has a part of type {quoted(kind)}. Parts are text and image_url: leave it out."
                 if isinstance(kind, str) and kind != "text"
-                else "a text part without text"
+                else f"Message {place} has a text part without text. Leave it out."
             )
-            raise WrongRowError(f"Message {place} has {what}. Models receive only text: leave it out.")
+        message.parts.add(text=text)
         texts.append(text)
-    return "\n".join(texts)
+    message.content = "\n".join(texts)
+    if len(texts) == len(parts):
+        message.ClearField("parts")
+    elif sum(part.HasField("image") for part in message.parts) > chat.MOST_IMAGES:
+        raise WrongRowError(f"Message {place} has more than {chat.MOST_IMAGES} images. Leave some out.")
 
 
-def _nothing_else(message: dict[str, Any], place: int) -> None:
-    """Leaving out other members of a message would change the question."""
+def _image(value: Any, place: int) -> Image:
+    """Raises WrongRowError for what is no data URI of a picture of the types that are sent."""
+    url = value.get("url") if isinstance(value, dict) else None
+    detail = value.get("detail", "auto") if isinstance(value, dict) else "auto"
+    where = f"An image of message {place}"
+    if not isinstance(url, str) or not (found := _DATA_URI.match(url)):
+        raise WrongRowError(
+            f"{where} must be a data URI, such as data:image/png;base64,…, of type {_TYPES}. It is "
+            f"{quoted(url, 40)}. Images behind addresses are not fetched."
+        )
+    if detail not in _DETAILS:
+        raise WrongRowError(f'The "detail" of an image of message {place} must be one of {", ".join(_DETAILS)}.')
+    try:
+        data = b64decode(url[found.end() :], validate=True)
+    except ValueError:
+        raise WrongRowError(f"{where} is not valid base64.") from None
+    if len(data) > chat.MOST_IMAGE_BYTES:
+        raise WrongRowError(f"{sentences.too_large(where, len(data), chat.MOST_IMAGE_BYTES, 'bytes')} Make it smaller.")
+    media_type = found[1].lower()
+    if (told := chat.image_type(data)) != media_type:
+        raise WrongRowError(f"{where} is {told or 'no picture that can be sent'}, but its data URI says {media_type}.")
+    digest = sha256(data).hexdigest()
+    return Image(
+        media_type=media_type,
+        data=data,
+        detail="" if detail == "auto" else detail,
+        size=len(data),
+        digest=digest,
+    )
+
+
+def _add_calls(added: ChatMessage, message: dict[str, Any], place: int) -> None:
+    """What a message holds beside role and content. Leaving out what it also holds would ask something else."""
     for name, value in message.items():
-        if name not in ("role", "content") and value not in _EMPTY:
-            why = "Tools are not called." if name.startswith(("tool", "function")) else "It would not be sent."
-            raise WrongRowError(f"Message {place} has {quoted(name)}. {why} Leave it out.")
+        if name in ("role", "content") or value in _EMPTY:
+            continue
+        if name == "tool_calls" and added.role == "assistant":
+            _read_calls(added, value, place)
+        elif name in ("tool_call_id", "name") and added.role == "tool":
+            if not isinstance(value, str) or len(value) > _MOST_NAME:
+                raise WrongRowError(
+                    f"{quoted(name)} of message {place} must be a string of up to {_MOST_NAME} characters."
+                )
+            setattr(added, name, value)
+        elif name in ("tool_calls", "tool_call_id"):
+            whose = "the assistant" if name == "tool_calls" else "a tool"
+            raise WrongRowError(f"Message {place} has {quoted(name)}, which only messages of {whose} have.")
+        else:
+            why = 'Write it as "tool_calls".' if name == "function_call" else "It would not be sent. Leave it out."
+            raise WrongRowError(f"Message {place} has {quoted(name)}. {why}")
+
+
+def _read_calls(added: ChatMessage, value: Any, place: int) -> None:
+    if not isinstance(value, list) or len(value) > _MOST_CALLS:
+        raise WrongRowError(f'"tool_calls" of message {place} must be a list of up to {_MOST_CALLS} calls.')
+    for call in value:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or call.get("type", "function") != "function":
+            raise WrongRowError(
+                f'A tool call of message {place} must be {{"id": …, "type": "function", "function": …}}.'
+            )
+        own, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
+        if not isinstance(own, str) or not 0 < len(own) <= _MOST_NAME:
+            raise WrongRowError(f'A tool call of message {place} must have an "id" of up to {_MOST_NAME} characters.')
+        if not isinstance(name, str) or not further_fields.FUNCTION_NAME.fullmatch(name):
+            raise WrongRowError(
+                f"A tool call of message {place} must name its function in up to 64 letters, digits, _ and -; it is "
+                f"{quoted(name, 40)}."
+            )
+        if not isinstance(arguments, str) or not isinstance(
+            parse((arguments or "{}").encode(), "argument of a tool call"), dict
+        ):
+            raise WrongRowError(
+                f'The "arguments" of a tool call of message {place} must be a JSON object, written as a string.'
+            )
+        added.tool_calls.add(id=own, name=name, arguments=arguments)
+
+
+def _check_results(row: DatasetRow) -> None:
+    """A result belongs to a call before it; providers refuse others."""
+    called: set[str] = set()
+    for place, message in enumerate(row.messages, start=1):
+        called.update(call.id for call in message.tool_calls)
+        if message.tool_call_id and message.tool_call_id not in called:
+            raise WrongRowError(
+                f"Message {place} is the result of the tool call {quoted(message.tool_call_id, 40)}, which no message "
+                "before it makes."
+            )
 
 
 _ROLE = "assistant"
@@ -109,12 +219,19 @@ class LastMessages:
             )
         if self._choice == LAST_ASSISTANT_REFUSE:
             raise WrongRowError("The last message is the assistant's. Remove it, or make it the reference.")
+        if row.messages[-1].tool_calls:
+            raise WrongRowError(
+                "The assistant's last message calls tools, which can be neither a reference nor the start of an "
+                "answer. Remove it, or add the tools' results."
+            )
         self.rows += 1
         if self._choice == LAST_ASSISTANT_PREFILL:
             return
         if row.reference:
             raise WrongRowError("The row has both a reference and a last message of the assistant. Keep one of them.")
         answer = row.messages.pop().content
-        if not any(message.content.strip() for message in row.messages):
+        if row.has_parts:
+            row.has_parts = not all(map(chat.is_plain, row.messages))
+        if not _asks(row):
             raise WrongRowError("Without the assistant's last message, no question is left.")
         row.reference = self._references.of(answer)

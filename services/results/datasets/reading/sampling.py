@@ -16,6 +16,7 @@ _FURTHER = frozenset(
     (
         *("frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias", "logprobs"),
         *("top_logprobs", "response_format", "reasoning_effort", "verbosity", "chat_template_kwargs"),
+        *further_fields.OF_TOOLS,
     )
 )
 """Fields of requests that plain lines may have in addition to their own; any other name is metadata there."""
@@ -43,6 +44,8 @@ def ask_for(row: DatasetRow, fields: Mapping[str, Any]) -> None:
             _REFUSED[name](value)
         else:
             extra[name] = value
+    if extra.keys() & further_fields.OF_TOOLS:
+        _settle_tools(extra)
     if extra:
         _keep(row, extra)
 
@@ -89,6 +92,17 @@ def _keep(row: DatasetRow, extra: dict[str, Any]) -> None:
     further_fields.write(row.sampling, extra)
 
 
+def _settle_tools(extra: dict[str, Any]) -> None:
+    """Checks tools, and leaves out what means the same as no tools. Raises WrongRowError."""
+    if not extra.get("tools"):
+        if extra.get("tool_choice", "none") not in ("none", {}, []):
+            raise WrongRowError('"tool_choice" needs "tools". Add them, or leave it out.')
+        for name in further_fields.OF_TOOLS:
+            extra.pop(name, None)
+    elif why := further_fields.tools_fault(extra):
+        raise WrongRowError(why)
+
+
 # -- what is not asked ---------------------------------------------------------------------------------------------
 
 
@@ -106,9 +120,14 @@ def _choices(value: Any) -> None:
         raise WrongRowError('"n" must be 1: each row gets one answer. Leave it out.')
 
 
-def _tools(value: Any) -> None:
+def _functions(value: Any) -> None:
     if value not in ([], {}, "none"):
-        raise WrongRowError("The request has tools, which are not called. Leave them out.")
+        raise WrongRowError('The request has functions in an old form. Write them as "tools".')
+
+
+def _search(value: Any) -> None:
+    if value != {}:
+        raise WrongRowError("The request asks the provider to search the web. Leave web_search_options out.")
 
 
 def _speech(value: Any) -> None:
@@ -120,12 +139,9 @@ _REFUSED: dict[str, Callable[[Any], None]] = {
     "stream": _stream,
     "stream_options": _stream_options,
     "n": _choices,
-    "tools": _tools,
-    "tool_choice": _tools,
-    "functions": _tools,
-    "function_call": _tools,
-    "parallel_tool_calls": lambda value: None,
-    "web_search_options": _tools,
+    "functions": _functions,
+    "function_call": _functions,
+    "web_search_options": _search,
     "modalities": _speech,
     "audio": _speech,
 }

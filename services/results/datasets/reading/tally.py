@@ -12,6 +12,7 @@ _MOST_NAMES = 100
 _MOST_MODELS = 10
 _BYTES_A_TOKEN = 4
 _TOKENS_A_MESSAGE = 4
+_TOKENS_AN_IMAGE = 1000
 
 
 class Tally:
@@ -36,6 +37,9 @@ class Tally:
             content = message.content
             self._characters += len(content)
             size += len(content) if content.isascii() else len(content.encode())
+            if row.has_parts:
+                size += sum(len(call.name) + len(call.arguments.encode()) for call in message.tool_calls)
+                self._tokens += _TOKENS_AN_IMAGE * sum(part.HasField("image") for part in message.parts)
         self._tokens += -(-size // _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE * len(row.messages)
         self._longest = max(self._longest, size)
         if row.sampling.HasField("max_tokens"):
