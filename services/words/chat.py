@@ -23,7 +23,7 @@ _SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpe
 
 
 def image_type(data: bytes) -> str:
-    """The media type that a file's first bytes tell; empty for what is none of IMAGE_TYPES."""
+    """The media type that a file's first bytes tell; empty for any type that is not in IMAGE_TYPES."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
@@ -83,8 +83,8 @@ def read_calls(text: str) -> Iterator[ToolCall]:
 
 
 def logprobs(tokens: Iterable[TokenLogprob]) -> list[dict[str, Any]]:
-    """Log-probabilities in OpenAI's form, without the bytes of tokens. Those that are no numbers, which JSON does not
-    have, become the lowest."""
+    """Log-probabilities in OpenAI's form, without the bytes of tokens. NaN and infinity, which JSON does not have,
+    become the lowest."""
     return [
         {
             "token": one.token,
@@ -125,7 +125,7 @@ def answer_text(response: str, tool_calls: Iterable[ToolCall]) -> str:
 
 
 def marks(message: ChatMessage) -> Iterator[str]:
-    """What a message holds beside role and text, as texts that tell it from any other."""
+    """What a message holds in addition to role and text, as texts that distinguish it from any other."""
     for part in message.parts:
         yield from ("text", part.text) if part.WhichOneof("part") == "text" else ("image", part.image.digest)
         yield part.image.detail
@@ -170,7 +170,7 @@ def offered(request: Any) -> list[dict[str, Any]]:
 
 
 def pretty(arguments: str) -> str:
-    """Arguments with line breaks and indents, their names in order; what is no JSON as it is."""
+    """Arguments with line breaks and indents, their names in order; anything but JSON as it is."""
     try:
         return json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):

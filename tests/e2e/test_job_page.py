@@ -9,6 +9,8 @@ from playwright.async_api import expect
 
 from tests.e2e.conftest import Visitor
 from tests.gateway.fake_world import spec
+from tests.gateway.test_pages_answers import WITH_TOOLS
+from tests.gateway.test_pages_datasets import dataset_of, run_over
 from touchstone.v1 import job_pb2, scoring_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -159,3 +161,22 @@ async def test_figures_stay_and_say_their_time_while_the_scheduler_is_away(visit
     gateway.world.advance(job.job_id, 80)
     await expect(page.locator("#job-progress .figure")).to_have_text("55 %")
     await expect(page.locator("#job-head")).not_to_contain_text("reconnecting")
+
+
+async def test_a_conversation_with_a_picture_and_tools_is_read_without_a_script_of_it_running(visitor: Visitor) -> None:
+    dataset = await dataset_of(visitor.gateway, WITH_TOOLS)
+    job = run_over(visitor.gateway, dataset)
+    visitor.gateway.world.finish(job.job_id)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    await page.get_by_role("link", name="case-0").click()
+    opened = page.locator(".opened")
+    picture = opened.get_by_role("img", name="image/png")
+    await expect(picture).to_be_visible()
+    assert await picture.evaluate("image => image.complete && image.naturalWidth") == 1
+    await expect(opened).to_contain_text("calls look_up")
+    await opened.get_by_text("1 tool offered").click()
+    await expect(opened).to_contain_text('"title": "<b>"')
+    await opened.get_by_text("Log-probabilities, 1 token").click()
+    await expect(opened.get_by_text("-0.250")).to_be_visible()
+    assert await page.evaluate("window.pwned") is None

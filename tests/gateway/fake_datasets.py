@@ -12,7 +12,7 @@ import pyarrow as pa
 from services import rpc
 from services.errors import ConflictError, NotFoundError, UnavailableError
 from services.evaluator.hub_import.splits import SplitReader
-from services.results.datasets import child, options
+from services.results.datasets import child, options, preview
 from services.results.datasets.frames import HEADER, Kind, Limits, Shard
 from services.results.datasets.reading.reader import read
 from services.words import sentences
@@ -170,11 +170,14 @@ def list_rows(
     world: World, request: dataset_service_pb2.ListDatasetRowsRequest
 ) -> dataset_service_pb2.ListDatasetRowsResponse:
     of(world, request.dataset_id)
-    rows = world.rows[request.dataset_id]
+    rows = world.rows[request.dataset_id][request.first :]
     page, token = fake_pages.page(request, rows, 20)
-    return dataset_service_pb2.ListDatasetRowsResponse(
-        rows=page, first=fake_pages.start(request), next_page_token=token
+    answer = dataset_service_pb2.ListDatasetRowsResponse(
+        rows=page, first=request.first + fake_pages.start(request), next_page_token=token
     )
+    for row in () if request.whole else answer.rows:
+        preview.cut(row)
+    return answer
 
 
 def delete(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from services import further_fields
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.words import sentences
+from services.words import chat, sentences
 from tests.gateway import fake_data, fake_pages
 from tests.gateway.fake_world import World
-from touchstone.v1 import job_pb2, results_service_pb2
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2
 
 
 def _job(world: World, job_id: str) -> job_pb2.Job:
@@ -33,6 +34,7 @@ def items(world: World, job_id: str) -> list[results_service_pb2.StoredItem]:
             if rows:
                 result.custom_id, result.metadata = rows[index].custom_id, rows[index].metadata
                 result.response += " " + rows[index].messages[0].content
+                _converse(result, rows[index])
             one = results_service_pb2.StoredItem(job_id=job_id, task=plan.task, attempt=1, result=result)
             if result.statistics:
                 one.score = result.statistics["correct"]
@@ -40,6 +42,18 @@ def items(world: World, job_id: str) -> list[results_service_pb2.StoredItem]:
                 one.annotation.CopyFrom(held)
             stored.append(one)
     return stored
+
+
+def _converse(result: item_result_pb2.ItemResult, row: dataset_pb2.DatasetRow) -> None:
+    """Of a row with tools each is called with a script; the messages are told where one has more than a text."""
+    result.parameters = row.sampling.extra_json
+    for number, tool in enumerate(chat.offered(further_fields.fields(row.sampling))):
+        result.tool_calls.add(
+            id=f"call_{number}", name=tool["name"], arguments=json.dumps({"b": 1.0, "query": fake_data.HOSTILE})
+        )
+        result.logprobs.add(token=" <b>", logprob=-0.25, top=[{"token": "\n", "logprob": -1.5}])
+    if not all(map(chat.is_plain, row.messages)):
+        result.messages = json.dumps([chat.written(message, pictures=False) for message in row.messages])
 
 
 def _fits(request: results_service_pb2.ListItemsRequest, stored: results_service_pb2.StoredItem) -> bool:

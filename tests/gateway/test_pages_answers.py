@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
+from services.gateway.pages.display import conversation
 from services.results import paging
-from tests.gateway import fake_items, fake_world
+from tests.gateway import fake_data, fake_items, fake_world
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages_datasets import HTML, dataset_of, page, run_over
+from tests.pictures import PNG, data_uri, image
 from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2, scoring_pb2, suite_pb2
 
 _LISTING = results_service_pb2.ListSideBySideRequest
@@ -279,3 +283,106 @@ async def test_another_number_of_runs_is_refused_with_what_to_do(gateway: Runnin
     text = await page(gateway, f"/side-by-side?jobs={job.job_id}", 400)
     assert "page to compare them. Selected: 1." in text
     await page(gateway, "/side-by-side?jobs=nonsense", 404)
+
+
+WITH_TOOLS = json.dumps(
+    {
+        "custom_id": "case-0",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "<i>What</i> is this?"}, image()]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "c<1>",
+                        "type": "function",
+                        "function": {"name": "look_up", "arguments": '{"b":1.0,"a":"</pre>"}'},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c<1>", "content": "<script>alert(1)</script>"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "look_up", "parameters": {"title": "<b>"}}}],
+        "temperature": 0,
+    }
+).encode()
+
+
+async def test_a_conversation_is_shown_with_its_picture_its_calls_and_its_tools(gateway: Running) -> None:
+    job = await answered(gateway, await dataset_of(gateway, WITH_TOOLS))
+    text = await page(gateway, f"/jobs/{job.job_id}/items/rows/0")
+    assert f'<img src="{data_uri()}" alt="image/png, {len(PNG)} bytes"' in text
+    assert "&lt;i&gt;What&lt;/i&gt; is this?" in text
+    assert "{\n  &#34;b&#34;: 1.0,\n  &#34;a&#34;: &#34;&lt;/pre&gt;&#34;\n}" in text, (
+        "arguments are indented, in order"
+    )
+    assert "c&lt;1&gt;" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "1 tool offered" in text
+    assert "&#34;title&#34;: &#34;&lt;b&gt;&#34;" in text
+    assert "calls <code>look_up</code>" in text
+    assert "window.pwned=1&lt;/script&gt;" in text, "arguments of the answer are shown"
+    assert "Log-probabilities, 1 token" in text
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+
+
+async def test_without_the_dataset_a_picture_is_told_in_words(gateway: Running) -> None:
+    job = await answered(gateway, await dataset_of(gateway, WITH_TOOLS))
+    stored = fake_items.items(gateway.world, job.job_id)[0]
+    shown = conversation.turns(stored.result.messages)
+    assert (shown[0].pieces[1].picture, shown[0].pieces[1].about) == ("", f"image/png, {len(PNG)} bytes")
+    assert [turn.text for turn in shown] == [
+        f"<i>What</i> is this? image/png, {len(PNG)} bytes",
+        'look_up({\n  "b": 1.0,\n  "a": "</pre>"\n})',
+        "<script>alert(1)</script>",
+    ]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "{",
+        '"text"',
+        "[1, null]",
+        '[{"role": 1, "content": 5}]',
+        '[{"content": [1, {"type": "text"}, {"type": "image", "bytes": "x"}]}]',
+        '[{"content": [{"type": "image_url", "image_url": {"url": "javascript:alert(1)"}}]}]',
+        '[{"tool_calls": [1, {"function": {"arguments": {}}}, {"function": null}]}]',
+        '[{"tool_calls": {"a": 1}}]',
+        "[" * 100_000,
+    ],
+)
+def test_whatever_is_stored_as_messages_can_be_shown_and_is_no_picture(stored: str) -> None:
+    shown = conversation.turns(stored)
+    assert not any(piece.picture for turn in shown for piece in turn.pieces)
+    assert all(isinstance(turn.text, str) for turn in shown)
+
+
+async def test_rows_of_a_dataset_are_listed_with_their_parts_and_without_pictures_bytes(gateway: Running) -> None:
+    dataset = await dataset_of(gateway, WITH_TOOLS)
+    text = await page(gateway, f"/datasets/{dataset.dataset_id}")
+    assert f"image/png, {len(PNG)} bytes" in text
+    assert data_uri() not in text
+    assert "<code>look_up</code>" in text
+
+
+async def test_an_item_and_a_row_tell_their_parts_as_openai_does(gateway: Running) -> None:
+    job = await answered(gateway, await dataset_of(gateway, WITH_TOOLS))
+    got = (await gateway.client.get(f"/api/v1/benchmarking/results/{job.job_id}/items/rows/0")).json()
+    assert got["tool_calls"][0]["function"]["name"] == "look_up"
+    assert json.loads(got["tool_calls"][0]["function"]["arguments"])["query"] == fake_data.HOSTILE
+    assert got["logprobs"] == [{"token": " <b>", "logprob": -0.25, "top_logprobs": [{"token": "\n", "logprob": -1.5}]}]
+    assert got["messages"][0]["content"][1] == {
+        "type": "image",
+        "media_type": "image/png",
+        "bytes": len(PNG),
+        "sha256": sha256(PNG).hexdigest(),
+    }
+    rows = (await gateway.client.get(f"/admin/datasets/{job.spec.dataset.dataset_id}/rows")).json()["rows"]
+    assert rows[0]["messages"] == got["messages"]
+    plain = await answered(gateway)
+    got = (await gateway.client.get(f"/api/v1/benchmarking/results/{plain.job_id}/items/rows/0")).json()
+    assert "tool_calls" not in got
+    assert "logprobs" not in got

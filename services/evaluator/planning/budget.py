@@ -30,7 +30,7 @@ _FIELD = "budget_usd"
 _TEMPLATE_TOKENS = 256
 """Around all messages: a default system prompt with its date is the longest, at about a hundred."""
 _TOOLS_TOKENS = 1024
-"""What a chat template says of tools beside the tools themselves; Anthropic's has some hundreds of tokens."""
+"""What a chat template adds to the tools themselves; Anthropic's adds some hundreds of tokens."""
 _MESSAGE_TOKENS = 16
 """Around each message: its role and marks."""
 _HARMLESS = frozenset(
@@ -109,7 +109,7 @@ class MostCost:
         if self._free:
             return 0.0
         further = extra(sampling, ())
-        # Functions cost what is read and written; tools that run at the provider cost of their own.
+        # Functions cost what is read and written; tools that run at the provider have a price too.
         unbounded = dict(further)
         common_form.take(unbounded)
         for name in sorted(unbounded.keys() - _HARMLESS):
@@ -149,8 +149,8 @@ class MostCost:
 
 
 def _more(message: Message) -> int:
-    """Tokens at most of what a message holds beside its text. Raises InvalidRequestError for images: what one costs
-    hangs on its pixels and on the model."""
+    """The most tokens of what a message holds in addition to its text. Raises InvalidRequestError for images: what one
+    costs depends on its pixels and on the model."""
     more = message.more
     assert more is not None
     if any(part.HasField("image") for part in more.parts):

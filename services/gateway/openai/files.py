@@ -26,7 +26,7 @@ from services.gateway.openai.objects import CHAT
 from services.gateway.reads import jobs
 from services.gateway.uploads import form
 from services.gateway.uploads.body import chunks, store
-from services.words import sentences
+from services.words import chat, sentences
 from services.words.datasets import EXPIRY_S
 from services.words.enums import LAST_ASSISTANT
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
@@ -294,7 +294,7 @@ def batch_line(row: dataset_pb2.DatasetRow, model: str) -> str:
     """The row's request, and its "reference" and "metadata" if it has them. `model` is the one in the lines; "", if
     unknown, leaves it out."""
     body: dict[str, Any] = {"model": model} if model else {}
-    body["messages"] = [{"role": message.role, "content": message.content} for message in row.messages]
+    body["messages"] = [chat.written(message) for message in row.messages]
     for field, value in row.sampling.ListFields():
         if field.name not in further_fields.FIELDS:
             body[field.name] = value

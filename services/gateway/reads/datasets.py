@@ -7,6 +7,7 @@ from typing import Any
 from services import further_fields, rpc
 from services.gateway.backend import Backend
 from services.gateway.reads import values
+from services.words import chat
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
 
@@ -31,7 +32,7 @@ def row_body(number: int, row: dataset_pb2.DatasetRow) -> dict[str, Any]:
     return {
         "row": number,
         "custom_id": row.custom_id,
-        "messages": [{"role": message.role, "content": message.content} for message in row.messages],
+        "messages": [chat.written(message) for message in row.messages],
         "parameters": sampling_body(row.sampling) if row.HasField("sampling") else None,
         "stop": list(row.stop),
         "reference": values.parsed(row.reference),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from services.words import chat
 from services.words.enums import ITEM_FILTERS, OUTCOMES, VERDICTS
 from touchstone.v1 import item_result_pb2, results_service_pb2
 from touchstone_client.client import Client
@@ -84,7 +85,7 @@ def _row(stored: results_service_pb2.StoredItem) -> Sequence[Any]:
         verdict_of(stored),
         result.prediction,
         result.reference,
-        result.response,
+        chat.answer_text(result.response, result.tool_calls),
         result.latency_ms,
         told(result, "output_tokens"),
         result.error,

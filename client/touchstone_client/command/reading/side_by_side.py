@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from services.words import chat
 from services.words.enums import DIFF_PARTS
 from services.words.jobs import status_of
 from services.words.sentences import counted
@@ -192,7 +193,7 @@ def _right(stored: results_service_pb2.StoredItem, after: str = "") -> str:
 
 def _answer(stored: results_service_pb2.StoredItem) -> str:
     result = stored.result
-    return result.response or (f"({result.error})" if result.error else MISSING)
+    return chat.answer_text(result.response, result.tool_calls) or (f"({result.error})" if result.error else MISSING)
 
 
 def _lines(row: Row, runs: Sequence[results_service_pb2.SideBySideRun]) -> list[Sequence[Any]]:
@@ -210,7 +211,7 @@ def _lines(row: Row, runs: Sequence[results_service_pb2.SideBySideRun]) -> list[
             optional(stored, "score"),
             stored.result.prediction,
             stored.result.reference,
-            stored.result.response,
+            chat.answer_text(stored.result.response, stored.result.tool_calls),
             stored.result.latency_ms,
             told(stored.result, "input_tokens"),
             told(stored.result, "output_tokens"),

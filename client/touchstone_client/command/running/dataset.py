@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from services.words import chat
 from services.words.enums import DATASET_FORMATS
 from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2
@@ -148,8 +149,8 @@ def _rows(options: argparse.Namespace) -> int:
 def _content(row: dataset_pb2.DatasetRow) -> Sequence[Any]:
     return (
         row.custom_id,
-        row.messages[-1].content if row.messages else "",
-        [document(message) for message in row.messages],
+        chat.text(row.messages[-1]) if row.messages else "",
+        [chat.written(message) for message in row.messages],
         _value(row.reference),
         _value(row.metadata),
         document(row.sampling),

@@ -21,7 +21,7 @@ from touchstone.v1.content_pb2 import Image, TokenLogprob, ToolCall
 _FORMATS = ("text", "json_object", "json_schema")
 _MOST_TOKENS = 100_000
 _CALL_BYTES = 512
-"""What a call takes in memory beside its texts."""
+"""The memory that a call takes in addition to its texts."""
 
 
 def refusal(api: str, what: str, instead: str = "Leave it out.") -> ProviderError:
@@ -130,7 +130,7 @@ def written(value: Any) -> str:
 
 
 def tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The calls of an answer in OpenAI's form. Raises MalformedError for what is no list of objects."""
+    """The calls of an answer in OpenAI's form. Raises MalformedError for anything but a list of objects."""
     if "tool_calls" not in message and "function_call" not in message:
         return ()
     found = parts(message, "tool_calls")

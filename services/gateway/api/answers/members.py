@@ -45,6 +45,28 @@ OUTPUT_UNTOLD = about(COUNT, "Answers whose provider does not report the generat
 COST_USD = about(null(NUMBER), "The cost in US dollars. null if no price is known.")
 MESSAGE = about(STRING, "What was done, as a sentence.")
 TASKS = about(array(STRING), "The tasks. An empty list means all.")
+TOOL_CALLS = about(
+    array(
+        shape(
+            {
+                "id": about(STRING, "By which the result names the call. Empty if the provider gives none."),
+                "type": about(enum("function"), "`function`."),
+                "function": about(
+                    shape(
+                        {
+                            "name": about(STRING, "The function's name."),
+                            "arguments": about(STRING, "The arguments as JSON, as the model wrote them."),
+                        },
+                        name="CalledFunction",
+                    ),
+                    "What is called.",
+                ),
+            },
+            name="ToolCall",
+        )
+    ),
+    "The tools that are called, in the model's order. Absent if there are none.",
+)
 
 
 _INPUT = about(NUMBER, "US dollars per million tokens of prompts.")

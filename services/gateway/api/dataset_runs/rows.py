@@ -19,6 +19,7 @@ from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, Parameter
 from services.gateway.fields.schema import COUNT, NUMBER, OBJECT, STRING, about, array, enum, null, shape
 from services.gateway.http.responses import JSONResponse, json_text
 from services.gateway.reads import values
+from services.words import chat
 from services.words.enums import ITEM_FILTERS, OUTCOMES
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
 
@@ -104,7 +105,8 @@ async def _uncut(call: Call, listed: list[results_service_pb2.StoredItem]) -> li
 
     async def whole(stored: results_service_pb2.StoredItem) -> results_service_pb2.StoredItem:
         response = stored.result.response
-        if not response.endswith(_CUT) or len(response.encode()) < _CUT_BYTES:
+        cut = response.endswith(_CUT) and len(response.encode()) >= _CUT_BYTES
+        if not cut and not any(call.arguments.endswith(_CUT) for call in stored.result.tool_calls):
             return stored
         request = results_service_pb2.GetItemRequest(
             job_id=stored.job_id, task=stored.task, item=stored.result.item, repeat=stored.result.repeat
@@ -119,9 +121,12 @@ def row_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
     """A row in the documented shape, and further fields for a table of rows."""
     result = stored.result
     failed = result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
+    message: dict[str, Any] = {"role": "assistant", "content": result.response}
+    if result.tool_calls:
+        message |= {"content": result.response or None, "tool_calls": chat.calls(result.tool_calls)}
     choice = {
         "index": 0,
-        "message": {"role": "assistant", "content": result.response},
+        "message": message,
         "finish_reason": result.finish_reason or "stop",
     }
     return {

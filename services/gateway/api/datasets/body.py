@@ -25,7 +25,9 @@ _MEMBERS: dict[str, Schema] = {
     "digest": about(STRING, "The SHA-256 of the rows. Equal rows have equal digests."),
     "rows_with_reference": about(COUNT, "Rows with a reference."),
     "prompt_characters": about(COUNT, "Characters of all prompts."),
-    "input_tokens": about(COUNT, "An estimate for all prompts: a token per four bytes, and four per message."),
+    "input_tokens": about(
+        COUNT, "An estimate for all prompts: a token per four bytes, four per message, 1,000 per image."
+    ),
     "longest_prompt_bytes": about(COUNT, "The size of the longest prompt."),
     "metadata_fields": about(array(STRING), "The names of the rows' metadata fields."),
     "scoring": about(scoring.BODY, "How answers are scored unless a run says otherwise."),
@@ -107,13 +109,28 @@ def _members(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
     }
 
 
+MESSAGE = shape(
+    {
+        "role": about(STRING, "Who speaks."),
+        "content": about(
+            {},
+            "What they say: a text, or a list of parts. An image is named by its type, size and SHA-256. null of a "
+            "message that only calls tools.",
+        ),
+        "tool_calls": members.TOOL_CALLS,
+        "tool_call_id": about(STRING, "The call that this message of a tool is the result of."),
+        "name": about(STRING, "The tool's name, where the row gives it."),
+    },
+    name="ChatMessage",
+    optional=("tool_calls", "tool_call_id", "name"),
+)
 ROW = shape(
     {
         "row": about(COUNT, "The row's place in the dataset, from 0."),
         "custom_id": about(STRING, "The row's id."),
         "messages": about(
-            array(shape({"role": about(STRING, "Who speaks."), "content": about(STRING, "What they say.")})),
-            "The messages of the prompt.",
+            array(MESSAGE),
+            "The messages of the prompt, as OpenAI's API has them.",
         ),
         "parameters": about(null(OBJECT), "The row's sampling parameters, which come before those of a run."),
         "stop": about(array(STRING), "The row's stop texts."),

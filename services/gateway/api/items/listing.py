@@ -26,6 +26,7 @@ from services.gateway.fields.schema import (
 )
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs, values
+from services.words import chat
 from services.words.enums import ITEM_FILTERS, OUTCOMES
 from services.words.fields import INT32_MAX
 from touchstone.v1 import item_result_pb2, results_service_pb2
@@ -99,7 +100,7 @@ def item_number(call: Call) -> int:
 def item_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
     result = stored.result
     correct = result.statistics.get("correct")
-    return {
+    body = {
         "task": stored.task,
         "item": result.item,
         "repeat": result.repeat,
@@ -139,6 +140,11 @@ def item_body(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
         "attempt": stored.attempt,
         "evaluator": stored.evaluator,
     }
+    if result.tool_calls:
+        body["tool_calls"] = chat.calls(result.tool_calls)
+    if result.logprobs:
+        body["logprobs"] = chat.logprobs(result.logprobs)
+    return body
 
 
 def _continuation(one: item_result_pb2.Continuation) -> dict[str, Any]:
@@ -194,13 +200,43 @@ ITEM = shape(
         "group": about(null(STRING), "Items of one group share a passage."),
         "custom_id": about(null(STRING), "The id that the uploaded row has."),
         "metadata": about({}, "The metadata of the uploaded row. null without any."),
-        "messages": about({}, "The messages as sent, if there are several. null otherwise."),
+        "messages": about(
+            {},
+            "The messages as sent, if there are several, or one has more than a text. null otherwise. An image is "
+            "named by its type, size and SHA-256.",
+        ),
         "score": about(null(NUMBER), "The item's score in the task's first metric. null without a reference."),
         "annotation": about(null(ANNOTATION), "A person's annotation of the answer. null without one."),
         "attempt": about(COUNT, "The attempt that got the answer."),
         "evaluator": about(STRING, "The evaluator that made the call."),
+        "tool_calls": members.TOOL_CALLS,
+        "logprobs": about(
+            array(
+                shape(
+                    {
+                        "token": about(STRING, "The token."),
+                        "logprob": about(NUMBER, "Its log-probability."),
+                        "top_logprobs": about(
+                            array(
+                                shape(
+                                    {
+                                        "token": about(STRING, "The token."),
+                                        "logprob": about(NUMBER, "Its log-probability."),
+                                    },
+                                    name="TopLogprob",
+                                )
+                            ),
+                            "The most probable tokens in its place, as many as were asked for.",
+                        ),
+                    },
+                    name="TokenLogprob",
+                )
+            ),
+            "The log-probabilities of the response's tokens. Absent if the request asked for none, and in lists.",
+        ),
     },
     name="Item",
+    optional=("tool_calls", "logprobs"),
 )
 CHOICE = (
     Parameter("task", text(200), "Only this task.", ""),

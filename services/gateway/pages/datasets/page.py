@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 from starlette.requests import Request
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.datasets import live
-from services.gateway.pages.display import palette, work_words
+from services.gateway.pages.display import conversation, palette, work_words
 from services.gateway.pages.forms.dataset_form import PILOT_ROWS, RunForm, groups
 from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.pages.jobs.page import go_to
@@ -20,7 +21,7 @@ from services.gateway.pages.runs.page import queue_once, refusal
 from services.gateway.reads import jobs
 from services.gateway.reads.datasets import row_body
 from services.words.sampling import offered as offered_to
-from touchstone.v1 import dataset_service_pb2, job_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
 
 ROWS = 10
 
@@ -125,8 +126,15 @@ async def _rows(request: Request, dataset_id: str) -> dict[str, Any]:
     after = request.query_params.get("after", "")
     call = dataset_service_pb2.ListDatasetRowsRequest(dataset_id=dataset_id, page_size=ROWS, page_token=after)
     answer = await ctx.backend.ask(ctx.backend.datasets.ListDatasetRows, call, context.identity(request))
-    rows = [row_body(number, row) for number, row in enumerate(answer.rows, answer.first)]
+    rows = [_row(number, row) for number, row in enumerate(answer.rows, answer.first)]
     return {"rows": rows, "more": answer.next_page_token, "dataset_id": dataset_id}
+
+
+def _row(number: int, row: dataset_pb2.DatasetRow) -> dict[str, Any]:
+    """Parameters are in the order in which they are sent."""
+    body = row_body(number, row)
+    asks_for = json.dumps(body["parameters"], ensure_ascii=False)
+    return body | {"turns": conversation.of_row(row), "asks_for": asks_for}
 
 
 async def _active(request: Request, dataset_id: str) -> list[job_pb2.Job]:

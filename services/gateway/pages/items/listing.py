@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -17,10 +16,11 @@ from services import rpc
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.backend import Backend
+from services.gateway.pages.display import conversation
 from services.gateway.pages.items import conditions
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
-from services.words import phrases
+from services.words import chat, phrases
 from services.words.enums import ITEM_FILTERS, VERDICTS
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
 
@@ -46,6 +46,11 @@ class Row:
     tone: str
     score: float | None = None
     judged: str = ""
+
+    @property
+    def said(self) -> str:
+        """The answer as one text."""
+        return chat.answer_text(self.result.response, self.result.tool_calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,43 +167,45 @@ async def item(request: Request) -> Response:
     if not stored.result.prompt:
         result_call = results_service_pb2.GetJobResultRequest(job_id=job_id)
         dropped = (await ctx.backend.ask(ctx.backend.results.GetJobResult, result_call, caller)).result.texts_dropped
+    dataset_id, may_change = await _of_rows(request, stored)
+    pictures = await conversation.pictures(ctx.backend, caller, dataset_id, stored.result)
     values = {"row": row_of(stored), "stored": stored, "job_id": job_id, "dropped": dropped, "judged": False}
-    values |= {"may_change": await _may_judge(request, stored)} | judging(stored)
+    values |= {"may_change": may_change} | judging(stored, pictures)
     if is_fragment(request):
         return fragment(request, "jobs/_item_detail.html", values)
     return await render(request, "jobs/item.html", "history", values)
 
 
-def judging(stored: results_service_pb2.StoredItem) -> dict[str, Any]:
+def judging(stored: results_service_pb2.StoredItem, pictures: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The row's part of the opened item: its messages and metadata, and the answer to correct."""
+    tools, sent = conversation.offered(stored.result.parameters)
     return {
-        "messages": _messages(stored.result),
+        "turns": conversation.turns(stored.result.messages, pictures),
+        "calls": conversation.called(stored.result.tool_calls),
+        "tools": tools,
+        "sent": sent,
+        "tokens": conversation.tokens(stored.result.logprobs),
         "metadata": conditions.members(stored.result.metadata),
         "corrected": stored.annotation.corrected_answer or stored.result.response,
     }
 
 
-def _messages(result: item_result_pb2.ItemResult) -> list[dict[str, str]]:
-    """The messages one by one; empty if the prompt is one text, or was cut."""
-    try:
-        told = json.loads(result.messages) if result.messages else []
-    except ValueError:
-        return []
-    return [message for message in told if isinstance(message, dict)] if isinstance(told, list) else []
-
-
 def _asked(result: item_result_pb2.ItemResult) -> str:
     """What distinguishes the item from others: the last message, or the prompt."""
-    messages = _messages(result)
-    return str(messages[-1].get("content", "")) if messages else result.prompt
+    turns = conversation.turns(result.messages)
+    return turns[-1].text if turns else result.prompt
 
 
-async def _may_judge(request: Request, stored: results_service_pb2.StoredItem) -> bool:
-    """Answers to uploaded rows are judged by the run's owner and by admins."""
+async def _of_rows(request: Request, stored: results_service_pb2.StoredItem) -> tuple[str, bool]:
+    """Of an answer to an uploaded row the dataset, where its messages may have pictures, and whether the caller may
+    judge it: the run's owner and admins may."""
     if not stored.result.custom_id:
-        return False
+        return "", False
     ctx, caller = context.of(request), context.identity(request)
-    return caller.is_admin or jobs.may_change(await jobs.find(ctx.backend, stored.job_id, caller), caller)
+    if caller.is_admin and not stored.result.messages:
+        return "", True
+    job = await jobs.find(ctx.backend, stored.job_id, caller)
+    return job.spec.dataset.dataset_id, caller.is_admin or jobs.may_change(job, caller)
 
 
 def repeat_of(request: Request) -> int:

@@ -144,5 +144,6 @@ def _cells(row: results_service_pb2.SideBySideRow) -> list[Cell | None]:
             continue
         diff = row.diffs[place].parts if place < len(row.diffs) else []
         parts = [(_TAGS.get(DIFF_PARTS.of(part.kind), ""), part.text) for part in diff]
-        cells.append(Cell(row_of(stored), stored, parts or [("", stored.result.response)]))
+        found = row_of(stored)
+        cells.append(Cell(found, stored, parts or [("", found.said)]))
     return cells

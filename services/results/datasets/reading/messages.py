@@ -97,7 +97,7 @@ def _add_parts(message: ChatMessage, parts: Any, place: int) -> None:
 
 
 def _image(value: Any, place: int) -> Image:
-    """Raises WrongRowError for what is no data URI of a picture of the types that are sent."""
+    """Raises WrongRowError unless it is a data URI of a picture of a type that can be sent."""
     url = value.get("url") if isinstance(value, dict) else None
     detail = value.get("detail", "auto") if isinstance(value, dict) else "auto"
     where = f"An image of message {place}"
@@ -128,7 +128,7 @@ def _image(value: Any, place: int) -> Image:
 
 
 def _add_calls(added: ChatMessage, message: dict[str, Any], place: int) -> None:
-    """What a message holds beside role and content. Leaving out what it also holds would ask something else."""
+    """What a message holds in addition to role and content. Leaving any of it out would change the question."""
     for name, value in message.items():
         if name in ("role", "content") or value in _EMPTY:
             continue

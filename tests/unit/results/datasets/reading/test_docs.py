@@ -23,4 +23,6 @@ def test_every_example_is_read_in_its_form() -> None:
         formats.append(made.dataset.format)
         template = ""
 
-    assert formats == [Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES, Dataset.FORMAT_COLUMNS, Dataset.FORMAT_CSV]
+    images_and_tools = Dataset.FORMAT_LINES
+    forms = [Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES, Dataset.FORMAT_COLUMNS, Dataset.FORMAT_CSV]
+    assert formats == [*forms, images_and_tools]
