@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from services.evaluator.answers.reading.layers import Layer
+from services.words import chat
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
 from touchstone.v1.content_pb2 import TokenLogprob, ToolCall
 from touchstone.v1.dataset_pb2 import ChatMessage
@@ -60,7 +61,8 @@ class Item:
     @property
     def question(self) -> str:
         """The last message of the user, which the answer is read with; empty in log-likelihood mode."""
-        return next((message.content for message in reversed(self.messages) if message.role == "user"), "")
+        asked = next((message for message in reversed(self.messages) if message.role == "user"), Message("user", ""))
+        return asked.content if asked.more is None else chat.text(asked.more)
 
 
 @dataclass(frozen=True, slots=True)
