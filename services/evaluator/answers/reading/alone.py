@@ -50,12 +50,16 @@ _SET_OFF = re.compile(
 _NUMBERED = re.compile(
     r"\s{0,8}[*_]{0,2}(?:[A-Za-z]{1,12} )?\d{1,2}[*_]{0,2}[ ]?[.):][*_]{0,2}[ ]{1,4}(?P<said>.{1,60})"
 )
+_YES_NO = re.compile(r"[*_]{0,2}(?:yes|no)[*_]{0,2}, ", re.IGNORECASE)
+_COUNTED = re.compile(r"\s{0,8}\d{1,2}[.)] ")
+_NUMBERED_CAPTION = re.compile(r"[ \t>*_#-]{0,6}(?P<name>[A-Za-z]{2,20}) \d{1,2}[*_]{0,2}:")
 _LOWER_CAPTION = re.compile(r"[ \t>*_#-]{0,6}[a-z][a-z_ -]{1,20}[*_]{0,2}:[*_]{0,2}[ \t]{1,4}(?=\S)")
 _CLOSING = re.compile(r"\s*(?:\\\]|\$\$|\\end\{[a-z*]{1,20}\})\s*")
 _CHECK = re.compile(r"\W{0,4}(?:check|checking|verification|verify|proof)\b[ *_]{0,4}:", re.IGNORECASE)
 _NO_NUMBER = re.compile(
     r"\b(?:no (?:real |valid |such |single )?(?:solutions?|answer|value|number)|undefined|impossible|"
     r"not enough information|please (?:provide|share|specify|give me|send)|"
+    r"(?:can(?:not|['’]t)|unable to|won['’]t) (?:give|provide|assign|offer) an?y? (?:rating|score|number|answer)|"
     r"can(?:not|['’]t) be (?:determined|solved|computed|answered))\b",
     re.IGNORECASE,
 )
@@ -207,11 +211,17 @@ def _apart(part: str, kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found |
         if isinstance(kind, LetterKind):
             yield kind.before_others(part), layers.BY_FIRST_LINE
         return
-    is_item = isinstance(kind, TextKind) and kept[-1].lstrip().startswith(("- ", "* ", "• "))
+    is_item = isinstance(kind, TextKind) and (
+        kept[-1].lstrip().startswith(("- ", "* ", "• "))
+        or (_COUNTED.match(kept[-1]) is not None and any(map(_COUNTED.match, kept[:-1])))
+        or _is_numbered_caption(kept)
+    )
     last = kind.whole(kept[-1].lstrip("=> ")) if len(kept) > 1 and not is_item else None
     yield last, layers.BY_LAST_LINE
     if isinstance(kind, LabelKind) and "=" in kept[-1]:
         yield kind.whole(kept[-1].rpartition("=")[2]), layers.BY_LAST_LINE
+    if isinstance(kind, LabelKind) and len(kept) > 1 and _YES_NO.match(kept[-1]):
+        yield kind.first(kept[-1]), layers.BY_LAST_LINE
     first = kind.first(part)
     if first is not None and not taken_back(part.lstrip()[first.end :]):
         yield first, layers.BY_FIRST_LINE
@@ -224,6 +234,14 @@ def _apart(part: str, kept: Sequence[str], kind: Kind) -> Iterator[tuple[Found |
             yield kind.whole(said) or (kind.first(said) if isinstance(kind, LabelKind) else None), layers.BY_CAPTION
     if kept[-1].strip().startswith("|"):
         yield kind.whole(kept[-1].strip(" |").rpartition("|")[2]), layers.BY_LAST_LINE
+
+
+def _is_numbered_caption(kept: Sequence[str]) -> bool:
+    """Whether the last line goes on with captions such as "Director 1:" of a line before."""
+    last = _NUMBERED_CAPTION.match(kept[-1])
+    return last is not None and any(
+        before is not None and before["name"] == last["name"] for before in map(_NUMBERED_CAPTION.match, kept[:-1])
+    )
 
 
 def _is_the_caption(caption: str, line: str, kept: Sequence[str], kind: Kind) -> bool:

@@ -37,6 +37,7 @@ _IN_UNIT = re.compile(
 )
 _TOO_SHORT = frozenset(["in", "s", "h", "t", "l", "g", "m", "min", "sec", "second", "t", "ton", "a"])
 _COUNTS = re.compile(r"\bhow many\b", re.IGNORECASE)
+_TWO = re.compile(r"\bhow (?:many|much)\b[^.?\n]{1,120}\band how (?:many|much)\b", re.IGNORECASE)
 _THING = re.compile(
     r"\bhow many (?:more |fewer |whole |full |total |additional |extra |different |such )?(?P<thing>[a-z]{3,20})\b",
     re.IGNORECASE,
@@ -46,11 +47,12 @@ _THING = re.compile(
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a question says of the number that answers it. `unit` is None where it names none. `counts`: it asks how
-    many. `thing` is what is counted, in the singular; empty where that is not clear."""
+    many. `thing` is what is counted, in the singular; empty if that is not clear. `several`: it asks for two."""
 
     unit: Unit | None = None
     counts: bool = False
     thing: str = ""
+    several: bool = False
 
 
 NOTHING = Asked()
@@ -70,7 +72,12 @@ def number_asked(prompt: str) -> Asked:
             units.append(unit)
     things = list(_THING.finditer(question))
     thing = stem(things[-1]["thing"].lower()) if len(things) == 1 else ""
-    return Asked(units[-1] if len(set(units)) == 1 else None, _COUNTS.search(question) is not None, thing)
+    return Asked(
+        units[-1] if len(set(units)) == 1 else None,
+        _COUNTS.search(question) is not None,
+        thing,
+        _TWO.search(question) is not None,
+    )
 
 
 def options_in(prompt: str) -> Mapping[str, str]:

@@ -40,6 +40,9 @@ CHOSEN = re.compile(
     re.IGNORECASE,
 )
 """By which a sentence is about the right one of several options."""
+_AMONG = re.compile(
+    r"\W*(?:among|of|from) (?:the|these|those)\b[^,;]{0,30}\b(?:options|choices|answers), ", re.IGNORECASE
+)
 _IDENTIFIES = re.compile(
     r"\A\W*(?:So |Thus |Hence )?(?:the|its|his|her|it|this|that|he|she)\b(?! other)[^,;]{0,60}? (?:is|was) "
     r"(?!not\b|also\b)(?P<said>[^,;]{1,60})\Z",
@@ -160,6 +163,8 @@ def _in_sentence(kept: Sequence[str], sentences: Sequence[str], kind: Kind) -> I
 
 def _settles(sentence: str, kind: LetterKind | LabelKind) -> bool:
     """Whether the clause of a sentence that names an answer chooses it."""
+    if isinstance(kind, LetterKind) and _AMONG.match(sentence) and len(kind.named(sentence)) == 1:
+        return True
     if isinstance(kind, LetterKind) and (said := _IDENTIFIES.search(sentence)) is not None:
         return len(kind.mentioned(said["said"])) == 1
     clause = main_clause(sentence, kind.named)

@@ -21,7 +21,7 @@ from services.evaluator.answers.reading.numerals.forms import (
     value_of,
     written,
 )
-from services.evaluator.answers.reading.numerals.units import same_quantity, unit_named, unit_of
+from services.evaluator.answers.reading.numerals.units import Unit, same_quantity, unit_named, unit_of
 from services.evaluator.answers.reading.numerals.words import NAMES, in_words
 from services.evaluator.answers.reading.places import FLAGS, line
 from services.evaluator.answers.reading.prose.options import stem
@@ -104,6 +104,17 @@ def _counted(after: str) -> str:
     """What a number counts, in the singular, as the text after it says; empty where it does not."""
     match = _COUNTED.match(after)
     return stem(match["thing"]) if match is not None and match["thing"] not in _NO_THINGS else ""
+
+
+def _measures_differ(sentence: str, mentions: Sequence[Mention], units: Sequence[Unit | None]) -> bool:
+    """Whether a sentence gives two lengths or the like in different units, and does not calculate: "2.4 km, 890 m"."""
+    measured = [(each, unit) for each, unit in zip(mentions, units, strict=True) if unit is not None and each.answer]
+    return "=" not in sentence and any(
+        unit.dimension == other.dimension != "money"
+        and unit.factor != other.factor
+        and not same_quantity((each.answer, sentence[each.end :]), (another.answer, sentence[another.end :]))
+        for (each, unit), (another, other) in pairwise(measured)
+    )
 
 
 class NumberKind:
@@ -233,7 +244,7 @@ class NumberKind:
             return None
         said = _UNIT_POWER.sub(r"\1", sentence)
         found = asserted(said, self._mentions, before)
-        return found if self._asked == NOTHING else self._as_asked(said, found)
+        return self._as_asked(said, found)
 
     def _as_asked(self, sentence: str, found: Found | None) -> Found | None:
         """The number that a sentence asserts, unless the question asks in another unit. Then, or if the sentence
@@ -241,8 +252,10 @@ class NumberKind:
         asked = self._asked
         mentions = self._mentions(sentence)
         units = [unit_of(sentence[each.start : each.end], sentence[each.end :]) for each in mentions]
+        if asked.several:
+            return None
         if found is not None and not self.misses(sentence, found.answer):
-            return found
+            return None if asked.unit is None and _measures_differ(sentence, mentions, units) else found
         # "9 and 12 minutes", "3 hours 20 minutes"
         parts = (
             (one.end, other.start)

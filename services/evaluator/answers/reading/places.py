@@ -125,7 +125,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         layers.BY_WORD,
         Layer.MARKED,
-        rf"(?:{_OTHER_WORDS})[\s*_`]{{0,6}}(?:[:：]|[是はは为為]|lautet\b|ist\b|es\b|est\b)",
+        rf"(?:{_OTHER_WORDS})[\s*_`]{{0,6}}(?:[:：]|[是はは为為]|lautet\b|"
+        r"(?:ist|es|est)\b(?:[ ](?:also|daher|somit|donc|entonces)\b)?)",
     ),
     _rule(
         layers.BY_SENTENCE,
@@ -165,8 +166,9 @@ RULES: tuple[Rule, ...] = (
         Layer.LENIENT,
         rf"{_WORD}I(?:['’](?:d|ll|m|ve)|[ ](?:would|will|have[ ]to|must|should|can|am))?[ ](?:therefore[ ]|"
         rf"thus[ ]|then[ ]|finally[ ])?"
-        r"(?:choose|chose|chosen|choosing|pick|picked|picking|select|selected|selecting|answer|conclude|go|going|"
-        r"went|opt|vote|lean|leaning|stay|stick|settle|settling|mark|meant|deem|"
+        r"(?:choose|chose|chosen|choosing|pick|picked|picking|select|selected|selecting|answer|conclude|"
+        r"(?:go|going|went)(?=[ ](?:with|for|[A-J])\b)|opt|vote|lean|leaning|stay|stick|settle|"
+        r"settling|mark|meant|deem|"
         r"say|rate|classify|label|give|assign|believe|think|judge)\b"
         rf"(?:[ ](?:with|for|towards?|that|it|this|them|the|is|was|as|at|review|sentence|sentences|pair|text|ticket|"
         rf"sentiment|tone|passage|claim|relation|relationship|word|message|email|comment|title|question|"
@@ -181,7 +183,8 @@ RULES: tuple[Rule, ...] = (
         layers.BY_SENTENCE,
         Layer.LENIENT,
         rf"{_WORD}I(?:['’](?:d|ll)|[ ](?:would|will))?[ ](?:therefore[ ]|thus[ ])?"
-        r"(?:rate|score|judge|assess|classify)\b[^.\n]{0,100}?[ ](?:as|at|with)[ ]",
+        r"(?:(?:rate|score|judge|assess|classify)\b[^.\n]{0,100}?[ ](?:as|at|with)|"
+        r"(?:give|award)\b[^.\n]{0,60}?[ ]an?)[ ]",
         weak=True,
         ends=True,
     ),

@@ -68,7 +68,8 @@ _INSERTED = re.compile(r", (?:which|who|whose)\b[^,]{1,100}, |(?<=\w) [–—] [
 _SINCE = re.compile(r",? (?:and|but) (?:since|because|as)\b[^,]{1,100}, ", re.IGNORECASE)
 """What follows such a reason is the conclusion."""
 _FURTHER = re.compile(
-    r",? (?:because|since|as|if|when|while|whereas|although|though|after|before|given|where|unless|compared|assuming|"
+    r",? (?:because|since|as|if|when|while|whereas|although|though|after|before|given|where|until|unless|compared|"
+    r"assuming|"
     r"provided|considering|namely|such as|including|not|rather than|instead of|that|which|who|than|e\.g\.|"
     r"even|up from|down from|to (?!be\b)[a-z]{2,}|[a-z]{2,}ing)\b|; |, (?:from|of|in|on|at|for|by) (?:which|whom)\b|"
     r", (?:well |far |just |slightly |much |a little |only )?(?:above|below|under|over|more than|less than|fewer|"

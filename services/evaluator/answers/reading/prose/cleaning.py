@@ -22,6 +22,8 @@ _OWN_TURN = re.compile(
     r"<\|assistant\|>)\s*"
 )
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?P<tag>s|del|strike)>[^<\n]{1,200}</(?P=tag)>")
+_BOX = re.compile(r"^([ \t]*[-*] )\[([ xX])\][ ]?", re.MULTILINE)
+"""A box of a list, ticked or not."""
 _POWER = re.compile(r"10([⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _DECIMAL_COMMA = re.compile(
@@ -65,7 +67,9 @@ def narrow(text: str) -> str:
     without what is struck through."""
     if "~~" in text or "</" in text:
         text = _STRUCK.sub(" ", text)
-    text = text.replace("\\ ", " ")
+    text = text.replace("\\ ", " ").replace("\\$", "$")
+    if "[ ]" in text:
+        text = _BOX.sub(lambda found: found[1] if found[2] == " " else f"{found[1]}✓ ", text)
     if text.isascii():
         return text
     return "".join(map(_narrow, _POWER.sub(lambda found: f"10^{found[1].translate(_RAISED)}", text)))
