@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 
 import touchstone_client.command as client
-from deploy.command import backups, data, token
+from deploy.command import backups, data, suite, token
 
-_VERBS = (data, token, backups)
+_VERBS = (data, suite, token, backups)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -34,12 +34,14 @@ class Announcer:
         catalogue: Catalogue,
         hand: Hand,
         endpoints: Sequence[tuple[EndpointWorker, EndpointListing]],
+        plugins: Sequence[evaluator_pb2.Plugin] = (),
     ) -> None:
         self._name = name
         self._bus = bus
         self._hand = hand
         self._endpoints = endpoints
         self._suites = catalogue.suites()
+        self._plugins = plugins
         self._started_at = Timestamp()
         self._started_at.GetCurrentTime()
         self._wake = asyncio.Event()
@@ -79,6 +81,7 @@ class Announcer:
             suites=self._suites,
             units_in_flight=len(self._hand),
             draining=self._draining,
+            plugins=self._plugins,
         )
         evaluator.announced_at.GetCurrentTime()
         return evaluator

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
 
 from services.errors import InvalidRequestError
 from services.evaluator.answers.reading import layers
@@ -16,11 +20,12 @@ from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.datasets.selection import sample
 from services.evaluator.items.metrics import repeated
 from services.evaluator.items.task import Task
-from services.evaluator.suites import OpenSuite, ShippedSuite, shipped
-from services.evaluator.tasks.kinds.definition import Definition
+from services.evaluator.suites import ListedSuite, OpenSuite, TaskDeclaration, shipped
 from services.words import sentences
 from services.words.job_options import MOST_REPEATS
 from touchstone.v1 import job_pb2, suite_pb2
+
+T = TypeVar("T")
 
 
 class TaskNotFoundError(InvalidRequestError):
@@ -39,11 +44,17 @@ class Catalogue:
     """The suites over one mirror directory (None: the Hub). Safe to use from several threads.
 
     Tasks and selections are kept, so that a process reads each split once. A job names the tasks of `open_suites`.
+    `plugged` are the suites of plug-ins.
     """
 
-    def __init__(self, data_dir: Path | None = None, open_suites: Sequence[OpenSuite] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        open_suites: Sequence[OpenSuite] = (),
+        plugged: Mapping[str, ListedSuite] = MappingProxyType({}),
+    ) -> None:
         self._reader = Reader(data_dir)
-        self._shipped = shipped()
+        self._listed: dict[str, ListedSuite] = {**shipped(), **plugged}
         self._open = {suite.announced().suite: suite for suite in open_suites}
         self._tasks: dict[tuple[str, str, suite_pb2.Mode, int, Layer | None], Task] = {}
         self._lock = threading.Lock()
@@ -51,8 +62,21 @@ class Catalogue:
 
     def suites(self) -> list[suite_pb2.Suite]:
         """Every suite with its tasks; reads no data."""
-        shipped_suites = [suite.announced() for suite in self._shipped.values()]
-        return [*shipped_suites, *(suite.announced() for suite in self._open.values())]
+        listed = [suite.announced() for suite in self._listed.values()]
+        return [*listed, *(suite.announced() for suite in self._open.values())]
+
+    def executor(self, suite: str) -> Executor | None:
+        """The threads in which a plug-in's suite is planned and read, so that it keeps none from others; None for what
+        is built in, and for an unknown suite."""
+        return self._listed[suite].executor if suite in self._listed else None
+
+    def plugin(self, suite: str) -> str:
+        """The package of a plug-in's suite, with its version; empty for others."""
+        return self._listed[suite].plugin if suite in self._listed else ""
+
+    async def apart(self, suite: str, call: Callable[..., T], *arguments: object) -> T:
+        """What a call gives that reads the suite's data, in a thread: of its package if it is a plug-in's."""
+        return await asyncio.get_running_loop().run_in_executor(self.executor(suite), partial(call, *arguments))
 
     def task_of(self, spec: job_pb2.JobSpec, name: str) -> Task:
         """A task of the job's suite as the job asks for it. Raises as `task`."""
@@ -148,12 +172,12 @@ class Catalogue:
         opened, _, task = suite.partition(":")
         return self._open.get(opened) if task else None
 
-    def _suite(self, suite: str) -> ShippedSuite:
-        if suite in self._shipped:
-            return self._shipped[suite]
+    def _suite(self, suite: str) -> ListedSuite:
+        if suite in self._listed:
+            return self._listed[suite]
         if suite in self._open:
             raise TaskNotFoundError(f"Name a task of {suite}, as in {suite}:<task>.", "suite")
-        known = [*self._shipped, *(f"{name}:<task>" for name in self._open)]
+        known = [*self._listed, *(f"{name}:<task>" for name in self._open)]
         raise TaskNotFoundError(f"{sentences.not_found('Suite', suite)}. Suites: {', '.join(known)}.", "suite")
 
 
@@ -199,10 +223,11 @@ def _task_plan(
         beside=task.info.beside,
         reading=layers.reading_of(task.reading),
         weighting=weighting,
+        plugin=task.plugin,
     )
 
 
-def _definition(suite: ShippedSuite, name: str) -> Definition:
+def _definition(suite: ListedSuite, name: str) -> TaskDeclaration:
     for definition in suite.definitions:
         if definition.task == name:
             return definition

@@ -8,6 +8,7 @@ import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 from nats.aio.msg import Msg
 
@@ -21,6 +22,7 @@ from services.evaluator.pacing.limiter import Limiter
 from services.evaluator.pacing.pace import Pace, Paces, Rate
 from services.evaluator.pacing.retry import Tries, Trouble, Troubles, delay_s
 from services.evaluator.pacing.shares import Flow
+from services.evaluator.plugins.contract import PluginError
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.provider import LoadingProvider, Provider, ProviderError, Request
 from services.evaluator.settings import Settings
@@ -300,6 +302,8 @@ class EndpointWorker:
             return
         error = task.exception()
         held, item = call.unit.held, call.item
+        if isinstance(error, PluginError):
+            error = FaultError(error.message)
         if isinstance(error, FaultError):
             self._hand.fail(held, error)
         elif error is not None:
@@ -337,9 +341,11 @@ class EndpointWorker:
         unit.trouble.budget.answered += 1
         self.paces.succeeded(call.model, time.monotonic())
         identity = unit.identify(call.item, call.repeat)
-        unit.packer.add(
-            item_result.answered(unit.task, call.item, call.position, call.repeat, response, tries.calls, identity)
+        answered = partial(
+            item_result.answered, unit.task, call.item, call.position, call.repeat, response, tries.calls, identity
         )
+        # What is built in is scored here: a thread for each answer would cost more than the scoring.
+        unit.packer.add(answered() if unit.task.executor is None else await item_result.called(unit.task, answered))
 
     async def _loaded(self, loading: LoadingProvider, unit: _Unit) -> None:
         """Waits until the unit's model can be called."""

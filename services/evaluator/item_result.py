@@ -7,7 +7,10 @@ row's messages take no more room than its prompt, its reference 64 KB, its metad
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable
+from typing import TypeVar
 
 from services import numbers
 from services.evaluator.datasets.task import AnyTask
@@ -15,6 +18,8 @@ from services.evaluator.items.task import Continuation, Item, Response
 from services.words import chat
 from touchstone.v1 import item_result_pb2
 from touchstone.v1.content_pb2 import ToolCall
+
+T = TypeVar("T")
 
 RESPONSE_BYTES = 256 * 1024
 REASONING_BYTES = PROMPT_BYTES = 128 * 1024
@@ -32,6 +37,13 @@ def prompt_text(item: Item) -> str:
             for message in item.messages
         )
     return item.context
+
+
+async def called(task: AnyTask, call: Callable[[], T]) -> T:
+    """What a call gives that scores answers of the task: in a thread where its scorer is a plug-in's, else at once."""
+    if task.executor is None:
+        return call()
+    return await asyncio.get_running_loop().run_in_executor(task.executor, call)
 
 
 def answered(

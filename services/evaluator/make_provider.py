@@ -23,7 +23,7 @@ from touchstone.v1.endpoint_pb2 import Capabilities
 
 
 def provider(endpoint: Endpoint) -> Provider:
-    """The endpoint's provider. Does not connect yet."""
+    """The provider of an endpoint of a built-in kind. Does not connect yet."""
     match endpoint.kind:
         case "baseline":
             return BaselineProvider()

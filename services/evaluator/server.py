@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Sequence
 
 from services import bus, rpc
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints import endpoint
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.endpoints.table import FurtherKinds
 from services.evaluator.engine.ownership import Ownership
 from services.evaluator.hub_import.splits import SplitReader
 from services.evaluator.imports.store import ImportsOfResults
 from services.evaluator.lm_eval.suite import LmEvalSuite
 from services.evaluator.make_provider import provider
+from services.evaluator.plugins.registry import Plugins
 from services.evaluator.providers.protocol import receiving
 from services.evaluator.settings import Settings
 from services.evaluator.stored.responses import ResultsStore
@@ -29,8 +33,25 @@ async def main(stop: asyncio.Event) -> None:
     settings = Settings.from_env()
     receiving.ROOM.most_bytes = settings.receive_max_bytes
     ownership = Ownership()
-    configured = ownership.claim(endpoint.load(settings.endpoints_file))
-    catalogue = Catalogue(settings.data_dir, [LmEvalSuite(settings.data_dir)] if settings.lm_eval else [])
+    open_suites = [LmEvalSuite(settings.data_dir)] if settings.lm_eval else []
+    plugins = await Plugins.load(settings.plugins, settings.data_dir)
+    try:
+        further = FurtherKinds(plugins.kinds, plugins.missing_kinds)
+        configured = ownership.claim(endpoint.load(settings.endpoints_file, further=further))
+        catalogue = Catalogue(settings.data_dir, open_suites, plugins.suites)
+        await _serve(settings, stop, catalogue, configured, plugins)
+    finally:
+        plugins.close()
+        ownership.close()
+
+
+async def _serve(
+    settings: Settings,
+    stop: asyncio.Event,
+    catalogue: Catalogue,
+    configured: Sequence[Endpoint],
+    plugins: Plugins,
+) -> None:
     nats = bus.Settings.from_env()
     connection = await bus.open_bus(nats, f"evaluator {settings.name}")
     tls = rpc.Tls.from_env()
@@ -45,7 +66,7 @@ async def main(stop: asyncio.Event) -> None:
             rpc.serve(settings.listen, rpc.Authenticator(None, ""), tls=tls) as server,
         ):
             datasets = bus.Datasets(connection)
-            worker = Worker(settings, connection, catalogue, configured, provider, store, imports, datasets)
+            worker = Worker(settings, connection, catalogue, configured, provider, store, imports, datasets, plugins)
             _collect_seldom()
             splits = asyncio.create_task(bus.serve_splits(connection, SplitReader(settings.data_dir).open))
             try:
@@ -56,7 +77,6 @@ async def main(stop: asyncio.Event) -> None:
     finally:
         await channel.close()
         await connection.close()
-        ownership.close()
 
 
 def _collect_seldom() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from services import environment, rpc
 from services.errors import InvalidRequestError
+from services.evaluator.plugins.contract import Limits
 from services.evaluator.providers.protocol.receiving import USUAL_BYTES
 
 
@@ -26,7 +27,7 @@ class Settings:
     name, if it is installed. A provider's batch is polled after `batch_poll_s`, then less and less often, down to every
     `batch_most_poll_s`. A batch that may have begun before its id was noted is searched for during `batch_settle_s`,
     which must be longer than such a call takes. All calls together hold at most `receive_max_bytes` of answers that are
-    being read.
+    being read. `plugins` limits the process of an installed package.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Settings:
     batch_most_poll_s: float = 60.0
     batch_settle_s: float = 90.0
     receive_max_bytes: int = USUAL_BYTES
+    plugins: Limits = field(default_factory=Limits)
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -67,6 +69,14 @@ class Settings:
             batch_settle_s=environment.number("TOUCHSTONE_BATCH_SETTLE_S", cls.batch_settle_s, 0, 86_400),
             receive_max_bytes=environment.whole(
                 "TOUCHSTONE_RECEIVE_MAX_BYTES", USUAL_BYTES, 2**20, environment.MOST_BYTES
+            ),
+            plugins=Limits(
+                import_s=environment.number("TOUCHSTONE_PLUGIN_IMPORT_S", Limits.import_s, 1, 3600),
+                data_s=environment.number("TOUCHSTONE_PLUGIN_DATA_S", Limits.data_s, 1, 86_400),
+                score_s=environment.number("TOUCHSTONE_PLUGIN_SCORE_S", Limits.score_s, 0.1, 3600),
+                memory_bytes=environment.whole(
+                    "TOUCHSTONE_PLUGIN_MEMORY_BYTES", Limits.memory_bytes, 2**28, environment.MOST_BYTES
+                ),
             ),
         )
 

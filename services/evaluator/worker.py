@@ -18,6 +18,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.imports.store import ImportStore, NoImports
 from services.evaluator.listing.listing import EndpointListing
 from services.evaluator.planning.planner import Planner
+from services.evaluator.plugins.registry import Plugins
 from services.evaluator.provider_batches.base import Tools
 from services.evaluator.provider_batches.leftovers import Leftovers
 from services.evaluator.provider_batches.worker import BatchWorker, batch_api
@@ -37,7 +38,7 @@ _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 class Worker:
     """One evaluator over its endpoints. Tests pass their own providers as `make_provider`. `store` has earlier answers,
-    `imports` those of other tools, and `datasets` the uploaded rows."""
+    `imports` those of other tools, `datasets` the uploaded rows, and `plugins` what installed packages add."""
 
     def __init__(
         self,
@@ -49,17 +50,27 @@ class Worker:
         store: ResponseStore | None = None,
         imports: ImportStore | None = None,
         datasets: DatasetStore | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         self._settings = settings
         self._bus = bus
         self._hand = Hand(bus)
         imports = imports or NoImports()
-        opened = OpenDatasets(datasets)
+        plugins = plugins or Plugins()
+        opened = OpenDatasets(datasets, plugins.scorers)
         loader = Loader(catalogue, imports, opened)
         known: dict[str, EndpointListing] = {}
         answers = KnownAnswers(store, known)
         self._workers = [
-            EndpointWorker(endpoint, make_provider(endpoint), bus, self._hand, loader, answers, settings)
+            EndpointWorker(
+                endpoint,
+                plugins.provider(endpoint) or make_provider(endpoint),
+                bus,
+                self._hand,
+                loader,
+                answers,
+                settings,
+            )
             for endpoint in endpoints
         ]
         self._listings = [
@@ -87,7 +98,7 @@ class Worker:
             if worker.endpoint.name in apis
         ]
         pairs = list(zip(self._workers, self._listings, strict=True))
-        self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs)
+        self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs, plugins.announced())
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], Awaitable[None]]) -> None:
         """Works until `stop` is set, then drains. Calls `ready` once it is announced and its consumers exist."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from services import bus
 from services.errors import UnavailableError
 from services.results.intake.ordered_stream import NATS_TROUBLE
+from services.words import plugins
 from touchstone.v1 import evaluator_pb2, suite_pb2
 
 _JOB_ID = re.compile(r"[0-9a-f-]{36}")
 
 
 class Installation:
-    """`suites` and `requests_per_minute` raise UnavailableError when NATS is away."""
+    """`suites`, `scorers` and `requests_per_minute` raise UnavailableError when NATS is away."""
 
     def __init__(self, connection: bus.Bus) -> None:
         self._connection = connection
@@ -21,6 +23,10 @@ class Installation:
     async def suites(self) -> list[suite_pb2.Suite]:
         """Every suite that some evaluator announced in the last days."""
         return [suite for evaluator in await self._evaluators() for suite in evaluator.suites]
+
+    async def scorers(self) -> Collection[str]:
+        """The scorers of plug-ins that some evaluator announced in the last days."""
+        return plugins.scorers(await self._evaluators())
 
     async def requests_per_minute(self, endpoint: str) -> int:
         """The endpoint's limit, from the evaluator that announced it last; 0 without a limit."""

@@ -6,6 +6,7 @@ A field is declared by the annotation of its member in a `TypedDict`, as in `ser
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -102,6 +103,17 @@ class Choice(Field):
 
     def problem(self, value: Any, name: str) -> str:
         return "" if not value or value in self.words.values() else sentences.not_valid(value, name, self.words)
+
+
+@dataclass(frozen=True)
+class OpenChoice(Choice):
+    """One of a few words, or the name of something that a plug-in offers, which each word stands for itself."""
+
+    pattern = r"[a-z][a-z0-9_-]{0,39}"
+
+    def problem(self, value: Any, name: str) -> str:
+        """Of its form: whether there is such a plug-in, only a running evaluator tells."""
+        return "" if not value or re.fullmatch(self.pattern, value) else sentences.not_valid(value, name, self.words)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
-from services.words import enums
-from services.words.fields import Choice, Field, Number, Pattern, Switch, Text, TextList, declared
+from services.words import enums, sentences
+from services.words.fields import Choice, Field, Number, OpenChoice, Pattern, Switch, Text, TextList, declared
 from touchstone.v1 import job_pb2, scoring_pb2
 
 USUAL = "exact_match"
@@ -35,7 +35,12 @@ class ScoringOptions(TypedDict, total=False):
     """Named as in `touchstone.v1.Scoring`. An absent or None value has its default."""
 
     scorer: Annotated[
-        str | None, Choice("The scorer. `exact_match` if absent.", "Scored by", {name: name for name in SCORERS})
+        str | None,
+        OpenChoice(
+            "The scorer. `exact_match` if absent. Plug-ins may offer more.",
+            "Scored by",
+            {name: name for name in SCORERS},
+        ),
     ]
     reference_field: Annotated[
         str | None,
@@ -107,13 +112,16 @@ def scoring_of(options: Mapping[str, Any]) -> scoring_pb2.Scoring:
     given = {name: value for name in OPTIONS if (value := options.get(name)) is not None}
     for name, value in given.items():
         field = OPTIONS[name]
-        given[name] = field.words[value] if isinstance(field, Choice) else value
+        # Which scorers plug-ins offer is known where the message goes.
+        given[name] = field.words[value] if isinstance(field, Choice) and name != "scorer" else value
     return scoring_pb2.Scoring(**given)
 
 
-def problem(scoring: scoring_pb2.Scoring) -> tuple[str, str]:
-    """(option, sentence) for the first option that is out of its range; empty when none is. `services.patterns` checks
-    the pattern itself."""
+def problem(scoring: scoring_pb2.Scoring, plugged: Collection[str] = ()) -> tuple[str, str]:
+    """(option, sentence) for the first option that is out of its range; empty when none is. `plugged` are the scorers
+    of plug-ins that running evaluators have. `services.patterns` checks the pattern itself."""
+    if scoring.scorer and scoring.scorer not in SCORERS and scoring.scorer not in plugged:
+        return "scorer", sentences.not_valid(scoring.scorer, "scorer", [*SCORERS, *sorted(plugged)])
     for name, field in OPTIONS.items():
         if sentence := field.problem(getattr(scoring, name), name):
             return name, sentence

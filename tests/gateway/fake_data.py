@@ -69,6 +69,9 @@ def evaluator() -> evaluator_pb2.Evaluator:
         evaluator="evaluator-1", host="gpu-1", software="1.4.0", endpoints=endpoints(), suites=suites(), live=True
     )
     one.announced_at.GetCurrentTime()
+    plugin = one.plugins.add(package="touchstone-example", version="1.0")
+    plugin.parts.add(part="scorer", name="same_words", title="same words", version="same_words-1")
+    plugin.parts.add(part="suite", name="sums", left_out="RuntimeError: no luck.")
     return one
 
 

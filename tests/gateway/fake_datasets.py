@@ -15,8 +15,8 @@ from services.evaluator.hub_import.splits import SplitReader
 from services.results.datasets import child, options, preview
 from services.results.datasets.frames import HEADER, Kind, Limits, Shard
 from services.results.datasets.reading.reader import read
-from services.words import sentences
-from tests.gateway import fake_pages
+from services.words import plugins, sentences
+from tests.gateway import fake_data, fake_pages
 from tests.gateway.fake_world import LIVE, World
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
 
@@ -78,6 +78,7 @@ async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatas
     world.options.append(asked)
     rpc.check_request_id(request_id)
     named = options.checked(asked, rpc.identity())
+    options.require_scorer(asked.scoring, plugins.scorers([fake_data.evaluator()]))
     found, rows = _read(named, bytes(data))
     # Other bytes of the same rows are the same request.
     made = once(world, request_id, (named, found.digest), lambda: _kept(world, named, found, rows))

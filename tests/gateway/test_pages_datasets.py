@@ -47,6 +47,15 @@ def run_over(gateway: Running, dataset: dataset_pb2.Dataset, model: str = "qwen2
     return gateway.world.start(gateway.world.add(made, "local").job_id)
 
 
+async def test_a_plugins_scorer_is_offered_and_taken(gateway: Running) -> None:
+    await upload(gateway, scorer="same_words", reference_field="", template="")
+    made = next(iter(gateway.world.datasets.values()))
+    assert made.scoring.scorer == "same_words"
+    option = '<option value="same_words"{}>same words{}</option>'
+    assert option.format("", "") in await page(gateway, "/datasets")
+    assert option.format(" selected", ", the dataset&#39;s") in await page(gateway, f"/datasets/{made.dataset_id}")
+
+
 async def test_an_upload_without_script_leads_to_the_dataset_with_its_options(gateway: Running) -> None:
     answer = await upload(gateway, scorer="contains", reference_field="", template="")
     made = next(iter(gateway.world.datasets.values()))

@@ -123,9 +123,17 @@ async def test_wrong_lines_are_named_by_number_with_the_reason_and_nothing_is_ke
     assert gateway.world.datasets == {}
 
 
+async def test_a_scorer_that_nobody_has_is_refused_and_those_of_plugins_are_named(gateway: Running) -> None:
+    refused = await upload(gateway, 400, data={"scorer": "judge"})
+    assert refused["detail"].startswith("judge is not a valid scorer. Use one of: exact_match, ")
+    assert refused["detail"].endswith(", json, same_words.")
+    made = await upload(gateway, data={"scorer": "same_words"})
+    assert made["scoring"]["scorer"] == "same_words"
+
+
 async def test_wrong_options_are_422_by_field_and_unread_forms_400(gateway: Running) -> None:
     for name, value, words in [
-        ("scorer", "judge", "judge is not a valid scorer. Use one of: exact_match, contains, regex"),
+        ("scorer", "a judge", "'a judge' is not a valid scorer. Use one of: exact_match, contains, regex"),
         ("format", "hub", "hub is not a valid format. Use one of: batch, lines, columns, csv."),
         ("project_id", "x", "project_id must be a whole number."),
         ("tolerance", "-1", "tolerance must be between 0"),

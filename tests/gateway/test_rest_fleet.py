@@ -33,6 +33,21 @@ async def test_evaluators_tell_what_they_serve(gateway: Running) -> None:
     (one,) = (await get(gateway, "/evaluators"))["evaluators"]
     assert (one["evaluator"], one["live"], one["suites"]) == ("evaluator-1", True, ["demo", "glue"])
     assert "ollama" in one["endpoints"]
+    assert one["plugins"] == [
+        {
+            "package": "touchstone-example",
+            "version": "1.0",
+            "parts": [
+                {"part": "scorer", "name": "same_words", "title": "same words", "left_out": None},
+                {"part": "suite", "name": "sums", "title": None, "left_out": "RuntimeError: no luck."},
+            ],
+        }
+    ]
+
+
+async def test_the_run_page_says_what_of_a_plugin_is_left_out(gateway: Running) -> None:
+    run = (await gateway.client.get("/run")).text
+    assert "Left out: touchstone-example 1.0, suite sums: RuntimeError: no luck." in run
 
 
 async def test_endpoints_tell_their_state_and_what_to_do(gateway: Running) -> None:

@@ -87,7 +87,7 @@ def catalogue() -> Catalogue:
     """The demo suite alone, read once for all simulations: it is data, and the same everywhere."""
     if not _CATALOGUE:
         made = Catalogue(None)
-        made._shipped = {name: suite for name, suite in made._shipped.items() if name == "demo"}
+        made._listed = {name: suite for name, suite in made._listed.items() if name == "demo"}
         _CATALOGUE.append(made)
     return _CATALOGUE[0]
 

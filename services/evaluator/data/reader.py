@@ -11,8 +11,8 @@ import json
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, Protocol
@@ -67,11 +67,13 @@ class DataMissingError(DataError):
 @dataclass(frozen=True, slots=True)
 class Source:
     """A data set's configuration. `revision` is the Hub commit to read; empty for data that is not on the Hub, and for
-    data that is read at the Hub's current commit."""
+    data that is read at the Hub's current commit. Of data that a package brings, `rows` gives those of a split, the
+    same at each call."""
 
     dataset: str
     config: str
     revision: str = ""
+    rows: Callable[[str], Sequence[Mapping[str, Any]]] | None = field(default=None, compare=False)
 
     def name(self, split: str) -> str:
         """For sentences: "nyu-mll/glue (sst2, validation)"."""
@@ -136,8 +138,12 @@ class Reader:
 
     def _read(self, source: Source, split: str, columns: pa.Schema, most: int) -> Rows:
         if source.dataset == demo.DATASET:
-            rows = _as_jsonl(demo.rows(source.config)[split])
-            return Rows(*tables.from_jsonl(io.BytesIO(rows), columns, most))
+            return _made(demo.rows(source.config)[split], columns, most)
+        if source.rows is not None:
+            try:
+                return _made(source.rows(split), columns, most)
+            except tables.TableError as error:
+                raise _broken(source.name(split), str(error)) from error
         if self._data_dir is not None and (self._data_dir / source.dataset).is_dir():
             return _from_mirror(self._data_dir, source, split, columns, most)
         try:
@@ -197,8 +203,9 @@ def _origin_path(path: Path) -> Path:
     return path.with_name(f"{path.name.partition('.')[0]}.origin.json")
 
 
-def _as_jsonl(rows: Sequence[demo.Row]) -> bytes:
-    return b"".join(json.dumps(row, sort_keys=True).encode() + b"\n" for row in rows)
+def _made(rows: Sequence[Mapping[str, Any]], columns: pa.Schema, most: int) -> Rows:
+    lines = b"".join(json.dumps(row, sort_keys=True).encode() + b"\n" for row in rows)
+    return Rows(*tables.from_jsonl(io.BytesIO(lines), columns, most))
 
 
 def _from_mirror(root: Path, source: Source, split: str, columns: pa.Schema, most: int) -> Rows:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
 
 from services.evaluator.answers.reading.layers import Layer
-from services.evaluator.answers.scorers.choosing import check_scoring
+from services.evaluator.answers.scorers.choosing import NONE_PLUGGED, check_scoring
+from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.datasets.store import DatasetStore, Shelf
 from services.evaluator.datasets.task import DatasetTask
 from touchstone.v1.dataset_pb2 import DatasetManifest
@@ -20,16 +22,24 @@ _Key = tuple[bytes, Layer | None]
 class OpenDatasets:
     """The tasks of dataset jobs; those used last are kept."""
 
-    def __init__(self, store: DatasetStore | None) -> None:
+    def __init__(self, store: DatasetStore | None, plugged: Mapping[str, Scorer] = NONE_PLUGGED) -> None:
+        """`plugged` are the scorers of plug-ins."""
+        self._plugged = plugged
         self._shelf = Shelf(store)
         self._tasks: OrderedDict[_Key, DatasetTask] = OrderedDict()
         self._opening: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def plugin(self, work: DatasetWork) -> str:
+        """The package of a plug-in's scorer that the job names, with its version; empty for others. A job that takes
+        its dataset's own scorer was given its name when it was created."""
+        scorer = self._plugged.get(work.scoring.scorer or work.scorer)
+        return scorer.plugin if scorer is not None else ""
 
     async def open(self, work: DatasetWork, reading: Layer | None = None) -> DatasetTask:
         """For a job that begins: the dataset must exist. Raises InvalidRequestError for a scoring that cannot be used,
         and DataError."""
         if work.HasField("scoring"):
-            check_scoring(work.scoring)
+            check_scoring(work.scoring, self._plugged)
         manifest = await self._shelf.manifest(work.dataset_id, work.name)
         return await self._made(_key(work, reading), work, reading, manifest)
 
@@ -52,7 +62,9 @@ class OpenDatasets:
     ) -> DatasetTask:
         scoring = _scoring(work, manifest.dataset.scoring)
         # In a thread: choosing a hundred of a million rows takes a second.
-        task = await asyncio.to_thread(DatasetTask, manifest, scoring, work.limit, work.seed, self._shelf, reading)
+        task = await asyncio.to_thread(
+            DatasetTask, manifest, scoring, work.limit, work.seed, self._shelf, reading, self._plugged
+        )
         self._tasks[key] = task
         while len(self._tasks) > _REMEMBERED:
             self._tasks.popitem(last=False)

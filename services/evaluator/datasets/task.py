@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from services.evaluator.answers import scoring as ends
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choosing
-from services.evaluator.answers.scorers.scorer import Reply, whole
+from services.evaluator.answers.scorers.scorer import Reply, Scorer, whole
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets import rows
 from services.evaluator.datasets.selection import Places, item_set, sample
@@ -22,6 +24,8 @@ from services.words import chat
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
+
+T = TypeVar("T")
 
 TASK = "rows"
 NOT_SCORED = "not scored: the row has no reference"
@@ -47,8 +51,11 @@ class DatasetTask:
         seed: int,
         shelf: Shelf,
         reading: Layer | None = None,
+        plugged: Mapping[str, Scorer] = choosing.NONE_PLUGGED,
     ) -> None:
-        self._scorer = choosing.scorer(scoring, reading)
+        self._scorer = choosing.scorer(scoring, reading, plugged)
+        self.plugin = self._scorer.plugin
+        self.executor = self._scorer.executor
         self.reading = self._scorer.layer
         dataset = manifest.dataset
         self.name = dataset.name
@@ -86,8 +93,12 @@ class DatasetTask:
         asks them. Raises DataError."""
         found: list[Item] = []
         async for numbered in self._read([self.chosen[position] for position in positions]):
-            found += await asyncio.to_thread(self._items, numbered, sampling)
+            found += await self.apart(partial(self._items, numbered, sampling))
         return found
+
+    async def apart(self, call: Callable[[], T]) -> T:
+        """What a call gives that asks the scorer, in a thread: of its package if it is a plug-in's."""
+        return await asyncio.get_running_loop().run_in_executor(self.executor, call)
 
     async def batches(self) -> AsyncIterator[list[tuple[int, DatasetRow]]]:
         """All chosen rows with their numbers, in groups as they are stored. Raises DataError."""
@@ -137,6 +148,9 @@ class DatasetTask:
             for number, row in numbered
         ]
 
+    def _first_answers(self, numbered: Iterable[tuple[int, DatasetRow]]) -> list[str]:
+        return [answer for number, row in numbered for answer in self.answers(number, row)[:1]]
+
     async def _read(self, numbers: Sequence[int]) -> AsyncIterator[list[tuple[int, DatasetRow]]]:
         for shard, first, wanted in self._places.of(numbers):
             there = (await self._shelf.rows(shard)).rows
@@ -145,9 +159,7 @@ class DatasetTask:
     async def _most_frequent(self) -> str:
         counts: Counter[str] = Counter()
         async for numbered in self.batches():
-            for number, row in numbered:
-                counts.update(self.answers(number, row)[:1])
-            await asyncio.sleep(0)
+            counts.update(await self.apart(partial(self._first_answers, numbered)))
         return min(counts, key=lambda answer: (-counts[answer], answer), default="")
 
 

@@ -35,6 +35,7 @@ The file is TOML, one `[[endpoint]]` table per endpoint:
 
     [endpoint.http]                      # kind http only: services/evaluator/endpoints/http_options.py
     [endpoint.engine]                    # kind engine only: services/evaluator/endpoints/engine_options.py
+    [endpoint.options]                   # kinds of plug-ins only: whatever the plug-in reads
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ def _no_prices() -> Mapping[str, float]:
     return MappingProxyType({})
 
 
+def _no_options() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
     """What the file says about the models whose names fit `pattern`; zero and empty mean not given."""
@@ -82,6 +87,7 @@ class Endpoint:
     """One configured endpoint. Fields as in the file; `base_url` has no slash at its end.
 
     `api_key_env` is the variable that holds the key: the first of the usual ones that is set.
+    `problem` says why the endpoint cannot be used, whatever its key is; empty for others.
     """
 
     name: str
@@ -104,16 +110,18 @@ class Endpoint:
     engine: EngineOptions | None = None
     batch: BatchOptions = field(default_factory=BatchOptions)
     list_prices: bool = True
+    options: Mapping[str, Any] = field(default_factory=_no_options)
+    problem: str = ""
 
     @property
     def configured(self) -> bool:
-        """False while the key it names is not set."""
-        return not self.api_key_env or bool(self.api_key)
+        """False while the key it names is not set, and while it cannot be used."""
+        return not self.problem and (not self.api_key_env or bool(self.api_key))
 
     @property
-    def no_key(self) -> str:
-        """The error of a job while the key is not set (spec: "API Provider Errors")."""
-        return no_key(self.name, self.kind)
+    def unusable(self) -> str:
+        """The error of a job while it is not configured (spec: "API Provider Errors")."""
+        return f"{self.name} cannot be used: {self.problem}" if self.problem else no_key(self.name, self.kind)
 
     @property
     def address(self) -> str:
@@ -130,7 +138,11 @@ class Endpoint:
 BASELINE = Endpoint("baseline", "baseline")
 
 
-def load(file: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[Endpoint, ...]:
+def load(
+    file: Path | None,
+    environ: Mapping[str, str] = os.environ,
+    further: table.FurtherKinds = table.NO_FURTHER_KINDS,
+) -> tuple[Endpoint, ...]:
     """Every endpoint of this evaluator, `baseline` first. Raises InvalidRequestError naming file, entry and key."""
     if file is None:
         return (BASELINE, *_defaults(environ))
@@ -152,7 +164,8 @@ def load(file: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[En
     if len(tables) > _MOST_ENDPOINTS:
         raise InvalidRequestError(f"{file} has {len(tables):,} endpoints; at most {_MOST_ENDPOINTS} are allowed.")
     endpoints = [
-        _endpoint(table.read(values, f"{file}, endpoint {number}", environ)) for number, values in enumerate(tables, 1)
+        _endpoint(table.read(values, f"{file}, endpoint {number}", environ, further))
+        for number, values in enumerate(tables, 1)
     ]
     if not any(endpoint.kind == "baseline" for endpoint in endpoints):
         endpoints.insert(0, BASELINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from services.errors import InvalidRequestError
 from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.endpoints.engine_options import EngineOptions
 from services.evaluator.endpoints.http_options import HttpOptions
-from services.evaluator.endpoints.kinds import KINDS, ollama_url
+from services.evaluator.endpoints.kinds import KINDS, Kind, ollama_url
 from touchstone.v1 import endpoint_pb2
 
 Options = TypeVar("Options")
@@ -48,6 +49,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "model": (dict, 'tables named after models, as in [endpoint.model."name"]'),
     "http": (dict, "a table"),
     "engine": (dict, "a table"),
+    "options": (dict, "a table"),
 }
 _CAPABILITIES = tuple(field.name for field in endpoint_pb2.Capabilities.DESCRIPTOR.fields)
 _MODEL_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
@@ -98,15 +100,30 @@ RESERVED = frozenset({"plan", "stored", "inspect", "lm_eval", "imported"})
 installed."""
 
 
-def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class FurtherKinds:
+    """Kinds of plug-ins. `missing` are those that are left out, each with the reason in sentences."""
+
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_FURTHER_KINDS = FurtherKinds()
+
+
+def read(
+    values: Mapping[str, Any], where: str, environ: Mapping[str, str], further: FurtherKinds = NO_FURTHER_KINDS
+) -> dict[str, Any]:
     """The fields of an Endpoint; `model` holds those of its model entries. Raises InvalidRequestError with `where`."""
     name = values.get("name")
     if isinstance(name, str) and name:
         where = f"{where} ({name[:_MOST_SHOWN]})"
     table = _Table(values, where, _TYPES)
-    name, kind = _name(table), _kind(table)
-    usual = KINDS[kind]
-    url = _url(table, kind, environ)
+    name, kind = _name(table), _kind(table, further)
+    problem = further.missing.get(kind, "")
+    # Of a kind that is left out nobody can judge the address.
+    usual = Kind(kind, values.get("base_url", "")) if problem else further.kinds.get(kind) or KINDS[kind]
+    url = usual.base_url if problem else _url(table, kind, usual, environ)
     table.between(1, 4096, "concurrency")
     table.between(0, _MOST_PER_MINUTE, "requests_per_minute")
     table.between(0, _MOST_BILLIONS, "max_model_b")
@@ -143,6 +160,8 @@ def read(values: Mapping[str, Any], where: str, environ: Mapping[str, str]) -> d
         "batch": _batch(table, kind),
         "http": http,
         "engine": _own(table, "engine", lambda t: EngineOptions.read(t, environ)) if kind == "engine" else None,
+        "options": values.get("options", {}),
+        "problem": problem,
         "model": [_model(pattern, inner, where) for pattern, inner in values.get("model", {}).items()],
     }
 
@@ -156,20 +175,21 @@ def _name(table: _Table) -> str:
     return name
 
 
-def _kind(table: _Table) -> str:
+def _kind(table: _Table, further: FurtherKinds) -> str:
     """Raises InvalidRequestError, also for a key that only another kind takes."""
     kind = table.values.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise table.wrong("kind", "one of " + ", ".join(KINDS))
+    if not isinstance(kind, str) or kind not in {*KINDS, *further.kinds, *further.missing}:
+        raise table.wrong("kind", "one of " + ", ".join((*KINDS, *further.kinds)))
+    if "options" in table.values and kind in KINDS:
+        raise InvalidRequestError(f"{table.where}: options is only for kinds of plug-ins. Remove it.", field="options")
     for key, owner in _OWN_KEYS.items():
         if key in table.values and kind != owner:
             raise InvalidRequestError(f"{table.where}: {key} is only for kind {owner}. Remove it.", field=key)
     return kind
 
 
-def _url(table: _Table, kind: str, environ: Mapping[str, str]) -> str:
+def _url(table: _Table, kind: str, usual: Kind, environ: Mapping[str, str]) -> str:
     """The server's address; empty for a kind that has none."""
-    usual = KINDS[kind]
     url: str = table.values.get("base_url", ollama_url(environ) if kind == "ollama" else usual.base_url)
     if usual.addressed and not _is_http(url):
         raise table.wrong("base_url", "an address such as http://127.0.0.1:8000/v1")

@@ -49,7 +49,7 @@ async def find(store: ImportStore, import_id: str, name: str, task: AnyTask) -> 
         async for numbered in task.batches():
             await asyncio.to_thread(keys.add_all, [dataset_rows.item(n, row, (), None) for n, row in numbered])
     else:
-        await asyncio.to_thread(_add_task, keys, task)
+        await asyncio.get_running_loop().run_in_executor(task.executor, _add_task, keys, task)
     return await asyncio.to_thread(_found, lines, keys)
 
 

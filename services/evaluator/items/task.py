@@ -5,6 +5,7 @@ and their scores are the same.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -126,7 +127,8 @@ class Task(Hashable, Protocol):
     `labels` are a classification task's classes in the order of the data's integers, empty for other tasks; `scale` is
     the lowest and highest value of a regression task, None for other tasks. `metrics` are those of this mode, the
     primary one first. `reading` is the most lenient layer by which answers are read, None if the scorer does not read
-    text, or has its own rules.
+    text, or has its own rules. `plugin` is the package that the task comes from, with its version, and
+    `executor` has the threads that may call it; empty and None for built-in tasks.
     """
 
     info: suite_pb2.TaskInfo
@@ -138,6 +140,8 @@ class Task(Hashable, Protocol):
     scorer_version: str
     reading: Layer | None
     mode: suite_pb2.Mode
+    plugin: str
+    executor: Executor | None
 
     def size(self) -> int:
         """The number of items in the split; loads the data."""

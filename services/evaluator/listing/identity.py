@@ -46,7 +46,8 @@ def asked_with(
 
 def setup(endpoint: Endpoint, model: str) -> str:
     """What the endpoints file says about how a model is served or asked, if there is no digest of its weights: an
-    engine's command, with its number format and template, or an application's request and the path of its answer.
+    engine's command, with its number format and template, an application's request and the path of its answer, or the
+    options of a plug-in.
     """
     if endpoint.engine is not None:
         served = endpoint.engine.model(model)
@@ -54,7 +55,7 @@ def setup(endpoint: Endpoint, model: str) -> str:
     if endpoint.http is not None:
         asked = endpoint.http
         return _canonical({"asked": [asked.method, asked.path, asked.request, asked.answer.text]})
-    return ""
+    return _canonical(dict(endpoint.options)) if endpoint.options else ""
 
 
 def _canonical(value: dict[str, Any]) -> str:

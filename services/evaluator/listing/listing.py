@@ -52,7 +52,9 @@ class EndpointListing:
             await self._list()
         else:
             self._state = endpoint_pb2.Endpoint.STATE_NOT_CONFIGURED
-            self._detail = f"Set {self.endpoint.api_key_env} where the evaluator runs and restart it."
+            self._detail = (
+                self.endpoint.problem or f"Set {self.endpoint.api_key_env} where the evaluator runs and restart it."
+            )
         if before != (self._state, self._detail, list(self.models)):
             self._changed()
 

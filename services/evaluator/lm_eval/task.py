@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ class LmEvalTask:
         self.metrics = configuration.metrics
         self.shots = shots or configuration.usual_shots
         self.mode = mode
+        self.plugin = ""
+        self.executor: Executor | None = None
         self.scorer_version = f"lm_eval {version}"
         stated = (configuration.raw.get("metadata") or {}).get("version", "")
         self.version = f"{self.scorer_version}, {stated}"

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from services import further_fields
@@ -49,7 +50,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
     InvalidRequestError and DataError."""
     looked = _Looked(spec, task, caller)
     async for numbered in task.batches():
-        await asyncio.to_thread(looked.at, numbered)
+        await task.apart(partial(looked.at, numbered))
     if caller is not None and caller.baseline == MAJORITY and not looked.with_reference:
         raise InvalidRequestError(NO_REFERENCE, "model")
     if caller is not None and caller.batch is not None:
@@ -70,6 +71,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
         repeats=1,
         row_parameters=sorted(looked.names)[:_MOST_NAMES],
         reading=layers.reading_of(task.reading),
+        plugin=task.plugin,
     )
     if caller is not None and caller.most_cost is not None:
         reserve(spec, planned, looked.most_usd)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
@@ -43,14 +42,16 @@ async def plan(
         return await _plan_found(spec, found.run, work, store, catalogue, unit_size)
     rows = {name: await store.rows(spec.reuse.import_id, name) for name in names}
     items = {task: there.items for task, there in rows.items()}
-    tasks = await asyncio.to_thread(catalogue.plan, work, mode, unit_size, items, Layer.asked(spec.reading))
+    tasks = await catalogue.apart(
+        spec.suite.suite, catalogue.plan, work, mode, unit_size, items, Layer.asked(spec.reading)
+    )
     if not any(task.items for task in tasks):
         raise InvalidRequestError(
             f"No row of the import is in this installation's data of {spec.suite.suite}. Give the evaluators the "
             "data that the log was made with.",
             "reuse.import_id",
         )
-    await asyncio.to_thread(_tell_prompts, spec, found.run, rows, tasks, catalogue)
+    await catalogue.apart(spec.suite.suite, _tell_prompts, spec, found.run, rows, tasks, catalogue)
     return tasks, _receipt(spec, found.run)
 
 
@@ -82,7 +83,9 @@ async def _plan_found(
         found[name] = await find(store, spec.reuse.import_id, name, task)
     _require_some(list(found.values()), work.suite)
     items = {name: list(each.answers) for name, each in found.items()}
-    tasks = await asyncio.to_thread(catalogue.plan, work, spec.mode, unit_size, items, Layer.asked(spec.reading))
+    tasks = await catalogue.apart(
+        spec.suite.suite, catalogue.plan, work, spec.mode, unit_size, items, Layer.asked(spec.reading)
+    )
     for planned in tasks:
         planned.prompt_hash = found[planned.task].prompt_hash or planned.prompt_hash
     return tasks, _receipt_found(spec, run, list(found.values()))

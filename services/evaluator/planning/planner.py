@@ -28,6 +28,7 @@ from services.evaluator.make_provider import check_content
 from services.evaluator.planning import datasets, imports
 from services.evaluator.planning.budget import MostCost, reserve_suite
 from services.evaluator.planning.datasets import Caller
+from services.evaluator.plugins.contract import PluginError
 from services.evaluator.provider_batches import planning as batches
 from services.evaluator.providers import baseline
 from services.evaluator.providers.pricing import prices
@@ -63,7 +64,8 @@ def unit_size(usual: int, endpoint: endpoint_pb2.Endpoint) -> int:
 
 
 class Planner:
-    """Plans one job at a time, in a thread, so that a full endpoint or a long download does not delay other units."""
+    """Plans one job at a time, in a thread, so that a full endpoint or a long download does not delay other units. Jobs
+    of plug-ins do not hold up the others."""
 
     def __init__(
         self,
@@ -101,11 +103,17 @@ class Planner:
 
     async def _run(self, held: Held) -> None:
         held.started = True
+        if self._may_take_long(held.unit.spec):
+            self._room.set()
         job_id, attempt = held.job
         began = time.monotonic()
         plan = await self.plan(held.unit.spec, prices.of_unit(held.unit))
         _log(job_id, plan, time.monotonic() - began)
         await until_stored(lambda: self._bus.publish_plan(job_id, attempt, plan), f"the plan of job {job_id}")
+
+    def _may_take_long(self, spec: job_pb2.JobSpec) -> bool:
+        """A plug-in's code runs, for which no other job waits."""
+        return bool(self._catalogue.plugin(spec.suite.suite) or self._datasets.plugin(spec.dataset))
 
     async def plan(self, spec: job_pb2.JobSpec, of_job: endpoint_pb2.Prices | None = None) -> unit_pb2.Plan:
         """The plan, or one with `error` set to the sentence that a user reads. `of_job` are the prices of the job's
@@ -137,12 +145,13 @@ class Planner:
                 task = await self._datasets.open(spec.dataset, Layer.asked(spec.reading))
                 tasks = [await datasets.plan(spec, task, size, caller)]
             else:
-                tasks = await asyncio.to_thread(
-                    self._catalogue.plan, spec.suite, mode, size, None, Layer.asked(spec.reading)
+                suite = spec.suite.suite
+                tasks = await self._catalogue.apart(
+                    suite, self._catalogue.plan, spec.suite, mode, size, None, Layer.asked(spec.reading)
                 )
                 if caller is not None and caller.most_cost is not None:
-                    await asyncio.to_thread(reserve_suite, spec, tasks, self._catalogue, caller.most_cost)
-        except (ProviderError, InvalidRequestError) as error:
+                    await self._catalogue.apart(suite, reserve_suite, spec, tasks, self._catalogue, caller.most_cost)
+        except (ProviderError, InvalidRequestError, PluginError) as error:
             return unit_pb2.Plan(error=error.message)
         except TouchstoneError as error:
             return unit_pb2.Plan(
@@ -160,7 +169,7 @@ class Planner:
                 tasks, receipt = await imports.plan_rows(spec, self._stored, task, size)
             else:
                 tasks, receipt = await imports.plan(spec, self._stored, self._catalogue, size)
-        except (InvalidRequestError, NotFoundError) as error:
+        except (InvalidRequestError, NotFoundError, PluginError) as error:
             return unit_pb2.Plan(error=error.message)
         except TouchstoneError as error:
             return unit_pb2.Plan(
@@ -226,7 +235,7 @@ class Planner:
         """
         listing = self._listings.get(spec.endpoint)
         if listing is not None and not listing.endpoint.configured:
-            raise ProviderError(listing.endpoint.no_key, fatal=True)
+            raise ProviderError(listing.endpoint.unusable, fatal=True)
         if not endpoint.HasField("refreshed_at"):
             return endpoint_pb2.Model(model=spec.model)
         model = named(endpoint.models, spec.model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 from services.evaluator import item_result
 from services.evaluator.items.task import Item
@@ -53,7 +54,9 @@ class _Reader:
         del self.left[answer.position]
         self.errors.pop(answer.position, None)
         identity = self._identify(item, repeat)
-        self._packer.add(item_result.answered(self._loaded.task, item, answer.position, repeat, response, 1, identity))
+        task = self._loaded.task
+        answered = partial(item_result.answered, task, item, answer.position, repeat, response, 1, identity)
+        self._packer.add(await item_result.called(task, answered))
         await self._packer.room(_MOST_WAITING)
 
 

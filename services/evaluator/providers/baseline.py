@@ -13,11 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets.task import DatasetTask
+from services.evaluator.item_result import called
 from services.evaluator.items.task import Item, Response, Task
+from services.evaluator.plugins.contract import PluginError
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.words import sentences
 from services.words.sentences import counted
@@ -90,7 +93,7 @@ class BaselineProvider:
             label, served = fitted.predict(item.fields), f"{model}, fitted on {fitted.rows:,} train rows"
             if item.labels and label not in item.labels:
                 label = item.labels[0]  # this item does not offer the most frequent answer
-        text = task.answer(label)
+        text = await called(task, partial(task.answer, label))
         return Response(
             text,
             finish_reason="stop",
@@ -110,15 +113,22 @@ class BaselineProvider:
         data = task.info.data
         key = (model, data.dataset, data.config, data.split, task.info.task, task.version)
         if key not in self._fits:
-            self._fits[key] = asyncio.create_task(asyncio.to_thread(_FITS[model], task))
+            self._fits[key] = asyncio.create_task(_fit(_FITS[model], task))
         try:
             # Shielded: a cancelled call must not end the fit that others wait for.
             return await asyncio.shield(self._fits[key])
+        except PluginError as error:
+            self._fits.pop(key, None)
+            raise ProviderError(error.message, fatal=True) from error
         except DataError as error:
             self._fits.pop(key, None)  # the next job may find the data
             raise ProviderError(
                 f"The {model} baseline learns from a train split. {error.message}", fatal=True
             ) from error
+
+
+async def _fit(fit: Callable[[Task], Fitted], task: Task) -> Fitted:
+    return await asyncio.get_running_loop().run_in_executor(task.executor, fit, task)
 
 
 def check(model: str, *, of_rows: bool) -> None:

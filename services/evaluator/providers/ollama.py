@@ -67,7 +67,7 @@ class OllamaProvider:
     async def generate(self, request: Request) -> Response:
         model = request.model
         if not self._endpoint.configured:
-            raise ProviderError(self._endpoint.no_key, fatal=True)
+            raise ProviderError(self._endpoint.unusable, fatal=True)
         known = await self._known(model)
         size = (known.parameters_b if known is not None else 0.0) or model_size.known_b(self._endpoint, model)
         model_size.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)

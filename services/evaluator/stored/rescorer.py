@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import partial
 
 from nats.aio.msg import Msg
 
@@ -112,19 +112,22 @@ async def results(store: ImportStore, import_id: str, task: str, loaded: Loaded)
             answers = await store.answers(import_id, task, sorted(numbers), repeat)
         except TouchstoneError as error:
             raise FaultError(error.message) from error
-        found.update(_scored(loaded, repeat, items, {numbers[answer.item]: answer for answer in answers}))
+        given = {numbers[answer.item]: answer for answer in answers}
+        found.update(await item_result.called(loaded.task, partial(_scored, loaded, repeat, items, given)))
     return found
 
 
 def _scored(
     loaded: Loaded, repeat: int, items: dict[int, tuple[int, Item]], given: dict[int, ImportedAnswer]
-) -> Iterator[tuple[int, ItemResult]]:
+) -> dict[int, ItemResult]:
     make = _found_result if loaded.found else _result
+    found: dict[int, ItemResult] = {}
     for index, (place, item) in items.items():
         try:
-            yield place, make(loaded.task, item, place, repeat, given.get(index))
+            found[place] = make(loaded.task, item, place, repeat, given.get(index))
         except ValueError as error:
-            yield place, item_result.failed(loaded.task, item, place, repeat, str(error), 0)
+            found[place] = item_result.failed(loaded.task, item, place, repeat, str(error), 0)
+    return found
 
 
 def _result(task: AnyTask, item: Item, place: int, repeat: int, answer: ImportedAnswer | None) -> ItemResult:

@@ -12,6 +12,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 import grpc
@@ -206,7 +207,8 @@ class KnownAnswers:
                     "Its stored answer belongs to a different prompt, so it cannot be scored."
                 )
             else:
-                known.results[stored.position] = item_result.reused(loaded.task, item, stored.position, repeat, stored)
+                reused = partial(item_result.reused, loaded.task, item, stored.position, repeat, stored)
+                known.results[stored.position] = await item_result.called(loaded.task, reused)
 
     async def _of_any(self, owner: str, loaded: Loaded, identify: Identify, known: Known) -> None:
         places: defaultdict[str, list[tuple[int, int, Item]]] = defaultdict(list)
@@ -216,7 +218,8 @@ class KnownAnswers:
         for stored in await self._patiently(lambda store: store.by_identity(list(places), owner)):
             if item_result.is_whole(stored):
                 for place, repeat, item in places[stored.identity]:
-                    known.results[place] = item_result.reused(loaded.task, item, place, repeat, stored)
+                    reused = partial(item_result.reused, loaded.task, item, place, repeat, stored)
+                    known.results[place] = await item_result.called(loaded.task, reused)
 
     async def _patiently(self, ask: Callable[[ResponseStore], Awaitable[Iterable[ItemResult]]]) -> Iterable[ItemResult]:
         if self._store is None:

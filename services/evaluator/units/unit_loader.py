@@ -18,6 +18,7 @@ from services.evaluator.datasets.task import AnyTask, DatasetTask
 from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.items.task import Item, Task
+from services.evaluator.plugins.contract import PluginError
 from services.evaluator.units.units_in_hand import FaultError
 from touchstone.v1 import job_pb2, unit_pb2
 
@@ -58,6 +59,7 @@ class Loader:
             return await self._load_rows(unit)
         work = unit.spec.suite
         try:
+            _require_same_plugin(unit, self._catalogue.plugin(work.suite))
             task = self._catalogue.task_of(unit.spec, unit.task)
             selection, found = await self._selection(task, unit)
             if unit.item_set and unit.item_set != selection.item_set:
@@ -65,14 +67,17 @@ class Loader:
                     f"Failed to load {self.title(work.suite)} dataset: the rows of {unit.task} differ from those that "
                     "were planned. Give all evaluators the same data, then start the job again."
                 )
-            items = await asyncio.to_thread(_read, task, unit, selection)
+            items = await self._catalogue.apart(work.suite, _read, task, unit, selection)
             return Loaded(task, items, found)
+        except PluginError as error:
+            raise FaultError(error.message) from error
         except TouchstoneError as error:
             raise FaultError(self.data_error(work, error)) from error
 
     async def _load_rows(self, unit: unit_pb2.Unit) -> Loaded:
         work = unit.spec.dataset
         try:
+            _require_same_plugin(unit, self._datasets.plugin(work))
             task = await self._datasets.task(work, Layer.asked(unit.spec.reading))
             found: Found | None = None
             if import_id := unit.spec.reuse.import_id:
@@ -101,7 +106,8 @@ class Loader:
         return self._rows[key]
 
     async def _selection(self, task: Task, unit: unit_pb2.Unit) -> tuple[Selection, Found | None]:
-        limit, seed = unit.spec.suite.limit, unit.spec.suite.seed
+        work = unit.spec.suite
+        limit, seed = work.limit, work.seed
         import_id = unit.spec.reuse.import_id
         key = (task, limit, seed, import_id)
         if key not in self._selections:
@@ -111,12 +117,14 @@ class Loader:
                     found: Found | None = None
                     if unit.spec.endpoint == IMPORTED:
                         found = await find(self._imports, import_id, unit.task, task)
-                        read = await asyncio.to_thread(self._catalogue.chosen, task, list(found.answers))
+                        read = await self._catalogue.apart(
+                            work.suite, self._catalogue.chosen, task, list(found.answers)
+                        )
                     elif import_id:
                         rows = await self._imports.rows(import_id, unit.task)
-                        read = await asyncio.to_thread(self._catalogue.chosen, task, rows.items)
+                        read = await self._catalogue.apart(work.suite, self._catalogue.chosen, task, rows.items)
                     else:
-                        read = await asyncio.to_thread(self._catalogue.selection, task, limit, seed)
+                        read = await self._catalogue.apart(work.suite, self._catalogue.selection, task, limit, seed)
                     self._selections[key] = (read, found)
                     took_s = time.monotonic() - began
                     extra = of_job(unit.job_id)
@@ -132,6 +140,16 @@ class Loader:
 
     def title(self, suite: str) -> str:
         return next((known.title for known in self._catalogue.suites() if known.suite == suite), suite)
+
+
+def _require_same_plugin(unit: unit_pb2.Unit, here: str) -> None:
+    """Raises FaultError where another version of a plug-in has planned the job: it may ask or score otherwise. Units of
+    versions that did not record it tell nothing."""
+    if unit.plugin and unit.plugin != here:
+        raise FaultError(
+            f"{unit.task} was planned with the plug-in {unit.plugin}, but another evaluator has "
+            f"{here or 'no such plug-in'}. Install one version on all evaluators, then start the job again."
+        )
 
 
 def _positions(unit: unit_pb2.Unit) -> Sequence[int]:

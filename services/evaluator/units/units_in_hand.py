@@ -24,6 +24,7 @@ from nats.aio.msg import Msg
 
 from services.bus import STORED_ENDPOINT, Bus, Found, JobHeaders, SettingAside, batched_endpoint, of_job, unit_token
 from services.evaluator.pacing.notices import Firsts
+from services.evaluator.plugins.contract import PluginError
 from services.evaluator.storing import TRANSIENT, UNSTORED, until_stored
 from services.evaluator.units.suspects import Gate, Suspects
 from services.words.jobs import ENDED_EARLY, FINISHED, LIVE
@@ -298,8 +299,8 @@ class Hand:
         """None when the unit's effect is stored, else why its job fails."""
         try:
             await self._guarded(held, run)
-        except FaultError as fault:
-            return fault
+        except (FaultError, PluginError) as error:
+            return error if isinstance(error, FaultError) else FaultError(error.message)
         except TRANSIENT:
             raise
         except Exception as error:

@@ -106,6 +106,16 @@ def one_of(*choices: str) -> Check:
     return Check({"type": "string", "enum": list(choices)}, judge)
 
 
+def one_of_or_named(pattern: str, *choices: str) -> Check:
+    """One of the choices, or the name of something that a plug-in offers, which a service looks up."""
+
+    def judge(value: object, path: str) -> Iterator[Problem]:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            yield path, sentences.not_valid(value, path, choices)
+
+    return Check({"type": "string", "pattern": f"^(?:{pattern})$", "examples": list(choices)}, judge)
+
+
 def list_of(item: Check, most: int, *, least: int = 1) -> Check:
     def judge(value: object, path: str) -> Iterator[Problem]:
         if not isinstance(value, list):

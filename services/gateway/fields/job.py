@@ -13,7 +13,7 @@ from services import further_fields, patterns
 from services.gateway.fields import checks
 from services.gateway.fields.checks import Check, Problem
 from services.words import sentences
-from services.words.fields import Choice, Field, Number, Pattern, Switch, Text, TextList, TextTable
+from services.words.fields import Choice, Field, Number, OpenChoice, Pattern, Switch, Text, TextList, TextTable
 from services.words.job_options import ALL
 from services.words.sampling import BY_REST_NAME, PARAMETERS
 from touchstone.v1 import job_pb2
@@ -45,6 +45,8 @@ def check_of(field: Field) -> Check:
             return checks.integer(int(field.low), int(field.high))
         case Number():
             return checks.number(field.low, field.high, above=field.above)
+        case OpenChoice():
+            return checks.one_of_or_named(field.pattern, *field.words)
         case Choice():
             return checks.one_of(*field.words)
         case Switch():

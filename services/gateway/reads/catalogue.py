@@ -14,8 +14,10 @@ from services import rpc
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway.backend import Backend
 from services.gateway.reads import jobs
+from services.words import plugins
+from services.words.scorers import SCORERS
 from services.words.suites import suite_order, unknown_suite
-from touchstone.v1 import endpoint_pb2, job_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
 
 T = TypeVar("T")
 
@@ -57,6 +59,7 @@ class Catalogue:
         self._queue = Remembered(self._ask_queue, 1)
         self._endpoints = Remembered(self._ask_endpoints, 2)
         self._suites = Remembered(self._ask_suites, 5)
+        self._evaluators = Remembered(self._ask_evaluators, 5)
         self._models: dict[str, Remembered[list[endpoint_pb2.Model]]] = {}
 
     async def queue(self) -> queue_pb2.Queue:
@@ -69,6 +72,25 @@ class Catalogue:
     async def suites(self) -> list[suite_pb2.Suite]:
         """Installed suites: the API document's in its order, then the others."""
         return await self._suites.get()
+
+    async def evaluators(self) -> list[evaluator_pb2.Evaluator]:
+        """Every evaluator by name, live or not."""
+        return await self._evaluators.get()
+
+    async def scorers(self) -> dict[str, str]:
+        """The scorers of datasets in words, by name: built-in ones, then those of plug-ins. While the scheduler does
+        not answer, built-in ones alone."""
+        return {**SCORERS, **plugins.scorers(await self._live())}
+
+    async def left_out(self) -> list[str]:
+        """A line for each part of a plug-in that running evaluators leave out, with the reason."""
+        return plugins.left_out(await self._live())
+
+    async def _live(self) -> list[evaluator_pb2.Evaluator]:
+        try:
+            return [one for one in await self.evaluators() if one.live]
+        except TouchstoneError:
+            return []
 
     async def models(self, endpoint: str) -> list[endpoint_pb2.Model]:
         """Raises NotFoundError for an endpoint that was never announced."""
@@ -157,6 +179,16 @@ class Catalogue:
         request = scheduler_service_pb2.ListSuitesRequest(page_size=500)
         answer = await self._backend.ask(self._backend.scheduler.ListSuites, request, self._caller)
         return sorted(answer.suites, key=lambda known: suite_order(known.suite))
+
+    async def _ask_evaluators(self) -> list[evaluator_pb2.Evaluator]:
+        request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=500)
+        found: list[evaluator_pb2.Evaluator] = []
+        while True:
+            answer = await self._backend.ask(self._backend.scheduler.ListEvaluators, request, self._caller)
+            found += answer.evaluators
+            request.page_token = answer.next_page_token
+            if not answer.next_page_token:
+                return found
 
     async def _ask_models(self, endpoint: str) -> list[endpoint_pb2.Model]:
         request = scheduler_service_pb2.ListModelsRequest(endpoint=endpoint, page_size=1000)

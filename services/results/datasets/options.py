@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from services.errors import InvalidRequestError
 from services.rpc import Identity
-from services.words import sentences
+from services.words import scorers, sentences
 from services.words.datasets import EXPIRY_S
-from touchstone.v1 import dataset_pb2, suite_pb2, token_pb2
+from touchstone.v1 import dataset_pb2, scoring_pb2, suite_pb2, token_pb2
 
 NAME_LENGTH = 200
 
@@ -31,6 +33,14 @@ def checked_expiry(seconds: int) -> int:
     if not EXPIRY_S[0] <= seconds <= EXPIRY_S[1]:
         raise InvalidRequestError(sentences.between("expires_after_s", *EXPIRY_S), "expires_after_s")
     return seconds
+
+
+def require_scorer(scoring: scoring_pb2.Scoring, plugged: Collection[str]) -> None:
+    """Raises InvalidRequestError for a scorer that is neither built in nor one of plug-ins. What else a scoring says is
+    looked at where the file is read."""
+    option, sentence = scorers.problem(scoring, plugged)
+    if option == "scorer":
+        raise InvalidRequestError(sentence, "scoring.scorer")
 
 
 def _checked(asked: dataset_pb2.DatasetOptions, name: str, caller: Identity) -> dataset_pb2.DatasetOptions:

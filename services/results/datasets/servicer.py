@@ -16,10 +16,12 @@ from services.results.datasets.deleting import Deletions
 from services.results.datasets.garbage_collection import Collector
 from services.results.datasets.index import Request, fingerprint
 from services.results.datasets.uploading import Uploads
+from services.results.installation import Installation
 from services.results.read_queue import Questions
 from services.results.storage.database import Connection, Database
 from services.words import sentences
-from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc
+from services.words.scorers import SCORERS
+from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc, scoring_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 
 _CLEARED_S = 5.0
@@ -58,6 +60,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
         rpc.check_request_id(first.request_id)
         asked = options.checked(first.options, rpc.identity())
+        await self._require_scorer(asked.scoring)
         self._room.require()
         wanted = Request(asked.owner, first.request_id)
         async with self._uploads.place(asked.owner):
@@ -75,6 +78,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             raise InvalidRequestError(sentences.at_least("limit", 0, zero="all rows"), "limit")
         rpc.check_request_id(request.request_id)
         asked = options.checked_hub(request.options, request.source, rpc.identity())
+        await self._require_scorer(asked.scoring)
         # The Hub may have other rows by now: the request is compared by its content, and nothing is read again.
         wanted = Request(asked.owner, request.request_id, fingerprint(asked, request.source, str(request.limit)))
         dataset = await self._uploads.made_by(wanted)
@@ -83,6 +87,11 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             async with self._uploads.place(asked.owner), read_split(self._bus, request) as split:
                 dataset = await self._uploads.keep(asked, self._room.guard(split.pieces), split.source, wanted)
         return pb.CreateHubDatasetResponse(dataset=dataset)
+
+    async def _require_scorer(self, scoring: scoring_pb2.Scoring) -> None:
+        """Raises InvalidRequestError; of a name that is not built in also UnavailableError."""
+        if scoring.scorer and scoring.scorer not in SCORERS:
+            options.require_scorer(scoring, await Installation(self._bus).scorers())
 
     async def GetDataset(self, request: pb.GetDatasetRequest, context: Any) -> pb.GetDatasetResponse:
         visible = visibility.of_caller(self._reads)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from services import patterns
 from services.errors import InvalidRequestError, NotFoundError
 from services.words import scorers, sentences
@@ -40,11 +42,13 @@ def check_form(work: job_pb2.DatasetWork) -> None:
         raise InvalidRequestError(sentences.pattern(error), "spec.dataset.scoring.answer_pattern") from error
 
 
-def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_rows: int) -> None:
+def fill_in(
+    spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_rows: int, plugged: Collection[str] = ()
+) -> None:
     """Checks the dataset's part of a spec and completes it with facts about the dataset and the scoring.
 
     A limit that leaves no row out becomes 0, so that equal selections are written in the same way. `most_rows` of 0
-    means any number. Raises NotFoundError, InvalidRequestError.
+    means any number; `plugged` are the scorers of plug-ins. Raises NotFoundError, InvalidRequestError.
     """
     work = spec.dataset
     if dataset is None:
@@ -61,9 +65,16 @@ def fill_in(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None, most_row
         )
     work.name, work.digest = dataset.name, dataset.digest
     work.last_assistant = dataset.last_assistant
-    work.scoring.CopyFrom(_scoring(work, dataset.scoring))
+    work.scoring.CopyFrom(_scoring(work, dataset.scoring, plugged))
     work.ClearField("scorer")
     _check_reading(spec)
+
+
+def scorer_of(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset) -> str:
+    """The scorer that counts: the job's, else the dataset's own."""
+    work = spec.dataset
+    scoring = work.scoring if work.HasField("scoring") else dataset.scoring
+    return work.scorer or scoring.scorer or USUAL
 
 
 def _check_reading(spec: job_pb2.JobSpec) -> None:
@@ -81,14 +92,14 @@ def _check_reading(spec: job_pb2.JobSpec) -> None:
         spec.ClearField("reading")
 
 
-def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
+def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring, plugged: Collection[str]) -> scoring_pb2.Scoring:
     chosen = scoring_pb2.Scoring()
     chosen.CopyFrom(work.scoring if work.HasField("scoring") else own)
     if work.scorer:
         # The reference's place is not an option of a scorer.
         chosen = scoring_pb2.Scoring(scorer=work.scorer, reference_field=chosen.reference_field)
     chosen.scorer = chosen.scorer or USUAL
-    option, sentence = scorers.problem(chosen)
+    option, sentence = scorers.problem(chosen, plugged)
     if sentence:
         field = "spec.dataset.scorer" if option == "scorer" else f"spec.dataset.scoring.{option}"
         raise InvalidRequestError(sentence, field)

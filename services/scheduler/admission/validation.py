@@ -70,7 +70,10 @@ def validate(
     _check_provider_batch(full)
     if work == "dataset":
         # Imported answers are not requests.
-        dataset_rules.fill_in(full, dataset, 0 if is_import(full) else limits.requests_per_job)
+        most_rows = 0 if is_import(full) else limits.requests_per_job
+        if dataset is not None:
+            fleet.require_scorer(dataset_rules.scorer_of(full, dataset), now)
+        dataset_rules.fill_in(full, dataset, most_rows, fleet.scorers(now))
     if source is not None:
         reuse.check_source(full, source)
     if is_import(full):

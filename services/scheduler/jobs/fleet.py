@@ -5,12 +5,12 @@ Pure: the caller brings the clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from services.bus import STORED_ENDPOINT, batched_endpoint, batches_endpoint
 from services.errors import InvalidRequestError, NotFoundError
-from services.words import sentences
+from services.words import plugins, sentences
 from services.words.jobs import calls_nobody
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2
 
@@ -164,13 +164,30 @@ class Fleet:
         return sorted(self._heard.values(), key=lambda h: (self._is_live(h[0], now), h[0]), reverse=True)
 
     def suite(self, name: str, now: float) -> suite_pb2.Suite:
-        """Raises InvalidRequestError for one that no evaluator can read."""
+        """Raises InvalidRequestError for one that no evaluator can read, and for one of a plug-in that none can now."""
         known = {suite.suite: suite for suite in self.suites(now)}
         if name not in known:
             raise InvalidRequestError(
                 f"{sentences.not_found('Suite', name)}. {_choices('Suites', known)}", "spec.suite.suite"
             )
-        return known[name]
+        suite = known[name]
+        if suite.plugin and not self._has(plugins.SUITE, name, now):
+            raise InvalidRequestError(plugins.not_running(plugins.SUITE, name, suite.plugin), "spec.suite.suite")
+        return suite
+
+    def scorers(self, now: float) -> Collection[str]:
+        """Those of plug-ins that live evaluators have."""
+        return plugins.scorers(self.live(now))
+
+    def require_scorer(self, name: str, now: float) -> None:
+        """Raises InvalidRequestError for one of a plug-in that only absent evaluators have."""
+        known = plugins.usable((evaluator for _, evaluator in self._by_news(now)), plugins.SCORER)
+        owner = next((plugin for plugin, part in known if part.name == name), "")
+        if owner and not self._has(plugins.SCORER, name, now):
+            raise InvalidRequestError(plugins.not_running(plugins.SCORER, name, owner), "spec.dataset.scorer")
+
+    def _has(self, what: str, name: str, now: float) -> bool:
+        return any(part.name == name for _, part in plugins.usable(self.live(now), what))
 
 
 def _replaces(evaluator: evaluator_pb2.Evaluator, before: evaluator_pb2.Evaluator) -> bool:

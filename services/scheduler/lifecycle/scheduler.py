@@ -275,6 +275,7 @@ class Scheduler:
             begun=ledger.taken_back(unit) > 0,
             counted_until=ledger.sequence if job.message.spec.budget_usd else 0,
             earlier_deliveries=ledger.deliveries(unit),
+            plugin=task.plugin,
         )
         if job.message.receipt.HasField("prices"):
             message.prices.CopyFrom(job.message.receipt.prices)

@@ -7,11 +7,14 @@ from pathlib import Path
 
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.data.reader import Source
-from services.evaluator.items.task import Continuation, Item, Response, Task
+from services.evaluator.items.task import Task
+from services.evaluator.plugins.check import saying, wrong
 from services.evaluator.suites import shipped
 from tests import suite_rows
 from tests.unit.evaluator import glue_rows
 from touchstone.v1 import suite_pb2
+
+__all__ = ["SHOTS", "SUITES", "name", "saying", "tasks", "write_mirror", "wrong"]
 
 SUITES = tuple(shipped())
 SHOTS = (0, 2)
@@ -44,21 +47,3 @@ def tasks(catalogue: Catalogue, suite: str) -> Iterator[Task]:
 def name(task: Task) -> str:
     """For messages of failed assertions."""
     return f"{task.info.task}, {suite_pb2.Mode.Name(task.mode)}, {task.shots} shots"
-
-
-def saying(task: Task, item: Item, label: str) -> Response:
-    """The response of a model that is sure of this answer."""
-    if task.mode == suite_pb2.MODE_GENERATE:
-        return Response(task.answer(label))
-    place = (item.labels or task.labels).index(label)
-    scored = (Continuation(text, -0.1 if number == place else -1e4, 1) for number, text in enumerate(item.choices))
-    return Response("", continuations=tuple(scored))
-
-
-def wrong(task: Task, item: Item) -> str:
-    """An answer that is not right; of another form than the right one where the task has no labels."""
-    right = {answer.casefold() for answer in (item.reference, *item.answers)}
-    for label in item.labels or task.labels:
-        if label.casefold() not in right:
-            return label
-    return str(float(item.reference) + 1) if item.reference.lstrip("-").isdigit() else "nothing of the kind"

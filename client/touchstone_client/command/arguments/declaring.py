@@ -16,6 +16,7 @@ from services.words.fields import (
     Choice,
     Field,
     Number,
+    OpenChoice,
     Pattern,
     Switch,
     TextList,
@@ -133,6 +134,8 @@ def add_field(parser: argparse.ArgumentParser, field: Field, more: str = "") -> 
 
             default = None if isinstance(field, Parameter) or field.above else 0
             add(*field.flags, type=read, default=default, metavar="N", **known)
+        case OpenChoice():
+            add(*field.flags, choices=Suggestions(field.words), default="", **known)
         case Choice():
             add(*field.flags, choices=[*field.words], default="", **known)
         case Switch():

@@ -8,6 +8,7 @@ from typing import Any
 
 from services.words.enums import ENDPOINT_STATES, PRIORITIES
 from services.words.jobs import status_of, suite_of, work_of
+from services.words.plugins import left_out
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import Do, add_format, leaf, project
@@ -64,8 +65,10 @@ _SUITES = (
     Column("title", "title"),
     Column("tasks", "tasks", right=True),
     Column("items", "items", lambda value: text(value or None), right=True),
+    Column("plugin", "plug-in", lambda plugin: plugin or "", extra=True),
     Column("description", "description"),
 )
+_LEFT_OUT = (Column("left_out", "left out of running evaluators", fold=True),)
 
 
 def add(commands: Any) -> None:
@@ -182,8 +185,12 @@ def _of_endpoint(endpoint: str, models: Iterable[endpoint_pb2.Model]) -> list[Se
 def _suites(options: argparse.Namespace) -> int:
     with Client() as client:
         found = list(client.suites())
+        out = left_out(one for one in client.evaluators() if one.live)
     rows = [
-        (s.suite, s.title, len(s.tasks), sum(task.published_items for task in s.tasks), s.description) for s in found
+        (s.suite, s.title, len(s.tasks), sum(task.published_items for task in s.tasks), s.plugin, s.description)
+        for s in found
     ]
     show(Report([Table(_SUITES, rows)]), options.format)
+    if out and options.format == "table":
+        show(Report([Table(_LEFT_OUT, [(line,) for line in out])]), options.format)
     return DONE

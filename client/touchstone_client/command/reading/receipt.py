@@ -153,6 +153,7 @@ def _task(plan: job_pb2.TaskPlan) -> Iterator[tuple[str, Any]]:
     yield "prompt", plan.prompt_hash
     yield "version", plan.version
     yield "scorer", plan.scorer_version
+    yield "plug-in", plan.plugin
     yield "reading", READINGS.of(plan.reading)
     yield "data", " ".join(filter(None, (plan.data.dataset, plan.data.config, plan.data.split, plan.data.revision)))
 

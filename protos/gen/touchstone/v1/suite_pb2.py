@@ -25,25 +25,25 @@ _sym_db = _symbol_database.Default()
 from touchstone.v1 import scoring_pb2 as touchstone_dot_v1_dot_scoring__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19touchstone/v1/suite.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/scoring.proto\"\x9d\x01\n\x05Suite\x12\r\n\x05suite\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12&\n\x05tasks\x18\x04 \x03(\x0b\x32\x17.touchstone.v1.TaskInfo\x12\x0c\n\x04open\x18\x05 \x01(\x08\x12+\n\tweighting\x18\x06 \x01(\x0e\x32\x18.touchstone.v1.Weighting\"\xac\x02\n\x08TaskInfo\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12*\n\x07metrics\x18\x03 \x03(\x0b\x32\x19.touchstone.v1.MetricSpec\x12\"\n\x05modes\x18\x04 \x03(\x0e\x32\x13.touchstone.v1.Mode\x12\x11\n\tmax_shots\x18\x05 \x01(\x05\x12\x17\n\x0fpublished_items\x18\x06 \x01(\x05\x12\x13\n\x0bscore_group\x18\x07 \x01(\t\x12\'\n\x04\x64\x61ta\x18\x08 \x01(\x0b\x32\x19.touchstone.v1.DataSource\x12\x10\n\x08\x63\x61tegory\x18\t \x01(\t\x12\x0e\n\x06\x62\x65side\x18\n \x01(\x08\x12\'\n\x07reading\x18\x0b \x01(\x0e\x32\x16.touchstone.v1.Reading\"N\n\nDataSource\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\x0e\n\x06\x63onfig\x18\x02 \x01(\t\x12\r\n\x05split\x18\x03 \x01(\t\x12\x10\n\x08revision\x18\x04 \x01(\t\"\xff\x01\n\nMetricSpec\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x16\n\x0epositive_label\x18\x02 \x01(\t\x12,\n\x04rule\x18\x03 \x01(\x0e\x32\x1e.touchstone.v1.MetricSpec.Rule\x12\x11\n\tstatistic\x18\x04 \x01(\t\x12\x0c\n\x04over\x18\x05 \x01(\t\x12\x0e\n\x06\x62\x65side\x18\x06 \x01(\x08\"j\n\x04Rule\x12\x14\n\x10RULE_UNSPECIFIED\x10\x00\x12\r\n\tRULE_MEAN\x10\x01\x12\x0c\n\x08RULE_ALL\x10\x02\x12\x0e\n\nRULE_EQUAL\x10\x03\x12\x0c\n\x08RULE_ANY\x10\x04\x12\x11\n\rRULE_MAJORITY\x10\x05*G\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x11\n\rMODE_GENERATE\x10\x01\x12\x16\n\x12MODE_LOGLIKELIHOOD\x10\x02*P\n\tWeighting\x12\x19\n\x15WEIGHTING_UNSPECIFIED\x10\x00\x12\x13\n\x0fWEIGHTING_ITEMS\x10\x01\x12\x13\n\x0fWEIGHTING_TASKS\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19touchstone/v1/suite.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/scoring.proto\"\xad\x01\n\x05Suite\x12\r\n\x05suite\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12&\n\x05tasks\x18\x04 \x03(\x0b\x32\x17.touchstone.v1.TaskInfo\x12\x0c\n\x04open\x18\x05 \x01(\x08\x12+\n\tweighting\x18\x06 \x01(\x0e\x32\x18.touchstone.v1.Weighting\x12\x0e\n\x06plugin\x18\x07 \x01(\t\"\xac\x02\n\x08TaskInfo\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12*\n\x07metrics\x18\x03 \x03(\x0b\x32\x19.touchstone.v1.MetricSpec\x12\"\n\x05modes\x18\x04 \x03(\x0e\x32\x13.touchstone.v1.Mode\x12\x11\n\tmax_shots\x18\x05 \x01(\x05\x12\x17\n\x0fpublished_items\x18\x06 \x01(\x05\x12\x13\n\x0bscore_group\x18\x07 \x01(\t\x12\'\n\x04\x64\x61ta\x18\x08 \x01(\x0b\x32\x19.touchstone.v1.DataSource\x12\x10\n\x08\x63\x61tegory\x18\t \x01(\t\x12\x0e\n\x06\x62\x65side\x18\n \x01(\x08\x12\'\n\x07reading\x18\x0b \x01(\x0e\x32\x16.touchstone.v1.Reading\"N\n\nDataSource\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\x0e\n\x06\x63onfig\x18\x02 \x01(\t\x12\r\n\x05split\x18\x03 \x01(\t\x12\x10\n\x08revision\x18\x04 \x01(\t\"\xff\x01\n\nMetricSpec\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x16\n\x0epositive_label\x18\x02 \x01(\t\x12,\n\x04rule\x18\x03 \x01(\x0e\x32\x1e.touchstone.v1.MetricSpec.Rule\x12\x11\n\tstatistic\x18\x04 \x01(\t\x12\x0c\n\x04over\x18\x05 \x01(\t\x12\x0e\n\x06\x62\x65side\x18\x06 \x01(\x08\"j\n\x04Rule\x12\x14\n\x10RULE_UNSPECIFIED\x10\x00\x12\r\n\tRULE_MEAN\x10\x01\x12\x0c\n\x08RULE_ALL\x10\x02\x12\x0e\n\nRULE_EQUAL\x10\x03\x12\x0c\n\x08RULE_ANY\x10\x04\x12\x11\n\rRULE_MAJORITY\x10\x05*G\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x11\n\rMODE_GENERATE\x10\x01\x12\x16\n\x12MODE_LOGLIKELIHOOD\x10\x02*P\n\tWeighting\x12\x19\n\x15WEIGHTING_UNSPECIFIED\x10\x00\x12\x13\n\x0fWEIGHTING_ITEMS\x10\x01\x12\x13\n\x0fWEIGHTING_TASKS\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.suite_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MODE']._serialized_start=874
-  _globals['_MODE']._serialized_end=945
-  _globals['_WEIGHTING']._serialized_start=947
-  _globals['_WEIGHTING']._serialized_end=1027
+  _globals['_MODE']._serialized_start=890
+  _globals['_MODE']._serialized_end=961
+  _globals['_WEIGHTING']._serialized_start=963
+  _globals['_WEIGHTING']._serialized_end=1043
   _globals['_SUITE']._serialized_start=74
-  _globals['_SUITE']._serialized_end=231
-  _globals['_TASKINFO']._serialized_start=234
-  _globals['_TASKINFO']._serialized_end=534
-  _globals['_DATASOURCE']._serialized_start=536
-  _globals['_DATASOURCE']._serialized_end=614
-  _globals['_METRICSPEC']._serialized_start=617
-  _globals['_METRICSPEC']._serialized_end=872
-  _globals['_METRICSPEC_RULE']._serialized_start=766
-  _globals['_METRICSPEC_RULE']._serialized_end=872
+  _globals['_SUITE']._serialized_end=247
+  _globals['_TASKINFO']._serialized_start=250
+  _globals['_TASKINFO']._serialized_end=550
+  _globals['_DATASOURCE']._serialized_start=552
+  _globals['_DATASOURCE']._serialized_end=630
+  _globals['_METRICSPEC']._serialized_start=633
+  _globals['_METRICSPEC']._serialized_end=888
+  _globals['_METRICSPEC_RULE']._serialized_start=782
+  _globals['_METRICSPEC_RULE']._serialized_end=888
 # @@protoc_insertion_point(module_scope)

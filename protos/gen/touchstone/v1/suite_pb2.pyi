@@ -27,20 +27,22 @@ WEIGHTING_ITEMS: Weighting
 WEIGHTING_TASKS: Weighting
 
 class Suite(_message.Message):
-    __slots__ = ("suite", "title", "description", "tasks", "open", "weighting")
+    __slots__ = ("suite", "title", "description", "tasks", "open", "weighting", "plugin")
     SUITE_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
     WEIGHTING_FIELD_NUMBER: _ClassVar[int]
+    PLUGIN_FIELD_NUMBER: _ClassVar[int]
     suite: str
     title: str
     description: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskInfo]
     open: bool
     weighting: Weighting
-    def __init__(self, suite: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ..., open: _Optional[bool] = ..., weighting: _Optional[_Union[Weighting, str]] = ...) -> None: ...
+    plugin: str
+    def __init__(self, suite: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ..., open: _Optional[bool] = ..., weighting: _Optional[_Union[Weighting, str]] = ..., plugin: _Optional[str] = ...) -> None: ...
 
 class TaskInfo(_message.Message):
     __slots__ = ("task", "title", "metrics", "modes", "max_shots", "published_items", "score_group", "data", "category", "beside", "reading")

@@ -26,7 +26,7 @@ from touchstone.v1 import endpoint_pb2 as touchstone_dot_v1_dot_endpoint__pb2
 from touchstone.v1 import job_pb2 as touchstone_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18touchstone/v1/unit.proto\x12\rtouchstone.v1\x1a\x1ctouchstone/v1/endpoint.proto\x1a\x17touchstone/v1/job.proto\"\xb9\x02\n\x04Unit\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0c\n\x04unit\x18\x03 \x01(\x05\x12$\n\x04spec\x18\x04 \x01(\x0b\x32\x16.touchstone.v1.JobSpec\x12\x0c\n\x04task\x18\x05 \x01(\t\x12\r\n\x05start\x18\x06 \x01(\x05\x12\x0c\n\x04stop\x18\x07 \x01(\x05\x12\x11\n\tpositions\x18\x08 \x03(\x05\x12\x10\n\x08item_set\x18\t \x01(\t\x12\x14\n\x0cmodel_digest\x18\n \x01(\t\x12\r\n\x05owner\x18\x0b \x01(\t\x12\r\n\x05\x62\x65gun\x18\x0c \x01(\x08\x12\x15\n\rcounted_until\x18\r \x01(\x04\x12\x1a\n\x12\x65\x61rlier_deliveries\x18\x0e \x01(\x05\x12%\n\x06prices\x18\x0f \x01(\x0b\x32\x15.touchstone.v1.Prices\"f\n\x04Plan\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.touchstone.v1.TaskPlan\x12\'\n\x07receipt\x18\x02 \x01(\x0b\x32\x16.touchstone.v1.Receipt\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"\'\n\x05\x46\x61ult\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18touchstone/v1/unit.proto\x12\rtouchstone.v1\x1a\x1ctouchstone/v1/endpoint.proto\x1a\x17touchstone/v1/job.proto\"\xc9\x02\n\x04Unit\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0c\n\x04unit\x18\x03 \x01(\x05\x12$\n\x04spec\x18\x04 \x01(\x0b\x32\x16.touchstone.v1.JobSpec\x12\x0c\n\x04task\x18\x05 \x01(\t\x12\r\n\x05start\x18\x06 \x01(\x05\x12\x0c\n\x04stop\x18\x07 \x01(\x05\x12\x11\n\tpositions\x18\x08 \x03(\x05\x12\x10\n\x08item_set\x18\t \x01(\t\x12\x14\n\x0cmodel_digest\x18\n \x01(\t\x12\r\n\x05owner\x18\x0b \x01(\t\x12\r\n\x05\x62\x65gun\x18\x0c \x01(\x08\x12\x15\n\rcounted_until\x18\r \x01(\x04\x12\x1a\n\x12\x65\x61rlier_deliveries\x18\x0e \x01(\x05\x12%\n\x06prices\x18\x0f \x01(\x0b\x32\x15.touchstone.v1.Prices\x12\x0e\n\x06plugin\x18\x10 \x01(\t\"f\n\x04Plan\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.touchstone.v1.TaskPlan\x12\'\n\x07receipt\x18\x02 \x01(\x0b\x32\x16.touchstone.v1.Receipt\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"\'\n\x05\x46\x61ult\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.unit_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_UNIT']._serialized_start=99
-  _globals['_UNIT']._serialized_end=412
-  _globals['_PLAN']._serialized_start=414
-  _globals['_PLAN']._serialized_end=516
-  _globals['_FAULT']._serialized_start=518
-  _globals['_FAULT']._serialized_end=557
+  _globals['_UNIT']._serialized_end=428
+  _globals['_PLAN']._serialized_start=430
+  _globals['_PLAN']._serialized_end=532
+  _globals['_FAULT']._serialized_start=534
+  _globals['_FAULT']._serialized_end=573
 # @@protoc_insertion_point(module_scope)

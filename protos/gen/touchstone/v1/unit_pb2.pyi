@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Unit(_message.Message):
-    __slots__ = ("job_id", "attempt", "unit", "spec", "task", "start", "stop", "positions", "item_set", "model_digest", "owner", "begun", "counted_until", "earlier_deliveries", "prices")
+    __slots__ = ("job_id", "attempt", "unit", "spec", "task", "start", "stop", "positions", "item_set", "model_digest", "owner", "begun", "counted_until", "earlier_deliveries", "prices", "plugin")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,7 @@ class Unit(_message.Message):
     COUNTED_UNTIL_FIELD_NUMBER: _ClassVar[int]
     EARLIER_DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     PRICES_FIELD_NUMBER: _ClassVar[int]
+    PLUGIN_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     attempt: int
     unit: int
@@ -40,7 +41,8 @@ class Unit(_message.Message):
     counted_until: int
     earlier_deliveries: int
     prices: _endpoint_pb2.Prices
-    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., task: _Optional[str] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., item_set: _Optional[str] = ..., model_digest: _Optional[str] = ..., owner: _Optional[str] = ..., begun: _Optional[bool] = ..., counted_until: _Optional[int] = ..., earlier_deliveries: _Optional[int] = ..., prices: _Optional[_Union[_endpoint_pb2.Prices, _Mapping]] = ...) -> None: ...
+    plugin: str
+    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., task: _Optional[str] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., item_set: _Optional[str] = ..., model_digest: _Optional[str] = ..., owner: _Optional[str] = ..., begun: _Optional[bool] = ..., counted_until: _Optional[int] = ..., earlier_deliveries: _Optional[int] = ..., prices: _Optional[_Union[_endpoint_pb2.Prices, _Mapping]] = ..., plugin: _Optional[str] = ...) -> None: ...
 
 class Plan(_message.Message):
     __slots__ = ("tasks", "receipt", "error")

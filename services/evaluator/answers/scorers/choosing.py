@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from google.protobuf import json_format
 
@@ -18,6 +19,7 @@ from services.words import sentences
 from services.words.scorers import USUAL, USUAL_READINGS, plain, problem
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
+NONE_PLUGGED: Mapping[str, Scorer] = MappingProxyType({})
 _FIELD = "dataset.scoring"
 _PLAIN: dict[str, Callable[[Read], Scorer]] = {
     "contains": texts.contains,
@@ -31,30 +33,33 @@ _PATTERN_VERSION = "pattern-2"
 """The version of reading by a pattern; it follows the scorer's own. Since 2, invented next questions are cut."""
 
 
-def scorer(scoring: Scoring, reading: Layer | None = None) -> Scorer:
-    """`reading` is the most lenient layer, by default the scorer's own; scorers without layers ignore it. Raises
-    InvalidRequestError, as `check_scoring`."""
+def scorer(scoring: Scoring, reading: Layer | None = None, plugged: Mapping[str, Scorer] = NONE_PLUGGED) -> Scorer:
+    """`reading` is the most lenient layer, by default the scorer's own; scorers without layers ignore it. `plugged`
+    are those of plug-ins. Raises InvalidRequestError, as `check_scoring`."""
     scoring = plain(scoring)
     name = scoring.scorer
-    option, sentence = problem(scoring)
+    option, sentence = problem(scoring, plugged)
     if sentence:
         raise InvalidRequestError(sentence, f"{_FIELD}.{option}")
     layer = reading or _LAYERS.get(name, Layer.LENIENT)
     if not scoring.answer_pattern:
-        made = _made(name, scoring, None, layer)
+        made = _made(name, scoring, None, layer, plugged)
         return made if made.layer is None else replace(made, first=_first_stated(made.read))
     try:
         last, first = (patterns.answer_reader(scoring.answer_pattern, first=first) for first in (False, True))
     except ValueError as error:
         raise InvalidRequestError(sentences.pattern(error), f"{_FIELD}.answer_pattern") from error
-    by_first = _made(name, scoring, first, layer)
+    by_first = _made(name, scoring, first, layer, plugged)
     made = by_first
     if scoring.answer_match != ANSWER_MATCH_FIRST:
-        made = replace(_made(name, scoring, last, layer), first=by_first.read)
+        made = replace(_made(name, scoring, last, layer, plugged), first=by_first.read)
     return replace(made, version=f"{made.version} {_PATTERN_VERSION}")
 
 
-def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer) -> Scorer:
+def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer, plugged: Mapping[str, Scorer]) -> Scorer:
+    if name in plugged:
+        own = plugged[name]
+        return own if read is None else replace(own, read=read, first=None)
     try:
         if name == USUAL:
             return texts.exact_match(read, layer)
@@ -83,10 +88,10 @@ def _stated(found: Extraction) -> Extraction:
     return Extraction("", layers.NOTHING) if found.how == WHOLE else found
 
 
-def check_scoring(scoring: Scoring) -> None:
+def check_scoring(scoring: Scoring, plugged: Mapping[str, Scorer] = NONE_PLUGGED) -> None:
     """Raises InvalidRequestError, with what to do, for an unknown scorer and for options that it cannot use. Options of
     other scorers are ignored. Takes well below a millisecond, except for patterns of a thousand characters."""
-    scorer(scoring)
+    scorer(scoring, plugged=plugged)
 
 
 def canonical(scoring: Scoring, reading: Layer | None = None) -> str:

@@ -4,6 +4,7 @@ Pure."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,9 @@ class Scorer:
     statistics against all right ones; the best counts, and each is 0 where nothing was read. `statistics` are their
     names. `layer` is the most lenient layer by which an answer is read, None for scorers without layers. `first` is
     None where the first of several answers counts anyway.
+
+    A plug-in's scorer has a `title`, which pages show. It is called in threads of `executor`, as its package may take
+    long. `plugin` is its package with the version: "touchstone-example 1.0".
     """
 
     name: str
@@ -53,6 +57,9 @@ class Scorer:
     judge: Callable[[str, Sequence[str]], Mapping[str, float]]
     layer: Layer | None = None
     first: ReadFirst | None = None
+    title: str = ""
+    plugin: str = ""
+    executor: Executor | None = None
 
 
 def whole(reply: Reply) -> Extraction:

@@ -15,7 +15,7 @@ from services.words import endpoints as words
 def require_key(endpoint: Endpoint) -> None:
     """Raises ProviderError, before any call, while the key that the endpoint names is not set."""
     if not endpoint.configured:
-        raise ProviderError(endpoint.no_key, fatal=True)
+        raise ProviderError(endpoint.unusable, fatal=True)
 
 
 def does_not_fit(reply: Reply, parameters: str) -> Response:

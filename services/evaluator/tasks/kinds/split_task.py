@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast, overload
@@ -47,6 +48,8 @@ class SplitTask(ABC):
     scale: tuple[float, float] | None = None
     scorer_version = scoring.VERSION
     balanced_examples = False
+    plugin = ""
+    executor: Executor | None = None
 
     def __init__(
         self, definition: Definition, reader: Reader, mode: suite_pb2.Mode, shots: int, reading: Layer | None

@@ -147,6 +147,7 @@ def data(plan: job_pb2.TaskPlan) -> dict[str, Any]:
         "revision": plan.data.revision,
         "version": plan.version,
         "scorer_version": plan.scorer_version,
+        "plugin": plan.plugin or None,
         "reading": reading_name(plan.reading),
         "prompt_hash": plan.prompt_hash,
         "items": plan.items,
@@ -163,6 +164,7 @@ DATA = shape(
         "revision": about(STRING, "The revision of the data."),
         "version": about(STRING, "The version of the task's prompt."),
         "scorer_version": about(STRING, "The version of the scorer. Runs of different versions are not compared."),
+        "plugin": about(null(STRING), "The package of its suite or scorer, with the version. null if built in."),
         "reading": about(
             null(members.READING), "The layers by which answers are read. null if the task reads no text."
         ),

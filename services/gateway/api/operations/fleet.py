@@ -15,6 +15,7 @@ from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
 from services.words.enums import ENDPOINT_STATES, mode_name, reading_name, weighting_name
 from services.words.jobs import status_of
+from services.words.plugins import PROVIDER, SCORER, SUITE
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, scheduler_service_pb2, suite_pb2
 
 
@@ -43,14 +44,7 @@ def _queued(job: job_pb2.Job) -> dict[str, Any]:
 
 async def evaluators(call: Call) -> JSONResponse:
     """Evaluators, live or not, with their endpoints and the suites that they can read."""
-    request = scheduler_service_pb2.ListEvaluatorsRequest(page_size=500)
-    found = []
-    while True:
-        answer = await call.ask(call.ctx.backend.scheduler.ListEvaluators, request)
-        found += [_evaluator(one) for one in answer.evaluators]
-        request.page_token = answer.next_page_token
-        if not answer.next_page_token:
-            return JSONResponse({"evaluators": found})
+    return JSONResponse({"evaluators": [_evaluator(one) for one in await call.ctx.catalogue.evaluators()]})
 
 
 def _evaluator(one: evaluator_pb2.Evaluator) -> dict[str, Any]:
@@ -65,6 +59,18 @@ def _evaluator(one: evaluator_pb2.Evaluator) -> dict[str, Any]:
         "units_in_flight": one.units_in_flight,
         "endpoints": [endpoint.endpoint for endpoint in one.endpoints],
         "suites": [suite.suite for suite in one.suites],
+        "plugins": [_plugin(plugin) for plugin in one.plugins],
+    }
+
+
+def _plugin(one: evaluator_pb2.Plugin) -> dict[str, Any]:
+    return {
+        "package": one.package,
+        "version": one.version,
+        "parts": [
+            {"part": part.part, "name": part.name, "title": part.title or None, "left_out": part.left_out or None}
+            for part in one.parts
+        ],
     }
 
 
@@ -129,6 +135,7 @@ def _suite(one: suite_pb2.Suite) -> dict[str, Any]:
         "description": one.description,
         "open": one.open,
         "weighting": weighting_name(one.weighting),
+        "plugin": one.plugin or None,
         "tasks": [
             {
                 "task": task.task,
@@ -208,7 +215,19 @@ _SUITE = {
     "description": about(STRING, "What it measures."),
     "open": about(BOOLEAN, "Whether a job names one of its tasks, as `suite:task`."),
     "weighting": about(members.WEIGHTING, "What has equal weight in its score. null if each of its groups has a rule."),
+    "plugin": about(null(STRING), "The installed package that it comes from, with its version. null if built in."),
     "tasks": about(array(shape(_TASK, name="SuiteTask")), "Its tasks."),
+}
+_PLUGIN_PART = {
+    "part": about(enum(SUITE, SCORER, PROVIDER), "What it is."),
+    "name": about(STRING, "The name of the suite, the scorer or the provider kind."),
+    "title": about(null(STRING), "Its title. null if it is left out."),
+    "left_out": about(null(STRING), "Why it is left out. null if it is used."),
+}
+_PLUGIN = {
+    "package": about(STRING, "The name of the installed package."),
+    "version": about(STRING, "Its version."),
+    "parts": about(array(shape(_PLUGIN_PART, name="PluginPart")), "What it offers."),
 }
 _EVALUATOR = {
     "evaluator": about(STRING, "The evaluator's name."),
@@ -221,6 +240,7 @@ _EVALUATOR = {
     "units_in_flight": about(COUNT, "Units that it works on."),
     "endpoints": about(array(STRING), "The endpoints that it can call."),
     "suites": about(array(STRING), "The suites that it can read."),
+    "plugins": about(array(shape(_PLUGIN, name="Plugin")), "The installed packages that extend it."),
 }
 QUEUE = Endpoint(
     "GET",

@@ -79,6 +79,7 @@ async def _values(request: Request) -> dict[str, Any]:
         "live": live,
         "caller": caller,
         "scoring": ScoringForm(),
+        "scorers": await ctx.catalogue.scorers(),
         "most_bytes": ctx.settings.upload_max_bytes,
         "refused": None,
         "kept": "",

@@ -159,6 +159,7 @@ async def _form(request: Request, form: RunForm) -> dict[str, Any]:
         "groups": offered,
         "model_slots": slots,
         "trouble": trouble,
+        "scorers": await catalogue.scorers(),
         "has_prices": any(c.model.HasField("prices") for c in choices),
         "has_sizes": any(c.model.parameters_b or c.model.disk_bytes or c.model.memory_bytes for c in choices),
         "parameters": offered_to({group.endpoint.kind for group in offered}),

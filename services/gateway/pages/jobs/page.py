@@ -112,6 +112,7 @@ async def job_page(request: Request) -> Response:
         "refresh": refresh if refresh in dict(REFRESH) else "",
         "refreshes": REFRESH,
         "slot": slot,
+        "scorers": await ctx.catalogue.scorers(),
     }
     return await render(request, "jobs/show.html", "history", values)
 

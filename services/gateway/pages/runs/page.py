@@ -115,6 +115,7 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
         "form": form,
         "endpoints": list(zip(endpoints, counts, strict=True)),
         "suites": suites,
+        "missing_parts": await catalogue.left_out(),
         "limits": LIMITS,
         "priorities": tuple(PRIORITIES),
         "queue": queue,

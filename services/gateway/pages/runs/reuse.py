@@ -39,6 +39,7 @@ async def rescore(request: Request) -> Response:
             dataset = await dataset_of(context.of(request), source, context.identity(request))
             columns = dataset.metadata_fields if dataset else []
             values = {"job": source, "scoring": form, "columns": columns, "new_id": uuid.uuid4().hex}
+            values["scorers"] = await context.of(request).catalogue.scorers()
             return fragment(request, "jobs/_rescore.html", values, 422)
         if form.errors:
             raise InvalidRequestError(" ".join(form.errors.values()), next(iter(form.errors)))

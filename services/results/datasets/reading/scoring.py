@@ -94,7 +94,8 @@ def _bare(choice: str) -> str:
 
 
 def _check(scoring: Scoring) -> None:
-    option, sentence = scorers.problem(scoring)
+    # Whether there is such a scorer was asked before the file was read.
+    option, sentence = scorers.problem(scoring, (scoring.scorer,))
     if sentence:
         raise RefusedError(sentence, f"scoring.{option}")
     if len({choice.strip().casefold() for choice in scoring.choices}) < len(scoring.choices):

@@ -30,7 +30,7 @@ def test_without_a_file_there_are_baselines_ollama_and_the_public_services() -> 
 )
 def test_a_missing_key_is_told_in_the_words_of_the_api_document(kind: str, label: str) -> None:
     endpoint = next(endpoint for endpoint in load(None, {}) if endpoint.name == kind)
-    assert endpoint.no_key == f"AI provider error: API key not configured for {label}"
+    assert endpoint.unusable == f"AI provider error: API key not configured for {label}"
 
 
 def test_a_whole_entry_is_read(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ class Echo:
     """A task whose scorer of version 2 reads the whole response; version 1 read only its first letter."""
 
     scorer_version = "2"
+    plugin = ""
+    executor = None
 
     def score(self, item: Item, response: Response) -> Scored:
         if response.refused:

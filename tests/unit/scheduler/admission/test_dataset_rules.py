@@ -46,6 +46,17 @@ async def refusal(world: World, wanted: job_pb2.JobSpec) -> tuple[str, str]:
     return refused.value.field, refused.value.message
 
 
+async def test_a_plugins_scorer_is_taken_while_an_evaluator_has_it(world: World) -> None:
+    named = scoring_pb2.Scoring(scorer="same_words")
+    one = evaluator()
+    one.plugins.add(package="example", version="1.0").parts.add(part="scorer", name="same_words", title="T")
+
+    field, sentence = await refusal(world, dataset_spec(scoring=named))
+    assert (field, sentence.partition(".")[0]) == ("spec.dataset.scorer", "same_words is not a valid scorer")
+    world.fleet.hear(one, world.time)
+    assert (await create(world, dataset_spec(scoring=named))).spec.dataset.scoring == named
+
+
 async def finished(world: World, wanted: job_pb2.JobSpec, made: unit_pb2.Plan | None = None) -> job_pb2.Job:
     job = await create(world, wanted)
     await world.planned(job.job_id, made or rows_plan())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from services.bus import STORED_ENDPOINT, batches_endpoint
+from services.errors import InvalidRequestError
 from services.scheduler.jobs.fleet import Fleet, route
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2
 
@@ -58,3 +61,43 @@ def test_what_calls_nobody_runs_wherever_an_evaluator_is() -> None:
 def test_a_rerun_calls_its_endpoint() -> None:
     rerun = job_pb2.Reuse(job_id="1", rerun=[item_result_pb2.OUTCOME_OUTPUT_TRUNCATED])
     assert route(job_pb2.JobSpec(endpoint="e", reuse=rerun)) == "e"
+
+
+def plugged(name: str = "e", left_out: str = "") -> evaluator_pb2.Evaluator:
+    """An evaluator with a plug-in's suite `sums` and its scorer `same_words`."""
+    one = evaluator(name)
+    plugin = one.plugins.add(package="example", version="1.0")
+    plugin.parts.add(part="scorer", name="same_words", title="same words", left_out=left_out)
+    plugin.parts.add(part="suite", name="sums", title="Sums", left_out=left_out)
+    if not left_out:
+        one.suites.add(suite="sums", title="Sums", plugin="example 1.0")
+    return one
+
+
+def test_a_plugins_suite_and_scorer_need_an_evaluator_that_runs() -> None:
+    known = fleet(plugged())
+    assert known.suite("sums", 5).plugin == "example 1.0"
+    assert set(known.scorers(5)) == {"same_words"}
+    known.require_scorer("same_words", 5)
+
+    known.hear(evaluator("other"), 20)  # The one with the plug-in has been silent.
+
+    assert set(known.scorers(21)) == set()
+    install = "Install it where an evaluator runs, and restart that evaluator."
+    with pytest.raises(InvalidRequestError) as error:
+        known.suite("sums", 21)
+    assert error.value.message == f"No running evaluator has the suite sums of the plug-in example 1.0. {install}"
+    with pytest.raises(InvalidRequestError) as error:
+        known.require_scorer("same_words", 21)
+    assert error.value.message == (
+        f"No running evaluator has the scorer same_words of the plug-in example 1.0. {install}"
+    )
+    assert error.value.field == "spec.dataset.scorer"
+    known.require_scorer("exact_match", 21)
+
+
+def test_what_is_left_out_is_offered_by_nobody() -> None:
+    known = fleet(plugged(left_out="It raised."))
+    assert set(known.scorers(5)) == set()
+    with pytest.raises(InvalidRequestError, match="Suite sums not found"):
+        known.suite("sums", 5)

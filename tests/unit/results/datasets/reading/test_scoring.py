@@ -106,7 +106,7 @@ def test_a_reference_field_that_no_row_has_is_refused() -> None:
 @pytest.mark.parametrize(
     ("scoring", "field"),
     [
-        (Scoring(scorer="bleu"), "scoring.scorer"),
+        (Scoring(scorer="no name"), "scoring.scorer"),
         (Scoring(tolerance=-1), "scoring.tolerance"),
         (Scoring(tolerance=float("nan")), "scoring.tolerance"),
         (Scoring(choices=["a", " A"]), "scoring.choices"),

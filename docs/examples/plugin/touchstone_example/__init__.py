@@ -1,0 +1,1 @@
+"""A suite, a scorer and a provider kind for Touchstone."""
