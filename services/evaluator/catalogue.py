@@ -70,6 +70,10 @@ class Catalogue:
         is built in, and for an unknown suite."""
         return self._listed[suite].executor if suite in self._listed else None
 
+    def has(self, suite: str) -> bool:
+        """Whether the name is one of a suite, or of a task of an open suite."""
+        return suite in self._listed or suite.partition(":")[0] in self._open
+
     def plugin(self, suite: str) -> str:
         """The package of a plug-in's suite, with its version; empty for others."""
         return self._listed[suite].plugin if suite in self._listed else ""

@@ -73,7 +73,7 @@ class TaskDeclaration(Protocol):
 
 
 class ListedSuite(Protocol):
-    """A suite with tasks of its own, built in or of a plug-in."""
+    """A suite that lists its tasks, built in or of a plug-in."""
 
     @property
     def name(self) -> str: ...

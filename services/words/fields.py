@@ -107,7 +107,7 @@ class Choice(Field):
 
 @dataclass(frozen=True)
 class OpenChoice(Choice):
-    """One of a few words, or the name of something that a plug-in offers, which each word stands for itself."""
+    """One of a few words, or a name that a plug-in offers. In the protos, each is a text."""
 
     pattern = r"[a-z][a-z0-9_-]{0,39}"
 

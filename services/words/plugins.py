@@ -44,3 +44,11 @@ def not_running(what: str, name: str, plugin: str) -> str:
         f"No running evaluator has the {what} {sentences.shown(name)} of the plug-in {plugin}. Install it where an "
         "evaluator runs, and restart that evaluator."
     )
+
+
+def not_everywhere(what: str, name: str, plugin: str, evaluator: str) -> str:
+    """An evaluator that got a part of the job's work does not have what another one has."""
+    return (
+        f"Evaluator {evaluator} does not have the {what} {sentences.shown(name)} of the plug-in {plugin}, which "
+        "another evaluator has. Install one version on all evaluators, then start the job again."
+    )

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, TypedDict
 
+from services.words.endpoints import LABELS
 from services.words.fields import INT64_MAX, Number, declared
 
 _CHAT = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "anthropic", "http")
@@ -87,7 +88,9 @@ class SamplingParameters(TypedDict, total=False):
 
 
 def offered(kinds: Collection[str]) -> list[Parameter]:
-    """The parameters that some of the kinds of providers take."""
+    """The parameters that some of the kinds of providers take. A plug-in's kind is offered what OpenAI's API takes."""
+    if any(kind not in LABELS for kind in kinds):
+        kinds = {*kinds, "openai"}
     return [one for one in PARAMETERS.values() if not {*kinds}.isdisjoint(one.kinds)]
 
 

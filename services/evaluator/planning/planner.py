@@ -39,7 +39,7 @@ from services.evaluator.storing import until_stored
 from services.evaluator.units.puller import Puller
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import Hand, Held
-from services.words import sentences
+from services.words import plugins, scorers, sentences
 from services.words.endpoints import named, no_model
 from services.words.enums import proto_name
 from services.words.jobs import is_rescore, mode_of
@@ -111,6 +111,20 @@ class Planner:
         _log(job_id, plan, time.monotonic() - began)
         await until_stored(lambda: self._bus.publish_plan(job_id, attempt, plan), f"the plan of job {job_id}")
 
+    async def _missing_plugin(self, spec: job_pb2.JobSpec) -> str:
+        """The error of a job whose suite or scorer only other evaluators have; empty for others."""
+        if spec.HasField("dataset"):
+            what, name = plugins.SCORER, scorers.of_job(spec).scorer
+            known = name in scorers.SCORERS or bool(self._datasets.plugin(spec.dataset))
+        else:
+            what, name = plugins.SUITE, spec.suite.suite
+            known = self._catalogue.has(name)
+        if known:
+            return ""
+        announced = await until_stored(self._announced, "the announcements")
+        owner = next((owner for owner, part in plugins.usable(announced, what) if part.name == name), "")
+        return plugins.not_everywhere(what, name, owner, self._settings.name) if owner else ""
+
     def _may_take_long(self, spec: job_pb2.JobSpec) -> bool:
         """A plug-in's code runs, for which no other job waits."""
         return bool(self._catalogue.plugin(spec.suite.suite) or self._datasets.plugin(spec.dataset))
@@ -123,6 +137,8 @@ class Planner:
         work = spec.WhichOneof("work")
         if work not in ("suite", "dataset"):
             return unit_pb2.Plan(error="This version of Touchstone runs suites and datasets. Name one.")
+        if why := await self._missing_plugin(spec):
+            return unit_pb2.Plan(error=why)
         if spec.reuse.import_id:
             return await self._plan_import(spec)
         receipt = job_pb2.Receipt(software=services.__version__, source_job=spec.reuse.job_id)

@@ -1,1 +1,1 @@
-"""Suites, scorers and provider kinds of installed Python packages. Each package runs in a process of its own."""
+"""Suites, scorers and provider kinds of installed Python packages. Each package has a separate process."""

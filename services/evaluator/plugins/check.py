@@ -14,8 +14,7 @@ from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.items.task import Continuation, Item, Response, Scored, Task
 from services.evaluator.plugins.child import imported, require_kind, require_scorer, said
-from services.evaluator.plugins.contract import GROUPS
-from services.evaluator.plugins.installed import Part, packages
+from services.evaluator.plugins.contract import GROUPS, Part, packages
 from services.evaluator.suites import declared
 from services.evaluator.tasks.kinds.definition import Definition
 from services.words.enums import mode_name
@@ -46,8 +45,8 @@ class Report:
 
 def check(target: str, data_dir: Path | None, tell: Callable[[str], None]) -> bool:
     """Whether nothing is wrong with a module's file, a package's folder (with pyproject.toml), or an installed package.
-    A line to `tell` for each thing that is wrong, and for what was looked at. Raises InvalidRequestError for a target
-    that is none of these."""
+    A line to `tell` for each thing that is wrong, and for what was looked at. Raises InvalidRequestError for any other
+    target."""
     report, reader = Report(tell), Reader(data_dir)
     path = Path(target)
     if path.is_dir():

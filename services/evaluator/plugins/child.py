@@ -1,5 +1,5 @@
 """The process of one package: `python -m services.evaluator.plugins.child FD`. It imports the package and answers calls
-until the evaluator goes away. What it prints goes where the evaluator's own output goes."""
+until the evaluator ends. Its output is that of the evaluator."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from services.evaluator.data.reader import Reader
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Task
 from services.evaluator.plugins import messages
-from services.evaluator.plugins.contract import ProviderKind
-from services.evaluator.plugins.installed import Part
+from services.evaluator.plugins.contract import Part, ProviderKind
 from services.evaluator.providers.protocol.provider import Provider, ProviderError
 from services.evaluator.suites import ShippedSuite, declared
 from services.words.plugins import SCORER, SUITE
@@ -227,7 +226,7 @@ async def _at_once() -> None:
 
 
 def main() -> None:
-    # Whoever stops the evaluator with its process group leaves the end to it: its own calls end first.
+    # Signals to the whole process group are for the evaluator, which ends this process after its calls.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if sys.platform == "linux":

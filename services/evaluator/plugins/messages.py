@@ -8,7 +8,7 @@ from typing import Any
 from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import Kind
-from services.evaluator.plugins.installed import Package, Part
+from services.evaluator.plugins.contract import Package, Part
 from touchstone.v1 import suite_pb2
 
 

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from services.evaluator.plugins import messages
-from services.evaluator.plugins.contract import Limits, PluginError
-from services.evaluator.plugins.installed import Package, Part
+from services.evaluator.plugins.contract import Limits, Package, Part, PluginError
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ _COMMAND = (sys.executable, "-m", "services.evaluator.plugins.child")
 
 
 class _EndedError(Exception):
-    """The process ended during the call; the message goes on after the package's name. `alone`: no other call was under
+    """The process ended during the call; the message follows the package's name. `alone`: no other call was under
     way, so that this one is to blame."""
 
     def __init__(self, why: str, alone: bool) -> None:
@@ -261,7 +260,7 @@ class PluginProcess:
         setup = messages.Setup(self.package, self._skip, self._data_dir, self.limits.memory_bytes)
         began = time.monotonic()
         process = _Running(setup, self.limits.import_s)
-        log.info("%s runs in a process of its own, imported in %.1f s", self.package.label, time.monotonic() - began)
+        log.info("%s has its own process, imported in %.1f s", self.package.label, time.monotonic() - began)
         return process
 
     def _within(self, process: _Running, call: messages.Call, doing: str, limit_s: float) -> Any:

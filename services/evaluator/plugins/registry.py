@@ -12,8 +12,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import KINDS, Kind
 from services.evaluator.endpoints.table import RESERVED
 from services.evaluator.plugins import messages
-from services.evaluator.plugins.contract import Limits
-from services.evaluator.plugins.installed import Package, Part, packages, unusable
+from services.evaluator.plugins.contract import Limits, Package, Part, packages, unusable
 from services.evaluator.plugins.process import PluginProcess
 from services.evaluator.plugins.remote import MissingProvider, RemoteProvider, RemoteSuite, remote_scorer
 from services.evaluator.providers.protocol.provider import Provider

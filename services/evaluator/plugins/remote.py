@@ -1,4 +1,4 @@
-"""A package's suites, scorers and providers as the rest of the evaluator uses them: each call goes to its process."""
+"""A package's suites, scorers and providers for the rest of the evaluator. The package's process answers each call."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _expected(kind: type[T], found: object, plugin: str, doing: str) -> T:
 
 
 def _require_numbers(statistics: Any, plugin: str, doing: str, names: Sequence[str] = ()) -> None:
-    """A statistic that is no number would make a metric of nothing."""
+    """Refuses statistics from which no metric can be computed."""
     for name in (*names, *statistics):
         value = statistics.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -170,7 +170,7 @@ def _require_numbers(statistics: Any, plugin: str, doing: str, names: Sequence[s
 
 
 def remote_scorer(name: str, facts: messages.ScorerFacts, process: PluginProcess) -> Scorer:
-    """The scorer, whose functions raise PluginError besides what `Scorer` says."""
+    """The scorer, whose functions also raise PluginError."""
 
     plugin = process.package.label
 

@@ -396,6 +396,5 @@ class Hand:
                 await held.msg.ack_sync(timeout=2)
                 return
             except TRANSIENT as error:
-                why = str(error) or type(error).__name__
-                log.warning("%s: not acknowledged (%s)", held.label, why, extra=held.logged)
+                log.warning("%s: not acknowledged (%s)", held.label, str(error) or type(error), extra=held.logged)
                 await asyncio.sleep(0.2 * 2**tries)
