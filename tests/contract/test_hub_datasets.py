@@ -70,7 +70,7 @@ def test_a_repeated_request_makes_one_dataset(backend: Backend) -> None:
         ({"limit": 0}, 422),
         ({"name": "x" * 201}, 422),
         ({"project_id": -1}, 422),
-        ({"scoring": {"scorer": "nothing"}}, 422),
+        ({"scoring": {"scorer": "no scorer"}}, 422),
         ({"last_assistant": "nothing"}, 422),
         ({"expires_after_s": 60}, 422),
         ({"dataset": "a b"}, 400),

@@ -138,7 +138,7 @@ async def test_wrong_bodies_are_422_by_field(gateway: Running) -> None:
         ({"model_id": None, "model_ids": ["mistral:7b", "mistral:7b@ollama"]}, "'mistral:7b@ollama' is given twice"),
         ({"model_id": None, "model_ids": []}, "model_ids must hold 1 to 20 entries."),
         ({"scorer": "json", "scoring": {"scorer": "json"}}, "Give scorer, or scoring with its options, not both."),
-        ({"scorer": "judge"}, "judge is not a valid scorer. Use one of: exact_match, contains"),
+        ({"scorer": "a judge"}, "'a judge' is not a valid scorer. Use one of: exact_match, contains"),
         ({"scoring": {"fields": "a"}}, "scoring.fields must be a list."),
         ({"scoring": {"answer_pattern": "("}}, "scoring.answer_pattern is not a valid RE2 pattern (missing ): ()."),
         ({"scoring": {"answer_pattern": "a" * 1001}}, "scoring.answer_pattern has 1,001 characters"),
