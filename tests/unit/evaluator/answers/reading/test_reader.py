@@ -27,8 +27,10 @@ def cases(name: str) -> list[dict[str, Any]]:
 
 CASES = cases("answers_read_by_people.jsonl")
 """The reader was repaired on these."""
+USUAL = cases("answers_usual.jsonl")
+"""As models usually write. The reader was measured on these, and repaired on none."""
 HELD_OUT = cases("answers_held_out.jsonl")
-"""The reader was measured on these, and repaired on none of the second half."""
+"""A third of these replies is a trap."""
 
 
 def kind_of(case: dict[str, Any]) -> Kind:
@@ -56,7 +58,8 @@ def same(case: dict[str, Any], answer: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("replies", "count", "alike", "wrong"), [(CASES, 6920, 0.985, 0.002), (HELD_OUT, 640, 0.81, 0.03)]
+    ("replies", "count", "alike", "wrong"),
+    [(CASES, 6920, 0.985, 0.002), (USUAL, 320, 0.975, 0.005), (HELD_OUT, 640, 0.81, 0.03)],
 )
 def test_answers_are_read_as_people_read_them(
     replies: list[dict[str, Any]], count: int, alike: float, wrong: float
