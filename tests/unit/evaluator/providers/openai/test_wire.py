@@ -11,6 +11,7 @@ from services import further_fields
 from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.providers.openai.chat import OpenAIProvider
 from services.evaluator.providers.protocol.provider import ProviderError, Request
+from services.words.sampling import offered
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
 from tests.unit.evaluator.providers.openai.calls import ITEM, TASK, call
@@ -127,6 +128,15 @@ async def test_each_parameter_is_sent_when_it_is_set(field: str, value: float, k
     await call(stub, sampling_of(field, value))
     assert stub.records[0].body[key] == value
     assert set(stub.records[0].body) == {"model", "messages", "temperature", key}
+
+
+async def test_every_parameter_that_is_offered_for_the_kind_is_sent_to_any_server() -> None:
+    sampling = job_pb2.Sampling()
+    for one in offered(["openai"]):
+        setattr(sampling, one.name, one.high)
+    stub = OpenAIServer()
+    await call(stub, sampling)
+    assert {one.name for one in offered(["openai"])} == set(stub.records[0].body) - {"model", "messages"}
 
 
 @pytest.mark.parametrize(
