@@ -11,7 +11,6 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
@@ -182,20 +181,21 @@ class Child:
         self._running.pop(number, None)
         if done.cancelled():
             return
-        error = done.exception()
-        if error is None:
-            reply: Callable[[], object] = lambda: messages.Answered(number, done.result())  # noqa: E731
-        elif isinstance(error, TouchstoneError | ProviderError) and type(error).__module__.startswith("services."):
-            reply = lambda: messages.Answered(number, error=error)  # noqa: E731
-        else:
-            log.error("%s failed", self._setup.package.label, exc_info=error)
-            reply = lambda: messages.Failed(number, said(error))  # noqa: E731
         try:
-            self._send(reply())
+            self._send(self._reply(number, done))
         except (OSError, EOFError):
             return
         except Exception as unsent:  # What cannot be pickled is the package's fault.
             self._send(messages.Failed(number, f"its answer cannot be sent, {said(unsent)}"))
+
+    def _reply(self, number: int, done: Future[Any]) -> object:
+        error = done.exception()
+        if error is None:
+            return messages.Answered(number, done.result())
+        if isinstance(error, TouchstoneError | ProviderError) and type(error).__module__.startswith("services."):
+            return messages.Answered(number, error=error)
+        log.error("%s failed", self._setup.package.label, exc_info=error)
+        return messages.Failed(number, said(error))
 
     def _of_task(self, call: messages.OfTask) -> Any:
         key = call.key
