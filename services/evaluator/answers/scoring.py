@@ -8,7 +8,7 @@ from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.items.task import Response, Scored
 from touchstone.v1 import item_result_pb2
 
-VERSION = "6"
+VERSION = "7"
 """The version for suites. Since 6, a number is read with the question in view. Since 5, sentences are parsed to find
 what they assert. Since 4, answers are read in layers; before, 2 for labels and letters and 3 for numbers."""
 

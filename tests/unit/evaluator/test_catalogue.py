@@ -59,7 +59,7 @@ def test_plan_says_everything_that_a_run_rests_on(catalogue: Catalogue) -> None:
     assert len(plans) == 10
     sst2, task = plans["sst2"], catalogue.task("glue", "sst2")
     assert (sst2.title, sst2.items, sst2.published_items, sst2.unit_size) == ("SST-2", 12, 872, 32)
-    assert (sst2.version, sst2.scorer_version, sst2.prompt_hash) == ("1", "6", task.prompt_hash())
+    assert (sst2.version, sst2.scorer_version, sst2.prompt_hash) == ("1", "7", task.prompt_hash())
     assert (sst2.data.dataset, sst2.data.config, sst2.data.split) == ("nyu-mll/glue", "sst2", "validation")
     assert sst2.data.revision == task.revision()
     assert len(sst2.data.revision) == 64

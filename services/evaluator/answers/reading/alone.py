@@ -36,8 +36,8 @@ _DOUBT = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"(?:[,;(–—-]|\b(?:an?|the|of|in|on|at|to|for|from|by|with|as|and|or|but|which|that|this|is|are|was|it|its|not|has|"
-    r"have|than|because|since|so|if|while|one|we|they|then|remainder))\s*\Z",
+    r"(?:[,;(–—-]|\b(?:an?|the|of|in|on|at|to|for|from|by|with|as|and|or|but|which|that|this|is|are|was|were|be|been|it|its|"
+    r"not|has|have|had|must|will|would|can|should|than|because|since|so|if|while|one|we|they|then|remainder))\s*\Z",
     re.IGNORECASE,
 )
 """With this a text ends that is cut off."""
@@ -56,6 +56,13 @@ _NUMBERED_CAPTION = re.compile(r"[ \t>*_#-]{0,6}(?P<name>[A-Za-z]{2,20}) \d{1,2}
 _LOWER_CAPTION = re.compile(r"[ \t>*_#-]{0,6}[a-z][a-z_ -]{1,20}[*_]{0,2}:[*_]{0,2}[ \t]{1,4}(?=\S)")
 _CLOSING = re.compile(r"\s*(?:\\\]|\$\$|\\end\{[a-z*]{1,20}\})\s*")
 _CHECK = re.compile(r"\W{0,4}(?:check|checking|verification|verify|proof)\b[ *_]{0,4}:", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\b(?:please|(?:could|can|would|will) you(?: please)?|you(?:['’]ll| will)? need to|waiting for you to) "
+    r"(?:also |just )?(?:provide|share|send|re-?send|specify|paste|include|give me|post|upload|attach|clarify|tell me|"
+    r"show me|type|supply|state|describe|add|check (?:that|whether|if) you)\b",
+    re.IGNORECASE,
+)
+"""With this a reply asks for what its question lacks."""
 _NO_NUMBER = re.compile(
     r"\b(?:no (?:real |valid |such |single )?(?:solutions?|answer|value|number)|undefined|impossible|"
     r"not enough information|please (?:provide|share|specify|give me|send)|"
@@ -125,6 +132,8 @@ def _until_explained(kept: list[str], kind: Kind) -> list[str]:
 def _ways(part: str, kept: list[str], kind: Kind) -> Iterator[Iterator[tuple[Found | None, str]]]:
     """The ways in which a text may say an answer, the plainest one first."""
     yield _apart(part, kept, kind)
+    if _ASKS.search(kept[-1]):
+        return
     if not _ends_list(part, kept, kind) and _closes(kept[-1], kind):
         yield at_the_end(kept, kind)
     if _DOUBT.search(kept[-1]) or taken_back(part):

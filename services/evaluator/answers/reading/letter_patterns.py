@@ -77,7 +77,7 @@ def patterns(count: int) -> Patterns:
             r"(?=[ ]*(?:[.,;:!)*\n]|$|because|since|as|and|here|for|among|of|to|in|that|which|we|I|supported)\b|"
             r"[.,;:!)*\n]|$)"
             rf"|\b(?:it['’]s|is)[ ](?:option|choice|letter|answer)[ ]\(?[*_`\"']{{0,3}}(?P<after>{letter})\b"
-            rf"|(?<![A-Za-z0-9])(?P<so>{letter})\)?[ ]it[ ]is\b",
+            rf"|(?<![A-Za-z0-9])(?P<so>{letter})[ ]it[ ]is\b",
         ),
         small=re.compile(
             rf"(?:(?<![\w\])])\([a-{last.lower()}](?=\))|\b(?:[Oo]ption|[Cc]hoice)[ ][*_`\"']{{0,2}}(?!a[ ][a-z])"

@@ -112,7 +112,10 @@ def _measures_differ(sentence: str, mentions: Sequence[Mention], units: Sequence
     return "=" not in sentence and any(
         unit.dimension == other.dimension != "money"
         and unit.factor != other.factor
-        and not same_quantity((each.answer, sentence[each.end :]), (another.answer, sentence[another.end :]))
+        and (
+            "(" in sentence[each.end : another.start]
+            or not same_quantity((each.answer, sentence[each.end :]), (another.answer, sentence[another.end :]))
+        )
         for (each, unit), (another, other) in pairwise(measured)
     )
 

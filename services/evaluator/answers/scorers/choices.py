@@ -54,7 +54,7 @@ def choice(read: Read | None, layer: Layer, offered: Sequence[str]) -> Scorer:
         return {"correct": float(answer in answers)}
 
     by = layer if read is None else None
-    return Scorer("choice", "choice-4", (ACCURACY,), ("correct",), right, found, judge, by)
+    return Scorer("choice", "choice-5", (ACCURACY,), ("correct",), right, found, judge, by)
 
 
 def _kind(choices: Sequence[str]) -> Kind:

@@ -57,7 +57,7 @@ def numeric(read: Read | None, layer: Layer, tolerance: float, relative: bool) -
 
     metrics = (mean("within_tolerance", "correct"),)
     by = layer if read is None else None
-    return Scorer("numeric", "numeric-5", metrics, ("correct",), right, found, judge, by)
+    return Scorer("numeric", "numeric-6", metrics, ("correct",), right, found, judge, by)
 
 
 def _number(text: str) -> str:

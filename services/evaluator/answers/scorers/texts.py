@@ -27,7 +27,7 @@ def exact_match(read: Read | None, layer: Layer) -> Scorer:
 
     by = layer if read is None else None
     return Scorer(
-        "exact_match", "exact_match-4", (EXACT_MATCH,), ("correct",), as_text, read or stated(layer), judge, by
+        "exact_match", "exact_match-5", (EXACT_MATCH,), ("correct",), as_text, read or stated(layer), judge, by
     )
 
 

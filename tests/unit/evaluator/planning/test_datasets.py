@@ -24,7 +24,7 @@ async def test_a_dataset_is_one_task_named_rows() -> None:
         "rows",
         "questions.jsonl",
         "1",
-        "exact_match-4",
+        "exact_match-5",
     )
     assert (whole.items, whole.published_items, whole.repeats, whole.unit_size) == (50, 50, 1, 32)
     assert (whole.data.dataset, len(whole.data.revision), whole.prompt_hash) == (DATASET_ID, 64, PROMPT_HASH)

@@ -106,6 +106,18 @@ def test_no_idea_is_not_no_and_json_may_be_true() -> None:
     assert read('{"answer": false}', LabelKind(["yes", "no"])).answer == "no"
 
 
+def test_a_reply_that_asks_for_what_is_missing_has_no_answer() -> None:
+    text = "The passage is missing. Please send it, and I will see whether it names carbon dioxide."
+    assert AnswerReader()(text, LetterKind(4, FOUR)).answer == ""
+    assert AnswerReader()("B. Could you share the next question?", LetterKind(4, FOUR)).answer == "B"
+
+
+def test_a_length_in_two_units_is_an_answer_only_where_the_question_names_one() -> None:
+    text = "The bridge is 1,280 meters (4,200 feet) long."
+    assert AnswerReader()(text, NumberKind(asked=number_asked("How long is the bridge?"))).answer == ""
+    assert AnswerReader()(text, NumberKind(asked=number_asked("How long is the bridge in feet?"))).answer == "4200"
+
+
 def test_brackets_at_the_end_of_a_sentence_keep_no_full_stop() -> None:
     assert AnswerReader()("So the answer is ] ].", TextKind()).answer == "] ]"
 
@@ -170,6 +182,7 @@ def test_a_number_is_read_as_a_person_reads_it(text: str, answer: str) -> None:
         ("She has 12 apples. He gives half to Ben.", ""),
         ("We need to find x in 3x + 5 = 20.", ""),
         ("The rate will lie between 4 and 5 percent.", ""),
+        ("The tank holds 80 litres.\n\nThe reserve of 20 litres must be", ""),
     ],
 )
 def test_a_sentence_asserts_one_of_its_numbers(text: str, answer: str) -> None:
