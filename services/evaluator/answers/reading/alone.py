@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from services.evaluator.answers.reading import layers
+from services.evaluator.answers.reading.closing import disputed
 from services.evaluator.answers.reading.ending import CHOSEN, ENDED, FIGURE, SUMMED, at_the_end, is_comment, only_bold
 from services.evaluator.answers.reading.kinds import Kind, taken_back
 from services.evaluator.answers.reading.label import LabelKind
@@ -55,11 +56,16 @@ _COUNTED = re.compile(r"\s{0,8}\d{1,2}[.)] ")
 _NUMBERED_CAPTION = re.compile(r"[ \t>*_#-]{0,6}(?P<name>[A-Za-z]{2,20}) \d{1,2}[*_]{0,2}:")
 _LOWER_CAPTION = re.compile(r"[ \t>*_#-]{0,6}[a-z][a-z_ -]{1,20}[*_]{0,2}:[*_]{0,2}[ \t]{1,4}(?=\S)")
 _CLOSING = re.compile(r"\s*(?:\\\]|\$\$|\\end\{[a-z*]{1,20}\})\s*")
-_CHECK = re.compile(r"\W{0,4}(?:check|checking|verification|verify|proof)\b[ *_]{0,4}:", re.IGNORECASE)
+_CHECK = re.compile(
+    r"\W{0,4}(?:(?:let me|let['’]s|we can|quick|to|now)\b,? )?(?:(?:double|cross)[- ]?)?"
+    r"(?:check|checking|verification|verify|proof)\b(?: (?:this|that|it|the (?:answer|result)))?[ *_]{0,4}:",
+    re.IGNORECASE,
+)
 _ASKS = re.compile(
-    r"\b(?:please|(?:could|can|would|will) you(?: please)?|you(?:['’]ll| will)? need to|waiting for you to) "
-    r"(?:also |just )?(?:provide|share|send|re-?send|specify|paste|include|give me|post|upload|attach|clarify|tell me|"
-    r"show me|type|supply|state|describe|add|check (?:that|whether|if) you)\b",
+    r"\b(?:please|(?:could|can|would|will) you(?: please)?|you(?:['’]ll| will)? need to|waiting for you to|"
+    r"if you(?: can| could)?) (?:also |just )?(?:provide|share|send|re-?send|specify|paste|"
+    r"include|give me|post|upload|attach|clarify|tell me|show me|type|supply|state|describe|add|"
+    r"check (?:that|whether|if) you)\b",
     re.IGNORECASE,
 )
 """With this a reply asks for what its question lacks."""
@@ -100,6 +106,10 @@ def read_alone(part: str, kind: Kind) -> Extraction:
                 return Extraction("", layers.NEGATED)
             if isinstance(kind, NumberKind) and kind.misses(kept[-1], found[0][0].answer):
                 return Extraction("", layers.NOT_ASKED)
+            if isinstance(kind, NumberKind) and found[0][1] == layers.BY_LAST_SENTENCE and not kind.rates:
+                sentences = [each for line in kept for each in SENTENCES.split(line)]
+                if disputed(sentences, found[0][0].answer, kind):
+                    return Extraction("", layers.AMBIGUOUS)
             return Extraction(found[0][0].answer, found[0][1], Layer.LENIENT)
     return Extraction("", "")
 

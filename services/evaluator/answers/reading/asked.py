@@ -37,7 +37,11 @@ _IN_UNIT = re.compile(
 )
 _TOO_SHORT = frozenset(["in", "s", "h", "t", "l", "g", "m", "min", "sec", "second", "t", "ton", "a"])
 _COUNTS = re.compile(r"\bhow many\b", re.IGNORECASE)
-_TWO = re.compile(r"\bhow (?:many|much)\b[^.?\n]{1,120}\band how (?:many|much)\b", re.IGNORECASE)
+_HOW = r"how (?:many|much|long|far|old|tall|wide|high|big|heavy|fast)"
+_TWO = re.compile(
+    rf"\b(?:{_HOW}|what|which)\b[^.?\n]{{1,120}}\band (?:{_HOW}|(?:what|which)(?! (?:if|remains|is left)\b))\b",
+    re.IGNORECASE,
+)
 _THING = re.compile(
     r"\bhow many (?:more |fewer |whole |full |total |additional |extra |different |such )?(?P<thing>[a-z]{3,20})\b",
     re.IGNORECASE,
@@ -47,12 +51,14 @@ _THING = re.compile(
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a question says of the number that answers it. `unit` is None where it names none. `counts`: it asks how
-    many. `thing` is what is counted, in the singular; empty if that is not clear. `several`: it asks for two."""
+    many. `thing` is what is counted, in the singular; empty if that is not clear. `several`: it asks for two. `text` is
+    the question, whose own numbers are given."""
 
     unit: Unit | None = None
     counts: bool = False
     thing: str = ""
     several: bool = False
+    text: str = ""
 
 
 NOTHING = Asked()
@@ -77,6 +83,7 @@ def number_asked(prompt: str) -> Asked:
         _COUNTS.search(question) is not None,
         thing,
         _TWO.search(question) is not None,
+        question,
     )
 
 

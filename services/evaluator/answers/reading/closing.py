@@ -33,6 +33,10 @@ _CONCLUDES = re.compile(
     r"\A\W{0,4}[A-Z][\w’' -]{2,40}: ",
     re.IGNORECASE,
 )
+_DRAWN = re.compile(
+    r"\b(?:so|therefore|thus|hence|answer|result|total|altogether|equals?|leaves?|makes?)\b|[=≈→⇒∴⟹]", re.IGNORECASE
+)
+"""A sentence whose number is computed, even if the question has it, too."""
 _CAPTIONED = re.compile(r"\A\W{0,4}[A-Z][\w’' -]{2,40}: ")
 _POINTS_BACK = re.compile(r"\A\W{0,4}(?:that|this)(?:['’]s|[ ]is|[ ]makes|[ ]gives|[ ]means)\b", re.IGNORECASE)
 _ADDS_UP = re.compile(r"\b(?:total|altogether|together|in all|sum|adding|plus|average|remaining)\b", re.IGNORECASE)
@@ -100,6 +104,17 @@ def stated(sentences: Sequence[str], kind: NumberKind) -> Found | None:
 def repeats_result(sentences: Sequence[str], answer: str, kind: NumberKind) -> bool:
     """Whether the number of the last sentence is the last result of a calculation before it."""
     return _results(sentences[:-1], kind)[-1:] == [answer]
+
+
+def disputed(sentences: Sequence[str], answer: str, kind: NumberKind) -> bool:
+    """Whether these sentences may mean another number than the answer that was read in one of them: one that follows it
+    there, or none at all, where they repeat a number of the question that nothing comes to."""
+    place = next((at for at in reversed(range(len(sentences))) if answer in kind.numbers(sentences[at])), 0)
+    if kind.rivals(sentences[place], answer) and not repeats_result(sentences[: place + 1], answer, kind):
+        return True
+    stated_apart = kind.numbers(sentences[place]).count(answer) > 1
+    is_given = kind.is_given(answer) and not stated_apart and answer not in _results(sentences, kind)
+    return is_given and not _DRAWN.search(sentences[place])
 
 
 def _concludes(sentence: str, before: Sequence[str], answer: str, kind: NumberKind) -> bool:

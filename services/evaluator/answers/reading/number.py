@@ -21,11 +21,11 @@ from services.evaluator.answers.reading.numerals.forms import (
     value_of,
     written,
 )
-from services.evaluator.answers.reading.numerals.units import Unit, same_quantity, unit_named, unit_of
+from services.evaluator.answers.reading.numerals.units import same_quantity, unit_named, unit_of
 from services.evaluator.answers.reading.numerals.words import NAMES, in_words
 from services.evaluator.answers.reading.places import FLAGS, line
 from services.evaluator.answers.reading.prose.options import stem
-from services.evaluator.answers.reading.statement import Mention, asserted
+from services.evaluator.answers.reading.statement import Mention, asserted, competing, measures_differ
 
 _UNKNOWN = re.compile(
     r"(?:\\?(?:pi|sqrt|infty)\b|(?!x[ ](?:larger|more|as|faster|bigger|higher|the)\b)[πxyzni²³⁴⁵⁶](?![A-Za-z])|"
@@ -56,6 +56,7 @@ _GOES_ON = re.compile(
 _UNFINISHED = re.compile(r"[ ]?[-−+*/×=][ ]?$")
 _CENTS = re.compile(r" (?:dollars?|euros?|pounds?),?(?: and)? (?P<cents>\d{1,2}) (?:cents?|pence)\b", re.IGNORECASE)
 _UNIT_POWER = re.compile(r"(?<=\d)([ ]?(?:mm|cm|dm|m|km|in|ft|yd|s))\^\{?[234]\}?")
+_POWER = re.compile(r"(?<=[A-Za-z}])\^\{?[234]\}?")
 _RESULT = re.compile(r"\A(?![^\n]*\bor\b)[^\n=]{1,200}=[ ]*(?P<said>[-−$€£]?\d[^=\n]{0,30})\Z")
 _SUM = re.compile(r"\A[^\n=]{0,120}[+×*][^\n=]{1,200}=[ ]*(?P<said>[-−$€£]?\d[^=\n]{0,40})\Z")
 _ONE = re.compile(
@@ -104,20 +105,6 @@ def _counted(after: str) -> str:
     """What a number counts, in the singular, as the text after it says; empty where it does not."""
     match = _COUNTED.match(after)
     return stem(match["thing"]) if match is not None and match["thing"] not in _NO_THINGS else ""
-
-
-def _measures_differ(sentence: str, mentions: Sequence[Mention], units: Sequence[Unit | None]) -> bool:
-    """Whether a sentence gives two lengths or the like in different units, and does not calculate: "2.4 km, 890 m"."""
-    measured = [(each, unit) for each, unit in zip(mentions, units, strict=True) if unit is not None and each.answer]
-    return "=" not in sentence and any(
-        unit.dimension == other.dimension != "money"
-        and unit.factor != other.factor
-        and (
-            "(" in sentence[each.end : another.start]
-            or not same_quantity((each.answer, sentence[each.end :]), (another.answer, sentence[another.end :]))
-        )
-        for (each, unit), (another, other) in pairwise(measured)
-    )
 
 
 class NumberKind:
@@ -209,6 +196,23 @@ class NumberKind:
         """The numbers of a text."""
         return [each.answer for each in self._mentions(text)]
 
+    def rivals(self, sentence: str, answer: str) -> list[str]:
+        """The numbers after an answer that may as well be meant: neither given in the question, nor in another unit or
+        of other things than it asks for."""
+        said = _POWER.sub("", sentence)
+        own, others = competing(said, answer, self._mentions)
+        if own is None or (self._asked.thing and _counted(said[own.end :]) == self._asked.thing):
+            return []
+        unit = unit_of(said[own.start : own.end], said[own.end :])
+        if unit is not None and unit == self._asked.unit:
+            others = [each for each in others if unit_of(said[each.start : each.end], said[each.end :]) == unit]
+        given = self.numbers(self._asked.text)
+        return [each.answer for each in others if each.answer not in given]
+
+    def is_given(self, answer: str) -> bool:
+        """Whether the question has this number."""
+        return answer in self.numbers(self._asked.text)
+
     def says_again(self, before: str, sentence: str) -> bool:
         """Whether a sentence states a number of the one before it in another unit."""
         mentions = self._mentions(sentence)
@@ -258,7 +262,7 @@ class NumberKind:
         if asked.several:
             return None
         if found is not None and not self.misses(sentence, found.answer):
-            return None if asked.unit is None and _measures_differ(sentence, mentions, units) else found
+            return None if asked.unit is None and measures_differ(sentence, mentions, units) else found
         # "9 and 12 minutes", "3 hours 20 minutes"
         parts = (
             (one.end, other.start)

@@ -125,7 +125,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         layers.BY_WORD,
         Layer.MARKED,
-        rf"(?:{_OTHER_WORDS})[\s*_`]{{0,6}}(?:[:：]|[是はは为為]|lautet\b|"
+        rf"(?:{_OTHER_WORDS})[\s*_`]{{0,6}}(?:[:：]|[是はは为為][:：]?|lautet\b|"
         r"(?:ist|es|est)\b(?:[ ](?:also|daher|somit|donc|entonces)\b)?)",
     ),
     _rule(

@@ -67,8 +67,13 @@ _AT_FIRST = re.compile(
 _UNDECIDED = re.compile(
     r"\b(?:both (?:\w+ )?(?:are|can be|could be|remain) (?:possible|defended|correct|valid|right|plausible)|"
     r"could be any|any of (?:these|them|the above)|depending on|hard to say|"
-    r"can(?:not|['’]t) (?:decide|tell|choose))\b",
+    r"can(?:not|['’]t) (?:decide|tell|choose|be (?:said|told|decided|determined)))\b",
     re.IGNORECASE,
+)
+_DEPENDS = re.compile(r"[^.!?\n]{0,160}\bdepends (?:\w+ )?(?:on|upon)\b", re.IGNORECASE)
+"""With this a reply begins that gives an answer for each case."""
+_ON_BALANCE = re.compile(
+    r"\b(?:overall|so|therefore|thus|hence|conclusion|final(?:ly)?|on balance|all in all|answer)\b", re.IGNORECASE
 )
 _ANSWERS = re.compile(r"answer|result|total|final|overall|\bsum\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
@@ -167,6 +172,12 @@ def _read(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
 
 def _unmarked(part: str, kind: Kind, most: Layer, alone: bool) -> Extraction:
     """What is read where nothing marks an answer."""
+    if (
+        not isinstance(kind, TextKind)
+        and _DEPENDS.match(part)
+        and (_UNDECIDED.search(part) or not _ON_BALANCE.search(part))
+    ):
+        return Extraction("", layers.AMBIGUOUS)
     if (said := _last(part, kind, most, weak=True)) is not None:
         right = kind.right(part) if said[0].rule.ends and isinstance(kind, LetterKind) else None
         # "The highest point is zero" may be a step; "C is correct" is not.
@@ -211,6 +222,11 @@ def _last(part: str, kind: Kind, most: Layer, *, weak: bool) -> tuple[Place, Fou
         if found is not None and weak and place.rule.ends and not found.answer:
             # "The largest is 994 = 7 × 142" is a step.
             continue
+        if found is not None and weak and place.rule.ends and isinstance(kind, NumberKind) and not kind.rates:
+            later = kind.numbers(part[_end(place, found) :])
+            if any(number not in ("", found.answer) for number in later):
+                # So is "The largest is 994", where the reply goes on to calculate.
+                continue
         if found is not None and not (weak and _UNDER_CONDITION.match(place.said, found.end)):
             return place, found
     return None
@@ -251,7 +267,7 @@ def _corrected(after: str, withdrawn: str, kind: Kind, most: Layer) -> Extractio
 def _starts_again(part: str, place: Place, found: Found, kind: Kind) -> bool:
     """Whether an earlier paragraph ended with another answer, stated alike: then the model went on to another
     problem."""
-    if "\n\n" not in part[: place.start] or place.rule.ends:
+    if "\n\n" not in part[: place.start] or place.rule.ends or taken_back(part[: place.start]):
         return False
     for paragraph in part[: place.start].split("\n\n")[:-1]:
         before = _last(paragraph, kind, Layer.STRICT, weak=True)

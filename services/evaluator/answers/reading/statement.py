@@ -15,9 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from services.evaluator.answers.reading.layers import Found
-from services.evaluator.answers.reading.numerals.units import same_quantity
+from services.evaluator.answers.reading.numerals.units import Unit, same_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,10 @@ _FURTHER = re.compile(
     re.IGNORECASE,
 )
 """Where a clause of its own begins."""
+_ASIDE = re.compile(
+    rf"(?<!, and)(?<! and)(?:{_FURTHER.pattern})|: | \((?!or\b)|,? i\.e\.|, and (?:so|thus)\b", re.IGNORECASE
+)
+"""What after a number explains it, or draws from it."""
 _OF_IT = re.compile(
     r"\W*(?:(?:of|from|among)[ ](?:which|whom|these|those|them)|including|(?:well[ ])?(?:within|between|above|below|"
     r"inside|outside))\b",
@@ -277,3 +282,31 @@ def _ranks(clause: str, numbers: Sequence[Mention]) -> list[int]:
         ranks.append(rank)
         begun, last = mention.start, mention.end
     return ranks
+
+
+def measures_differ(sentence: str, mentions: Sequence[Mention], units: Sequence[Unit | None]) -> bool:
+    """Whether a sentence gives two lengths or the like in different units, and does not calculate: "2.4 km, 890 m"."""
+    measured = [(each, unit) for each, unit in zip(mentions, units, strict=True) if unit is not None and each.answer]
+    return "=" not in sentence and any(
+        unit.dimension == other.dimension != "money"
+        and unit.factor != other.factor
+        and (
+            "(" in sentence[each.end : another.start]
+            or not same_quantity((each.answer, sentence[each.end :]), (another.answer, sentence[another.end :]))
+        )
+        for (each, unit), (another, other) in pairwise(measured)
+    )
+
+
+def competing(
+    sentence: str, answer: str, mentions: Callable[[str], Sequence[Mention]]
+) -> tuple[Mention | None, list[Mention]]:
+    """The last mention of an answer, and other numbers after it that the same clause claims."""
+    numbers = mentions(sentence)
+    own = next((each for each in reversed(numbers) if each.answer == answer), None)
+    if own is None:
+        return None, []
+    aside = _ASIDE.search(sentence, own.end)
+    end = aside.start() if aside is not None else len(sentence)
+    ranked = zip(numbers, _ranks(sentence, numbers), strict=True)
+    return own, [each for each, rank in ranked if rank == 2 and each.answer and own.end <= each.start < end]

@@ -169,7 +169,9 @@ class TextKind:
             return None
         if _is_nothing(bare) or bare.endswith("?"):
             return None
-        if said := _said_to_be(bare):
+        if said := _stood_for(bare) or _said_to_be(bare):
+            if _is_nothing(said):
+                return None
             bold = _BOLD.findall(bare)
             if len(bold) == 1 and bold[0] not in said and said not in bold[0]:
                 # "It is the mug, which is **red**."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -41,7 +42,7 @@ def test_a_question_names_the_unit_of_its_number(question: str, dimension: str, 
 )
 def test_a_question_may_name_no_unit(question: str) -> None:
     assert number_asked(question).unit is None
-    assert number_asked("How tall is Mount Everest?") == NOTHING
+    assert replace(number_asked("How tall is Mount Everest?"), text="") == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,19 @@ def test_a_question_may_name_no_unit(question: str) -> None:
         ("In which year did the fleet sail?", "The fleet sailed in 1588 under the Duke.", "1588"),
         ("How long did it take, in minutes?", "It took 3 hours 25 minutes.", ""),
         ("How many chromosomes are there?", "A cell contains 23 pairs of chromosomes.", ""),
+        ("How many bags does he need for 45 pears?", "45 ÷ 6 = 7.5, and since half a bag is none you need 8 bags.", ""),
+        ("How long is the fence and what area has it?", "The fence is 20 m long.\nThe area is 24 m².", ""),
+        ("What was the profit in 2019?", "There is no table here, which I would need for 2019.", ""),
+        (
+            "A tank is three quarters full. When is it empty?",
+            "Time = 180 / 8 = 22.5\nIt then is no three quarters.",
+            "",
+        ),
+        (
+            "How many are there?",
+            "The smallest is 105 and the largest is 994.\n889/7 = 127\n\nThere are 127 of them.",
+            "127",
+        ),
         ("How long is it in minutes?", "It takes between 9 and 12 minutes.", ""),
     ],
 )

@@ -59,7 +59,7 @@ def same(case: dict[str, Any], answer: str) -> bool:
 
 @pytest.mark.parametrize(
     ("replies", "count", "alike", "wrong"),
-    [(CASES, 6920, 0.985, 0.002), (USUAL, 640, 0.975, 0.005), (HELD_OUT, 640, 0.81, 0.03)],
+    [(CASES, 8200, 0.985, 0.002), (USUAL, 640, 0.975, 0.005), (HELD_OUT, 640, 0.81, 0.03)],
 )
 def test_answers_are_read_as_people_read_them(
     replies: list[dict[str, Any]], count: int, alike: float, wrong: float
@@ -110,6 +110,25 @@ def test_a_reply_that_asks_for_what_is_missing_has_no_answer() -> None:
     text = "The passage is missing. Please send it, and I will see whether it names carbon dioxide."
     assert AnswerReader()(text, LetterKind(4, FOUR)).answer == ""
     assert AnswerReader()("B. Could you share the next question?", LetterKind(4, FOUR)).answer == "B"
+
+
+def test_a_reply_that_gives_an_answer_for_each_case_has_none() -> None:
+    text = "That depends on the light.\n\nBy day, plants take in carbon dioxide (B).\nBy night it is oxygen (A)."
+    assert AnswerReader()(text, LetterKind(4, FOUR)).answer == ""
+    rated = "It depends on what counts. For the plot I would say 5, for the actors 2."
+    assert AnswerReader()(rated, NumberKind((1.0, 5.0))).answer == ""
+
+
+def test_a_check_after_the_answer_is_not_the_answer() -> None:
+    text = "2J + 5 = 37\n\nSo Joe is 16.\n\nLet me verify: 2 × 16 + 5 = 37 ✓."
+    assert AnswerReader()(text, NumberKind(asked=number_asked("Mark is 37. How old is Joe?"))).answer == "16"
+
+
+def test_a_name_is_read_out_of_its_sentence_unless_there_are_two() -> None:
+    read = AnswerReader()
+    assert read('CSS stands for "Cascading Style Sheets".', TextKind()).answer == "Cascading Style Sheets"
+    assert read("答案是：李白", TextKind()).answer == "李白"
+    assert read("It was either Ada Lovelace or Grace Hopper.", TextKind()).answer == ""
 
 
 def test_a_length_in_two_units_is_an_answer_only_where_the_question_names_one() -> None:
