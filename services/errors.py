@@ -22,10 +22,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def sendable(text: str) -> str:
+    """The text with question marks for lone surrogates, which no message may hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class TouchstoneError(Exception):
     """Base of all errors with a message meant for users."""
 
     def __init__(self, message: str) -> None:
+        message = sendable(message)
         super().__init__(message)
         self.message = message
 

@@ -22,6 +22,8 @@ LEAST_LOG_PROBABILITY = -1e5
 MOST_LOG_PROBABILITY = 10.0
 """The range for one token. Servers write -9999 for a probability of 0. A value above 0 is wrong, but the proof of a
 server's log-likelihoods says in which way."""
+MOST_STATISTIC = 1e12
+"""The largest statistic of one answer, either way: sums of squares over any job stay finite."""
 MOST_WAIT_S = 86_400.0
 """Longest wait that a provider may ask for, in seconds."""
 

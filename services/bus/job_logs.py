@@ -17,6 +17,7 @@ from typing import Literal
 import nats.errors
 
 from services.bus.contract import LOG_LEVELS
+from services.errors import sendable
 from services.words.sentences import counted
 from touchstone.v1 import scheduler_service_pb2
 
@@ -78,7 +79,9 @@ class JobLogHandler(logging.Handler):
             # The trace stays in the service's own log.
             text = f"{text} ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})"
         line = scheduler_service_pb2.LogLine(
-            level=_level(record.levelno), source=self._source, text=self._masked(" ".join(text.split()))[:_MOST_TEXT]
+            level=_level(record.levelno),
+            source=self._source,
+            text=sendable(self._masked(" ".join(text.split()))[:_MOST_TEXT]),
         )
         line.logged_at.FromNanoseconds(int(record.created * 1e9))
         return line

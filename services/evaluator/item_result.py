@@ -58,7 +58,7 @@ def answered(
     result.prompt = _cut("prompt", prompt_text(item), PROMPT_BYTES, notes)
     result.outcome = scored.outcome
     result.prediction = _cut("prediction", scored.prediction, _ERROR_BYTES, notes)
-    result.extraction = scored.extraction
+    result.extraction = _cut("", scored.extraction, _NAME_BYTES, [])
     result.latency_ms = response.latency_ms
     # Stored answers and imports pass here, too: an invalid number must not lose an answer.
     read = numbers.whole(response.input_tokens, numbers.MOST_TOKENS)

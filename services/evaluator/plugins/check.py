@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.items.task import Continuation, Item, Response, Scored, Task
-from services.evaluator.plugins.child import imported, require_kind, require_scorer, said
-from services.evaluator.plugins.contract import GROUPS, Part, packages
+from services.evaluator.plugins.child import imported, require_kind, require_scorer
+from services.evaluator.plugins.contract import GROUPS, Part, packages, said
 from services.evaluator.suites import declared
 from services.evaluator.tasks.kinds.definition import Definition
 from services.words.enums import mode_name

@@ -12,35 +12,32 @@ import signal
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import reduce
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from services import numbers
 from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.answers.scorers.scorer import Scorer, whole
 from services.evaluator.data.reader import Reader
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.endpoints.kinds import Kind
 from services.evaluator.items.task import Task
 from services.evaluator.plugins import messages
-from services.evaluator.plugins.contract import Part, ProviderKind
+from services.evaluator.plugins.contract import Part, ProviderKind, said
 from services.evaluator.providers.protocol.provider import Provider, ProviderError
 from services.evaluator.suites import ShippedSuite, declared
 from services.words.plugins import SCORER, SUITE
+from touchstone.v1 import suite_pb2
 
 log = logging.getLogger(__name__)
 
 _THREADS = 32
 _DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of Linux."""
-
-
-def said(error: BaseException) -> str:
-    """ "ValueError: no such word", at most 500 characters."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}{f': {text[:500]}' if text else ''}".rstrip(".")
 
 
 def imported(part: Part) -> Any:
@@ -58,13 +55,20 @@ def require_scorer(name: str, found: object) -> Scorer:
         problems.append(f"The scorer's name is {found.name!r}, but its entry point is named {name!r}. Use one name.")
     if not found.version:
         problems.append("The scorer has no version.")
+    problems += [
+        f"The scorer's {member} must be a text, not {type(value).__name__}."
+        for member, value in (("version", found.version), ("title", found.title))
+        if value and not isinstance(value, str)
+    ]
     if not found.metrics:
         problems.append("The scorer has no metrics.")
-    problems += [
-        f"The metric {metric.metric} reads the statistic {metric.statistic}, which is not in statistics."
-        for metric in found.metrics
-        if metric.statistic and metric.statistic not in found.statistics
-    ]
+    for metric in found.metrics:
+        if not isinstance(metric, suite_pb2.MetricSpec):
+            problems.append(f"The scorer's metrics have {metric!r:.80}, which is not a MetricSpec such as mean(...).")
+        elif metric.statistic and metric.statistic not in found.statistics:
+            problems.append(
+                f"The metric {metric.metric} reads the statistic {metric.statistic}, which is not in statistics."
+            )
     if problems:
         raise InvalidRequestError(" ".join(problems))
     return found
@@ -74,6 +78,18 @@ def require_kind(found: object) -> ProviderKind:
     """What a provider's entry point must name. Raises InvalidRequestError."""
     if not isinstance(found, ProviderKind):
         raise InvalidRequestError(f"The entry point names {type(found).__name__}, not a ProviderKind.")
+    kind, usual = found.kind, Kind("")
+    if not isinstance(kind, Kind):
+        raise InvalidRequestError(f"The ProviderKind has {type(kind).__name__} as its kind, not a Kind.")
+    problems = [
+        f"{field.name} of its Kind must be of type {needed.__name__}."
+        for field in fields(Kind)
+        if not isinstance(getattr(kind, field.name), needed := type(getattr(usual, field.name)))
+    ]
+    if not problems and (kind.concurrency < 1 or not 0 < kind.timeout_s < numbers.MOST_WAIT_S):
+        problems.append("concurrency of its Kind must be at least 1, and timeout_s must be above 0.")
+    if problems:
+        raise InvalidRequestError(" ".join(problems))
     return found
 
 
@@ -115,17 +131,19 @@ class Child:
 
     # -- importing -----------------------------------------------------------------------------------------------
 
-    def _facts(self, part: Part) -> messages.Facts | str:
+    def _facts(self, part: Part) -> bytes | str:
         try:
-            found = imported(part)
-            if part.what == SUITE:
-                return self._suite(part.name, found)
-            return self._scorer(part.name, found) if part.what == SCORER else self._kind(part.name, found)
+            return messages.packed(self._told(part, imported(part)))
         except TouchstoneError as error:
             return error.message
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # Also SystemExit, and what a package derives from BaseException itself.
             log.exception("%s of %s cannot be imported", part.label, self._setup.package.label)
             return f"{said(error)}."
+
+    def _told(self, part: Part, found: object) -> messages.Facts:
+        if part.what == SUITE:
+            return self._suite(part.name, found)
+        return self._scorer(part.name, found) if part.what == SCORER else self._kind(part.name, found)
 
     def _suite(self, name: str, found: object) -> messages.SuiteFacts:
         suite = self._suites[name] = declared(found, name)
@@ -191,9 +209,9 @@ class Child:
     def _reply(self, number: int, done: Future[Any]) -> object:
         error = done.exception()
         if error is None:
-            return messages.Answered(number, done.result())
+            return messages.Answered(number, value=messages.packed(done.result()))
         if isinstance(error, TouchstoneError | ProviderError) and type(error).__module__.startswith("services."):
-            return messages.Answered(number, error=error)
+            return messages.Answered(number, error=messages.packed(error))
         log.error("%s failed", self._setup.package.label, exc_info=error)
         return messages.Failed(number, said(error))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 
-from services.errors import TouchstoneError
+from services.errors import TouchstoneError, sendable
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import Kind
 from services.evaluator.providers.protocol.provider import Provider
@@ -25,6 +25,15 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 class PluginError(TouchstoneError):
     """Code of a package failed, or did not end. The message names the package."""
+
+
+def said(error: BaseException) -> str:
+    """ "ValueError: no such word", at most 500 characters, whatever the error makes of being asked."""
+    try:
+        text = sendable(" ".join(str(error).split()))
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}{f': {text[:500]}' if text else ''}".rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)

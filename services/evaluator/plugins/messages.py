@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import pickle
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,10 +83,10 @@ class Importing:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A part with what it tells, or a sentence that says why it cannot be used."""
+    """A part with what it tells, packed, or a sentence that says why it cannot be used."""
 
     part: Part
-    facts: Facts | str
+    facts: bytes | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +150,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a call gave, or the error that it raised where that is one of Touchstone's own."""
+    """What a call gave, or the error that it raised where that is one of Touchstone's own; packed."""
 
     number: int
-    value: Any = None
-    error: Exception | None = None
+    value: bytes = b""
+    error: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +163,25 @@ class Failed:
 
     number: int
     why: str
+
+
+class ForeignClassError(Exception):
+    """What was packed holds an object of a class that is not loaded here. The message continues after "it gave"."""
+
+
+def packed(value: object) -> bytes:
+    """Raises whatever pickling it raises."""
+    return pickle.dumps(value)
+
+
+def unpacked(value: bytes) -> Any:
+    """What was packed. Imports nothing for it: the code of a package stays in its own process. Raises
+    ForeignClassError."""
+    return _Unpickler(io.BytesIO(value)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module not in sys.modules:
+            raise ForeignClassError(f"an object of {module}.{name}. Give plain texts, numbers, lists and dictionaries")
+        return super().find_class(module, name)

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from services.evaluator.plugins import messages
-from services.evaluator.plugins.contract import Limits, Package, Part, PluginError
+from services.evaluator.plugins.contract import Limits, Package, Part, PluginError, said
 
 log = logging.getLogger(__name__)
 
 _THREADS = 16
+_START_S = 60.0
+"""A loaded machine takes long to start an interpreter, for which no part is to blame."""
 _ALIVE_S = 5.0
 _END_S = 5.0
 _COMMAND = (sys.executable, "-m", "services.evaluator.plugins.child")
@@ -69,16 +71,20 @@ class _Running:
 
     def _import(self, setup: messages.Setup, import_s: float) -> None:
         part = next(part for part in setup.package.parts if part not in setup.skip)
+        began = False
         try:
             while True:
-                if not self._connection.poll(import_s):
+                if not self._connection.poll(import_s if began else _START_S):
                     self.end()
-                    raise _LoadingError(part, f"It was not imported within {import_s:g} s.")
+                    why = f"was not imported within {import_s:g} s" if began else f"did not start within {_START_S:g} s"
+                    raise _LoadingError(part, f"It {why}.")
                 match self._connection.recv():
                     case messages.Importing(part):
-                        pass
-                    case messages.Imported(part, facts):
+                        began = True
+                    case messages.Imported(part, str() as facts):
                         self.facts[part] = facts
+                    case messages.Imported(part, facts):
+                        self.facts[part] = _unpacked_facts(facts)
                     case messages.Ready():
                         return
         except (EOFError, OSError) as error:
@@ -126,15 +132,14 @@ class _Running:
                 message = self._connection.recv()
                 with self._lock:
                     future = self._waiting.pop(message.number, None)
-                if future is None:
+                # Claimed, so that nobody can cancel it while it is answered.
+                if future is None or not future.set_running_or_notify_cancel():
                     continue
                 match message:
                     case messages.Failed():
                         future.set_exception(_RaisedError(message.why))
-                    case messages.Answered(error=None):
-                        future.set_result(message.value)
                     case messages.Answered():
-                        future.set_exception(message.error)
+                        _settle(future, message)
         except (EOFError, OSError):
             self._lose(self._end_words())
         except Exception:  # A message that cannot be read: nothing after it can.
@@ -154,11 +159,34 @@ class _Running:
             self._ended = self._ended or why
             lost, self._waiting = list(self._waiting.values()), {}
         for future in lost:
-            future.set_exception(_EndedError(self._ended, alone=len(lost) == 1))
+            if future.set_running_or_notify_cancel():
+                future.set_exception(_EndedError(self._ended, alone=len(lost) == 1))
 
 
 class _RaisedError(Exception):
     """Code of the package raised this."""
+
+
+def _unpacked_facts(facts: bytes) -> messages.Facts | str:
+    try:
+        found: messages.Facts = messages.unpacked(facts)
+    except Exception as error:
+        return f"What it declares cannot be read: {said(error)}."
+    return found
+
+
+def _settle(future: Future[Any], answered: messages.Answered) -> None:
+    try:
+        found = messages.unpacked(answered.error or answered.value)
+    except messages.ForeignClassError as error:
+        future.set_exception(_RaisedError(f"it gave {error}"))
+    except Exception as error:
+        future.set_exception(_RaisedError(f"what it gave cannot be read, {said(error)}"))
+    else:
+        if answered.error:
+            future.set_exception(found)
+        else:
+            future.set_result(found)
 
 
 class PluginProcess:

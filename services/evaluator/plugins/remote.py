@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
-from services.errors import InvalidRequestError
+from services import numbers
+from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers.scorer import Reply, Scorer, whole
 from services.evaluator.data.reader import Reader
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.items.task import Item, Response, Scored
+from services.evaluator.items.task import Continuation, Item, Response, Scored
 from services.evaluator.plugins import messages
 from services.evaluator.plugins.contract import PluginError
 from services.evaluator.plugins.process import PluginProcess
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.capabilities import complete
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request
-from touchstone.v1 import suite_pb2
+from services.evaluator.providers.protocol.usage import Told
+from touchstone.v1 import endpoint_pb2, suite_pb2
+from touchstone.v1.content_pb2 import TokenLogprob, ToolCall
 
 T = TypeVar("T")
 
+_MOST_NAME = 80
+"""Characters in the name of a statistic."""
+_TEXTS = ("text", "reasoning", "finish_reason", "served_model", "parameters", "note")
+_LISTS = {"continuations": Continuation, "tool_calls": ToolCall, "logprobs": TokenLogprob, "doubtful": str}
+_MOST_LOGLIKELIHOOD = 1e9
 _ROOM_S = 30.0
 """A provider keeps its endpoint's own limit; after so much more it is taken for stuck."""
 
@@ -130,10 +137,10 @@ class RemoteTask:
         return self._read(str, "prompt_hash", "reading the data of")
 
     def hashes(self, indexes: Sequence[int]) -> Iterator[str]:
-        yield from self._read(list, "hashes", "reading the data of", indexes)
+        yield from self._each(str, "hashes", "reading the data of", indexes)
 
     def items(self, indexes: Sequence[int]) -> Iterator[Item]:
-        yield from self._read(list, "items", "writing the prompts of", indexes)
+        yield from self._each(Item, "items", "writing the prompts of", indexes)
 
     def train(self) -> Sequence[Item]:
         return self._read(list, "train", "reading the train split of")
@@ -145,8 +152,18 @@ class RemoteTask:
         """Raises PluginError: what cannot be scored is never taken for wrong."""
         call = messages.OfTask(self._key, "score", (item, response))
         doing = f"scoring item {item.index} of {self.info.task}"
-        scored = _expected(Scored, self._process.call(call, doing, self._process.limits.score_s), self.plugin, doing)
-        _require_numbers(scored.statistics, self.plugin, doing)
+        try:
+            found = self._process.call(call, doing, self._process.limits.score_s)
+        except PluginError:
+            raise
+        except TouchstoneError as error:
+            raise _wrong(self.plugin, doing, error.message) from error
+        scored = _expected(Scored, found, self.plugin, doing)
+        for name in ("prediction", "extraction"):
+            if not isinstance(getattr(scored, name), str):
+                raise _wrong(self.plugin, doing, f"its {name} is no text")
+        needed = [name for metric in self.metrics for name in (metric.statistic, metric.over) if name]
+        _require_numbers(scored.statistics, self.plugin, doing, needed)
         return scored
 
     def _read(self, kind: type[T], method: str, doing: str, *arguments: Any) -> T:
@@ -154,19 +171,36 @@ class RemoteTask:
         doing = f"{doing} {self.info.task}"
         return _expected(kind, self._process.call(call, doing, self._process.limits.data_s), self.plugin, doing)
 
+    def _each(self, kind: type[T], method: str, doing: str, indexes: Sequence[int]) -> list[T]:
+        """One for each index."""
+        found = self._read(list, method, doing, indexes)
+        if len(found) != len(indexes) or not all(isinstance(each, kind) for each in found):
+            given = f"it gave other things than one {kind.__name__} for each item"
+            raise _wrong(self.plugin, f"{doing} {self.info.task}", given)
+        return found
+
+
+def _wrong(plugin: str, doing: str, what: str) -> PluginError:
+    return PluginError(f"The plug-in {plugin} failed while {doing}: {what.removesuffix('.')}.")
+
 
 def _expected(kind: type[T], found: object, plugin: str, doing: str) -> T:
     if not isinstance(found, kind):
-        raise PluginError(f"The plug-in {plugin} failed while {doing}: it gave {type(found).__name__}.")
+        raise _wrong(plugin, doing, f"it gave {type(found).__name__}")
     return found
 
 
-def _require_numbers(statistics: Any, plugin: str, doing: str, names: Sequence[str] = ()) -> None:
-    """Refuses statistics from which no metric can be computed."""
+def _require_numbers(statistics: Any, plugin: str, doing: str, names: Sequence[str]) -> None:
+    """Refuses statistics from which no metric can be computed, and names that cannot be stored."""
     for name in (*names, *statistics):
+        if not isinstance(name, str) or not name.isprintable() or len(name) > _MOST_NAME:
+            raise _wrong(
+                plugin, doing, f"{name!r:.80} is not a name of a statistic: a text of 1 to {_MOST_NAME} characters"
+            )
         value = statistics.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise PluginError(f"The plug-in {plugin} failed while {doing}: its statistic {name} is {value!r}.")
+        if numbers.real(value, -numbers.MOST_STATISTIC, numbers.MOST_STATISTIC) is None:
+            what = "missing" if value is None else f"{value!r:.80}"
+            raise _wrong(plugin, doing, f"its statistic {name} is {what}")
 
 
 def remote_scorer(name: str, facts: messages.ScorerFacts, process: PluginProcess) -> Scorer:
@@ -232,18 +266,78 @@ class RemoteProvider:
 
     async def _response(self, method: str, request: Request) -> Response:
         sent = replace(request, task=cast("Any", None))
-        response = await self._ask(Response, method, f"asking {self._endpoint.name}", sent)
+        response = _checked(await self._ask(Response, method, f"asking {self._endpoint.name}", sent))
         known = request.prices or prices.of(self._endpoint, request.model)
         tokens = response.input_tokens, response.output_tokens
         return replace(response, cost_usd=prices.cost_usd(known, *tokens, response.cost_usd))
 
     async def _ask(self, kind: type[T], method: str, doing: str, *arguments: Any) -> T:
         call = messages.OfProvider(self._sent, method, arguments)
+        plugin = self._process.package.label
         try:
-            found = await self._process.ask(call, doing, self._endpoint.timeout_s + _ROOM_S)
-            return _expected(kind, found, self._process.package.label, doing)
+            found = _expected(
+                kind, await self._process.ask(call, doing, self._endpoint.timeout_s + _ROOM_S), plugin, doing
+            )
+            if unfit := _unfit(found):
+                raise _wrong(plugin, doing, unfit)
         except PluginError as error:
             raise ProviderError(error.message, retryable=True) from error
+        except TouchstoneError as error:
+            raise ProviderError(_wrong(plugin, doing, error.message).message, retryable=True) from error
+        except ProviderError as error:
+            error.retry_after_s = numbers.real(error.retry_after_s, 0.0, numbers.MOST_WAIT_S)
+            raise
+        return found
+
+
+def _unfit(found: object) -> str:
+    """Why a provider's listing or response cannot be used; empty where it can."""
+    match found:
+        case Listing(models, server):
+            fits = isinstance(models, tuple) and all(isinstance(model, endpoint_pb2.Model) for model in models)
+            return "" if fits and isinstance(server, str) else "its listing has other things than models"
+        case Response():
+            for name in _TEXTS:
+                if not isinstance(value := getattr(found, name), str):
+                    return f"its response has {type(value).__name__} as {name}"
+            for name, kind in _LISTS.items():
+                if not isinstance(value := getattr(found, name), tuple) or not all(
+                    isinstance(one, kind) for one in value
+                ):
+                    return f"{name} of its response is not a tuple of {kind.__name__}"
+            if any(
+                numbers.real(one.loglikelihood, -_MOST_LOGLIKELIHOOD, numbers.MOST_LOG_PROBABILITY) is None
+                for one in found.continuations
+            ):
+                return "a log-likelihood of its response is no number, or outside its range"
+    return ""
+
+
+def _checked(response: Response) -> Response:
+    """Impossible numbers count as unknown."""
+    told = Told()
+
+    def count(name: str) -> int | None:
+        value = getattr(response, name)
+        return told.checked(name, value, numbers.whole(value, numbers.MOST_TOKENS))
+
+    def time_ms(name: str) -> float:
+        value = getattr(response, name)
+        return told.checked(name, value, numbers.real(value, 0.0, numbers.MOST_WAIT_S * 1000)) or 0.0
+
+    read, written, reasoned = count("input_tokens"), count("output_tokens"), count("reasoning_tokens")
+    latency_ms, ttft_ms = time_ms("latency_ms"), time_ms("ttft_ms")
+    billed = told.checked("cost_usd", response.cost_usd, numbers.answer_usd(response.cost_usd))
+    return replace(
+        response,
+        input_tokens=read,
+        output_tokens=written,
+        reasoning_tokens=reasoned or 0,
+        latency_ms=latency_ms,
+        ttft_ms=ttft_ms,
+        cost_usd=billed,
+        doubtful=(*response.doubtful, *told.doubtful),
+    )
 
 
 def _plain(endpoint: Endpoint) -> Endpoint:

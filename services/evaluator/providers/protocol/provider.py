@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from services.errors import sendable
 from services.evaluator.items.task import Item, Response
 from services.words import sentences
 from touchstone.v1 import endpoint_pb2, job_pb2
@@ -37,6 +38,7 @@ class ProviderError(Exception):
         free: bool = False,
         detail: str = "",
     ) -> None:
+        message = sendable(message)
         super().__init__(message)
         self.message = message
         self.retryable = retryable
@@ -46,7 +48,7 @@ class ProviderError(Exception):
         self.of_endpoint = of_endpoint
         self.retry_after_s = retry_after_s
         self.free = free or rate_limited
-        self.detail = detail
+        self.detail = sendable(detail)
 
 
 def no_loglikelihood(name: str) -> ProviderError:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from services.evaluator.items.task import Response
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.items.task import Item, Message, Response
+from services.evaluator.plugins import messages
 from services.evaluator.plugins.contract import Limits, PluginError
 from services.evaluator.plugins.registry import Plugins
 from services.evaluator.plugins.remote import RemoteTask
+from services.evaluator.providers.protocol.provider import ProviderError, Request
 from services.evaluator.suites import ListedSuite
-from tests.plugin_packages import SCORERS, SUITES, install, scorer, suite, use
-from touchstone.v1 import suite_pb2
+from tests.plugin_packages import PROVIDERS, SCORERS, SUITES, install, scorer, suite, use
+from touchstone.v1 import job_pb2, suite_pb2
 
 JUDGES = {
     "raises": "raise ValueError('no\\nsuch word')",
@@ -25,18 +30,54 @@ JUDGES = {
     "kills": "os.abort()",
     "eats": "return {'correct': float(len(bytearray(2**40)))}",
     "lies": "return {'correct': float('nan')}",
+    "large": "return {'correct': 10**400}",
+    "forgets": "return {}",
+    "names": "return {'correct': 1.0, 'a\\0': 1.0}",
+    "halves": "raise ValueError('\\ud800')",
+    "own_class": "return {'correct': Own(1.0)}",
+    "later": "raise UnavailableError('later.')",
 }
+HEAD = "class Own(float): pass\nfrom services.errors import UnavailableError"
 _ON_5, _ELSE = "if answer == '5': ", "\n    return {'correct': 0.0}"
+ITEM = Item(0, (Message("user", "Which?"),), "B", "0", "0")
+_CHECKED_HERE = ("lies", "large", "forgets", "names", "later")
+"""What has no details in a log."""
+PROVIDER = """
+from services.errors import InvalidRequestError
+from services.evaluator.endpoints.kinds import Kind
+from services.evaluator.items.task import Continuation, Response
+from services.evaluator.plugins.contract import ProviderKind
+from services.evaluator.providers.protocol.provider import Listing, ProviderError
+
+
+class Speaks:
+    async def list_models(self):
+        return Listing(("a",))
+
+    async def generate(self, request):
+        return eval(request.model)
+
+    async def loglikelihoods(self, request):
+        return Response("", continuations=(Continuation("a", float("nan"), 1),))
+
+
+def fail(error):
+    raise error
+
+
+KIND = ProviderKind(Kind("Speaks", addressed=False), lambda endpoint: Speaks())
+"""
 LIMITS = Limits(score_s=2, memory_bytes=512 * 2**20)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = tmp_path_factory.mktemp("site")
-    modules = {name: suite(name, judge=f"{_ON_5}{judge}{_ELSE}") for name, judge in JUDGES.items()}
+    modules = {name: suite(name, judge=f"{_ON_5}{judge}{_ELSE}", head=HEAD) for name, judge in JUDGES.items()}
     modules |= {"gone": suite("gone", rows="raise OSError('no disk')")}
-    entries = {SCORERS: {"odd": "odd:SCORER"}, SUITES: {name: name for name in modules}}
-    modules |= {"odd": scorer("odd", judge="raise KeyError(answer)")}
+    suites = {name: name for name in modules}
+    entries = {SUITES: suites, SCORERS: {"odd": "odd:SCORER"}, PROVIDERS: {"speaks": "speaks:KIND"}}
+    modules |= {"odd": scorer("odd", judge="raise KeyError(answer)"), "speaks": PROVIDER}
     install(site, "odd-package", modules, entries)
     return site
 
@@ -64,6 +105,14 @@ async def test_code_that_raises_hangs_crashes_or_eats_memory_fails_by_its_packag
         "kills": "ended its process with signal 6 while scoring item 3 of sums.",
         "eats": "failed while scoring item 3 of sums: MemoryError.",
         "lies": "failed while scoring item 3 of sums: its statistic correct is nan.",
+        "large": f"failed while scoring item 3 of sums: its statistic correct is 1{'0' * 79}.",
+        "forgets": "failed while scoring item 3 of sums: its statistic correct is missing.",
+        "names": "failed while scoring item 3 of sums: 'a\\x00' is not a name of a statistic: a text of 1 to 80 "
+        "characters.",
+        "halves": "failed while scoring item 3 of sums: ValueError: ?.",
+        "own_class": "failed while scoring item 3 of sums: it gave an object of own_class.Own. Give plain texts, "
+        "numbers, lists and dictionaries.",
+        "later": "failed while scoring item 3 of sums: later.",
     }
 
     def said(name: str) -> str:
@@ -82,9 +131,10 @@ async def test_code_that_raises_hangs_crashes_or_eats_memory_fails_by_its_packag
     found = await asyncio.get_running_loop().run_in_executor(None, all_said)
     details = " The evaluator's log has the details."
     assert found == {
-        name: f"The plug-in odd-package 1.0 {reason}{details if name != 'lies' else ''}"
+        name: f"The plug-in odd-package 1.0 {reason}{details if name not in _CHECKED_HERE else ''}"
         for name, reason in reasons.items()
     }
+    assert "own_class" not in sys.modules  # The code of a package never runs here.
 
 
 async def test_calls_of_other_jobs_survive_the_end_of_the_process(plugins: Plugins) -> None:
@@ -125,3 +175,47 @@ async def test_closing_ends_what_never_ends(plugins: Plugins) -> None:
     with pytest.raises(PluginError):
         await score
     assert time.monotonic() - began < LIMITS.score_s
+
+
+async def test_a_providers_answer_is_checked_before_it_is_scored(plugins: Plugins) -> None:
+    """A response of the wrong types is a failed call, and no fault of the suite that would score it."""
+    provider = plugins.provider(Endpoint(name="one", kind="speaks"))
+    assert provider is not None
+
+    async def asked(model: str) -> Response:
+        return await provider.generate(Request(model, job_pb2.Sampling(), cast("Any", None), ITEM))
+
+    refused = {
+        "Response(5)": "its response has int as text",
+        "Response('', finish_reason=None)": "its response has NoneType as finish_reason",
+        "Response('', tool_calls=[{}])": "tool_calls of its response is not a tuple of ToolCall",
+        "b'B'": "it gave bytes",
+        "fail(InvalidRequestError('No such model.'))": "No such model",
+    }
+    for model, why in refused.items():
+        with pytest.raises(ProviderError) as error:
+            await asked(model)
+        assert error.value.message == f"The plug-in odd-package 1.0 failed while asking one: {why}."
+        assert error.value.retryable
+    with pytest.raises(ProviderError) as error:
+        await asked("fail(ProviderError('\\ud800', retryable=True, retry_after_s=float('nan')))")
+    assert (error.value.message, error.value.retry_after_s) == ("?", None)
+
+    found = await asked("Response('B', input_tokens='7', output_tokens=2**70, latency_ms=float('nan'), cost_usd=-1.0)")
+    assert (found.input_tokens, found.output_tokens, found.latency_ms, found.cost_usd) == (None, None, 0.0, None)
+    assert [each.partition(" ")[0] for each in found.doubtful] == ["output_tokens", "latency_ms", "cost_usd"]
+
+    with pytest.raises(ProviderError, match="a log-likelihood of its response is no number"):
+        await provider.loglikelihoods(Request("m", job_pb2.Sampling(), cast("Any", None), ITEM))
+    with pytest.raises(ProviderError, match="its listing has other things than models"):
+        await provider.list_models()
+
+
+async def test_an_answer_to_a_call_that_was_given_up_harms_no_other(plugins: Plugins) -> None:
+    task = _task(plugins.suites["raises"])
+    process = plugins.suites["raises"].process  # type: ignore[attr-defined]
+    running = await asyncio.get_running_loop().run_in_executor(None, process._process)
+    _, given_up = running.ask(messages.Alive())
+    given_up.cancel()  # Before the call itself is taken back, its answer may come.
+    assert await asyncio.get_running_loop().run_in_executor(None, task.size) == 20
+    assert not running.ended

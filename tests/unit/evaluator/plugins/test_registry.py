@@ -14,6 +14,12 @@ from services.evaluator.plugins.registry import Plugins
 from tests.plugin_packages import PROVIDERS, SCORERS, SUITES, install, scorer, suite, use
 
 LIMITS = Limits(import_s=4)
+PROVIDER = """
+from services.evaluator.endpoints.kinds import Kind
+from services.evaluator.plugins.contract import ProviderKind
+
+KIND = ProviderKind(Kind("Many", concurrency="many"), print)
+"""
 
 
 async def test_a_broken_part_is_named_and_left_out_and_the_others_are_there(
@@ -28,10 +34,26 @@ async def test_a_broken_part_is_named_and_left_out_and_the_others_are_there(
         "no_scorer": "SCORER = 3",
         "own_scorer": scorer("own_scorer"),
         "gate": "import sys\nsys.exit('not here')",
+        "own_base": "class Skipped(BaseException): pass\nraise Skipped('not \\ud800 here')",
+        "half": suite("half").replace('"Sums", "Sums of numbers."', '"\\ud800", "Sums."'),
+        "long": suite("long").replace('"Sums", "Sums of numbers."', '"Sums", "S" * 3_000_000'),
+        "version_7": scorer("version_7").replace('"version_7-1"', "7"),
+        "own_class": scorer("own_class")
+        .replace("SCORER =", "class Text(str): pass\nSCORER =")
+        .replace('title="T"', 'title=Text("T")'),
+        "many_calls": PROVIDER,
     }
-    parts = {name: name for name in ("fine", "raises", "exits", "hangs", "bare", "gate", "missing_module")}
-    scorers = {"no_scorer": "no_scorer:SCORER", "own_scorer": "own_scorer:SCORER"}
-    install(tmp_path, "many-parts", files, {SUITES: parts, SCORERS: scorers, PROVIDERS: {"away": "fine:nothing"}})
+    parts = {
+        name: name
+        for name in ("fine", "raises", "exits", "hangs", "bare", "gate", "own_base", "half", "long", "missing_module")
+    }
+    scorers = {name: f"{name}:SCORER" for name in ("no_scorer", "own_scorer", "version_7", "own_class")}
+    install(
+        tmp_path,
+        "many-parts",
+        files,
+        {SUITES: parts, SCORERS: scorers, PROVIDERS: {"away": "fine:nothing", "many_calls": "many_calls:KIND"}},
+    )
     install(tmp_path, "other", {"apart": suite("apart")}, {SUITES: {"apart": "apart"}})
     use(monkeypatch, tmp_path)
 
@@ -49,10 +71,19 @@ async def test_a_broken_part_is_named_and_left_out_and_the_others_are_there(
             "bare": "TITLE is missing: the name that pages show. DESCRIPTION is missing: a sentence on what the suite "
             "measures. TASKS is missing: a tuple of the suite's tasks, such as MultipleChoice(...).",
             "gate": "SystemExit: not here.",
+            "own_base": "Skipped: not ? here.",
+            "half": "What it declares cannot be announced: UnicodeEncodeError: 'utf-8' codec can't encode character "
+            "'\\ud800' in position 0: surrogates not allowed.",
+            "long": told["long"],
+            "version_7": "The scorer's version must be a text, not int.",
+            "own_class": "What it declares cannot be read: ForeignClassError: an object of own_class.Text. Give plain "
+            "texts, numbers, lists and dictionaries.",
+            "many_calls": "concurrency of its Kind must be of type int.",
             "missing_module": "ModuleNotFoundError: No module named 'missing_module'.",
             "no_scorer": "The entry point names int, not a Scorer.",
             "away": "AttributeError: module 'fine' has no attribute 'nothing'.",
         }
+        assert told["long"].startswith("Its titles and descriptions take 3,000,")
         assert plugins.suites.keys() == {"fine", "apart"}
         assert plugins.scorers.keys() == {"own_scorer"}
         assert "suite raises of many-parts 1.0 is left out: RuntimeError: no luck today." in caplog.text
