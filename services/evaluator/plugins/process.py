@@ -83,7 +83,7 @@ class _Running:
                         began = True
                     case messages.Imported(part, str() as facts):
                         self.facts[part] = facts
-                    case messages.Imported(part, facts):
+                    case messages.Imported(part, bytes() as facts):
                         self.facts[part] = _unpacked_facts(facts)
                     case messages.Ready():
                         return

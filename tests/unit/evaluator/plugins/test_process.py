@@ -213,7 +213,7 @@ async def test_a_providers_answer_is_checked_before_it_is_scored(plugins: Plugin
 
 async def test_an_answer_to_a_call_that_was_given_up_harms_no_other(plugins: Plugins) -> None:
     task = _task(plugins.suites["raises"])
-    process = plugins.suites["raises"].process  # type: ignore[attr-defined]
+    process = plugins.suites["raises"].process
     running = await asyncio.get_running_loop().run_in_executor(None, process._process)
     _, given_up = running.ask(messages.Alive())
     given_up.cancel()  # Before the call itself is taken back, its answer may come.
