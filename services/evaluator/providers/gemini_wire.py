@@ -63,17 +63,16 @@ _NO_QUOTA = re.compile(r"limit:\s*0(?![.\d])")
 def prompt(messages: Sequence[Message], model: str = "") -> dict[str, Any]:
     """`contents` and, when there is one, `systemInstruction`."""
     system = [{"text": message.content} for message in messages if message.role == "system"]
-    names = common_form.called_names(messages)
     signed = bool(_SIGNED.search(model))
     contents: list[dict[str, Any]] = []
-    for message in messages:
+    for message, function in common_form.with_functions(messages):
         if message.role == "system":
             continue
         role = "model" if message.role == "assistant" else "user"
         if message.more is None:
             contents.append({"role": role, "parts": [{"text": message.content}]})
             continue
-        written = _said(message, names, signed)
+        written = _said(message, function, signed)
         # The results of several calls belong into one content.
         if message.more.tool_call_id and contents and "functionResponse" in contents[-1]["parts"][-1]:
             contents[-1]["parts"] += written
@@ -82,13 +81,12 @@ def prompt(messages: Sequence[Message], model: str = "") -> dict[str, Any]:
     return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
 
 
-def _said(message: Message, names: Mapping[str, str], signed: bool) -> list[dict[str, Any]]:
-    """The parts of a message that holds more than a text."""
+def _said(message: Message, function: str, signed: bool) -> list[dict[str, Any]]:
+    """The parts of a message that holds more than a text. `function` is the one that it is a result of."""
     more = message.more
     assert more is not None
     if more.tool_call_id:
-        name = names.get(more.tool_call_id) or more.name
-        return [{"functionResponse": {"name": name, "response": _result(message.content)}}]
+        return [{"functionResponse": {"name": function, "response": _result(message.content)}}]
     found: list[dict[str, Any]] = []
     for piece in more.parts or ([ContentPart(text=message.content)] if message.content else []):
         if piece.WhichOneof("part") == "image":

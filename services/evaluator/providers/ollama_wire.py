@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,18 +74,16 @@ def is_model(entry: dict[str, Any], name: str) -> bool:
 
 def messages(asked: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages of a request. Images stand apart from a message's text, in their order."""
-    names: Mapping[str, str] | None = None
     written: list[dict[str, Any]] = []
-    for message in asked:
+    for message, function in common_form.with_functions(asked):
         body: dict[str, Any] = {"role": message.role, "content": message.content}
         if message.more is not None:
-            names = common_form.called_names(asked) if names is None else names
-            body |= _beside(message.more, names)
+            body |= _beside(message.more, function)
         written.append(body)
     return written
 
 
-def _beside(more: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
+def _beside(more: ChatMessage, function: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if images := [b64encode(part.image.data).decode() for part in more.parts if part.WhichOneof("part") == "image"]:
         found["images"] = images
@@ -94,7 +92,7 @@ def _beside(more: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
             {"function": {"name": call.name, "arguments": common_form.arguments(call)}} for call in more.tool_calls
         ]
     if more.tool_call_id:
-        found["tool_name"] = names.get(more.tool_call_id) or more.name
+        found["tool_name"] = function
     return found
 
 

@@ -116,9 +116,29 @@ def arguments(call: ToolCall) -> Any:
     return json.loads(call.arguments or "{}")
 
 
-def called_names(messages: Iterable[Message]) -> dict[str, str]:
-    """The functions of calls by their ids."""
-    return {call.id: call.name for message in messages if message.more for call in message.more.tool_calls}
+def with_functions(messages: Sequence[Message]) -> list[tuple[Message, str]]:
+    """Each message with the function that it is the result of, empty for others. Results are in the order of the calls
+    before them, for wires that know neither ids nor another way to tell two results of one function apart."""
+    ordered: list[tuple[Message, str]] = []
+    results: list[tuple[int, Message, str]] = []
+    called: dict[str, tuple[int, str]] = {}
+    for message in messages:
+        more = message.more
+        if more is not None and more.tool_call_id:
+            # The newest call counts: another turn may use an id again.
+            place, name = called.get(more.tool_call_id, (0, ""))
+            results.append((place, message, name or more.name))
+            continue
+        ordered += _sorted(results)
+        results = []
+        ordered.append((message, ""))
+        if more is not None:
+            called.update({call.id: (place, call.name) for place, call in enumerate(more.tool_calls)})
+    return ordered + _sorted(results)
+
+
+def _sorted(results: Sequence[tuple[int, Message, str]]) -> list[tuple[Message, str]]:
+    return [(message, name) for _, message, name in sorted(results, key=lambda result: result[0])]
 
 
 # -- what comes back --------------------------------------------------------------------------------------------------
@@ -166,11 +186,23 @@ def _logprob(value: object) -> float:
     return chat.LEAST_LOGPROB if read is None else read
 
 
+def _is_whole(arguments: bytearray) -> bool:
+    """Whether nothing can follow these arguments."""
+    if not arguments.endswith((b"}", b"} ", b"}\n")):
+        return False
+    try:
+        json.loads(arguments)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 class CallsFold:
     """Tool calls of a streamed answer in OpenAI's form, whose arguments come in pieces."""
 
     def __init__(self) -> None:
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls: list[dict[str, Any]] = []
+        self._newest: dict[int, dict[str, Any]] = {}
 
     def add(self, delta: Mapping[str, Any]) -> int:
         """Returns the bytes that it adds. Raises MalformedError."""
@@ -179,11 +211,13 @@ class CallsFold:
         added = 0
         for piece in parts(delta, "tool_calls"):
             function = inner(piece, "function")
-            place = self._place(piece)
-            if place not in self._calls:
-                self._calls[place] = {"id": string(piece, "id"), "name": "", "arguments": bytearray()}
-                added += _CALL_BYTES + len(self._calls[place]["id"])
-            call = self._calls[place]
+            call = self._continued(piece, function)
+            if call is None:
+                call = {"id": string(piece, "id"), "name": "", "arguments": bytearray(), "index": piece.get("index")}
+                self._calls.append(call)
+                if isinstance(call["index"], int):
+                    self._newest[call["index"]] = call
+                added += _CALL_BYTES + len(call["id"])
             if not call["name"]:
                 call["name"] = string(function, "name")
                 added += len(call["name"])
@@ -193,12 +227,19 @@ class CallsFold:
             added += len(raw)
         return added
 
-    def _place(self, piece: Mapping[str, Any]) -> int:
-        """Some servers leave the index out; then an id begins the next call."""
-        index = piece.get("index")
+    def _continued(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The call that a piece goes on with; None where it begins one. Some servers leave the index out, or send the
+        same one with every call: then another call begins with a name, once the arguments are whole."""
+        index, own = piece.get("index"), string(piece, "id")
         if isinstance(index, int):
-            return index
-        return len(self._calls) if string(piece, "id") or not self._calls else max(self._calls)
+            call = self._newest.get(index)
+        else:
+            call = self._calls[-1] if self._calls else None
+            if call is not None and own and own != call["id"]:
+                return None
+        if call is None or (own and own == call["id"]) or not string(function, "name"):
+            return call
+        return None if _is_whole(call["arguments"]) else call
 
     def whole(self) -> dict[str, Any]:
         """The message's member, where there are calls."""
@@ -207,6 +248,8 @@ class CallsFold:
         return {
             "tool_calls": [
                 {"id": call["id"], "function": {"name": call["name"], "arguments": call["arguments"].decode()}}
-                for _, call in sorted(self._calls.items())
+                for call in sorted(
+                    self._calls, key=lambda call: call["index"] if isinstance(call["index"], int) else -1
+                )
             ]
         }

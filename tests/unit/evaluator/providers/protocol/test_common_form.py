@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -70,6 +71,22 @@ def test_without_an_index_an_id_begins_a_call() -> None:
     for call_id, arguments in (("a", "{"), ("", "}"), ("b", "{}")):
         fold.add({"tool_calls": [{"id": call_id, "function": {"name": "f", "arguments": arguments}}]})
     assert [(call.id, call.arguments) for call in common_form.tool_calls(fold.whole())] == [("a", "{}"), ("b", "{}")]
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("", "")])
+@pytest.mark.parametrize("index", [{"index": 0}, {}])
+def test_calls_that_all_have_one_index_or_none_stay_apart(index: dict[str, int], ids: tuple[str, str]) -> None:
+    """As Google's endpoint in OpenAI's form sends parallel calls."""
+    fold = CallsFold()
+    for call_id, city in zip(ids, ("Rome", "Lyon"), strict=True):
+        fold.add(
+            {"tool_calls": [{**index, "id": call_id, "function": {"name": "f", "arguments": f'{{"city": "{city}'}}]}
+        )
+        fold.add({"tool_calls": [{**index, "id": call_id, "function": {"arguments": '"}'}}]})
+    assert [(call.id, call.name, call.arguments) for call in common_form.tool_calls(fold.whole())] == [
+        (ids[0], "f", '{"city": "Rome"}'),
+        (ids[1], "f", '{"city": "Lyon"}'),
+    ]
 
 
 def test_every_call_of_a_stream_counts_its_memory() -> None:
@@ -215,3 +232,31 @@ def test_checks_change_nothing() -> None:
     for check in (anthropic_wire.check, gemini_wire.check, ollama_wire.check):
         check(conversation(), fields)
     assert fields == {"tools": [TOOL], "tool_choice": "auto"}
+
+
+def _turn(role: str, content: str = "", calls: Mapping[str, str] | None = None, result_of: str = "") -> Message:
+    made = [ToolCall(id=call_id, name=name, arguments="{}") for call_id, name in (calls or {}).items()]
+    return Message(role, content, ChatMessage(role=role, content=content, tool_calls=made, tool_call_id=result_of))
+
+
+RESULTS = (
+    _turn("user", "Where does it rain?"),
+    _turn("assistant", calls={"1": "weather", "2": "weather"}),
+    _turn("tool", "Rome is dry.", result_of="2"),
+    _turn("tool", "Lyon is wet.", result_of="1"),
+    _turn("assistant", calls={"1": "time"}),
+    _turn("tool", "Noon.", result_of="1"),
+)
+"""Results in another order than their calls, and an id that a later turn uses again."""
+
+
+def test_results_come_in_the_order_of_their_calls_where_a_wire_has_no_ids() -> None:
+    parts = [each["parts"] for each in gemini_wire.prompt(RESULTS)["contents"]]
+    told = [part["functionResponse"] for each in parts for part in each if "functionResponse" in part]
+    assert [(one["name"], one["response"]["output"]) for one in told] == [
+        ("weather", "Lyon is wet."),
+        ("weather", "Rome is dry."),
+        ("time", "Noon."),
+    ]
+    written = [(one["tool_name"], one["content"]) for one in ollama_wire.messages(RESULTS) if "tool_name" in one]
+    assert written == [("weather", "Lyon is wet."), ("weather", "Rome is dry."), ("time", "Noon.")]
