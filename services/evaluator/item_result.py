@@ -84,7 +84,7 @@ def answered(
     if cost is not None:
         result.cost_usd = cost
     result.identity = identity
-    result.error = " ".join(notes)
+    result.error = _cut("", " ".join(notes), _ERROR_BYTES, [])
     for name, value in scored.statistics.items():
         result.statistics[name] = value
     return result

@@ -18,12 +18,14 @@ from collections.abc import Awaitable, Callable, Container, Iterable
 
 from services.bus import Bus, OvertakenError, Turn, heed_cancel
 from services.evaluator.storing import until_stored
-from services.evaluator.units.units_in_hand import Held, Stop
+from services.evaluator.units.units_in_hand import FaultError, Held, Stop
 from touchstone.v1 import item_result_pb2
 
 MOST_ITEMS = 64
 MOST_BYTES = 512 * 1024
 LINGER_S = 0.25
+_MOST_RESULT_BYTES = 1_000_000
+"""NATS refuses messages above 1 MB, however often they are sent."""
 
 Store = Callable[[list[item_result_pb2.ItemResult], bool], Awaitable[None]]
 """Stores results; the flag marks the unit's last message. Returns after JetStream has them."""
@@ -141,7 +143,14 @@ class Packer:
         return cls(expected, store)
 
     def add(self, result: item_result_pb2.ItemResult) -> None:
+        """Raises FaultError for a result that no message can hold: each delivery of its unit would pay its calls
+        again, and lose them."""
         size = result.ByteSize()
+        if size > _MOST_RESULT_BYTES:
+            raise FaultError(
+                f"The result of item {result.item} takes {size:,} bytes with its reference and choices, and at most "
+                f"{_MOST_RESULT_BYTES:,} can be stored. Make its texts shorter."
+            )
         if not self._waiting:
             self._since = time.monotonic()
             self._wake.set()

@@ -49,6 +49,11 @@ async def test_messages_that_are_too_long_are_left_out_and_never_cut() -> None:
     assert len(stored.prompt) == item_result.PROMPT_BYTES
 
 
+def test_a_providers_note_is_cut_for_storage() -> None:
+    noted = item_result.answered(SENTIMENT, ITEM, 0, 0, Response("Answer: positive", note="\ud800" * 2_000_000), 1)
+    assert noted.error == "?" * 8192
+
+
 def test_metadata_is_cut_by_whole_fields() -> None:
     whole = {"id": 1, "text": "ü" * 20_000, "more": "x" * 20_000, "tail": [1, 2]}
     kept = rows.kept_metadata(json.dumps(whole, ensure_ascii=False))

@@ -98,9 +98,10 @@ def _add_parts(message: ChatMessage, parts: Any, place: int) -> None:
 
 def _image(value: Any, place: int) -> Image:
     """Raises WrongRowError unless it is a data URI of a picture of a type that can be sent."""
-    url = value.get("url") if isinstance(value, dict) else None
-    detail = value.get("detail", "auto") if isinstance(value, dict) else "auto"
     where = f"An image of message {place}"
+    if not isinstance(value, dict):
+        raise WrongRowError(f'{where} must be written as {{"url": "data:image/png;base64,…"}}.')
+    url, detail = value.get("url"), value.get("detail", "auto")
     if not isinstance(url, str) or not (found := _DATA_URI.match(url)):
         raise WrongRowError(
             f"{where} must be a data URI, such as data:image/png;base64,…, of type {_TYPES}. It is "

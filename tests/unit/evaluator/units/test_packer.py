@@ -9,6 +9,7 @@ import pytest
 
 from services.evaluator.units import packer as packing
 from services.evaluator.units.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer
+from services.evaluator.units.units_in_hand import FaultError
 from touchstone.v1 import item_result_pb2
 
 
@@ -47,6 +48,12 @@ async def test_a_message_holds_at_most_512_kilobytes() -> None:
     assert sum(count for count, _, _ in shelf.messages) == 10
     assert all(size <= MOST_BYTES + 100 for _, _, size in shelf.messages)
     assert [done for _, done, _ in shelf.messages] == [False] * 4 + [True]
+
+
+async def test_a_result_that_no_message_can_hold_fails_the_job() -> None:
+    packer = Packer(1, Shelf().store)
+    with pytest.raises(FaultError, match="at most 1,000,000 can be stored"):
+        packer.add(item_result_pb2.ItemResult(item=7, reference="x" * 1_000_001))
 
 
 async def test_results_wait_at_most_a_quarter_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,8 @@ def test_a_plain_message_has_the_bytes_that_it_had() -> None:
     ("part", "reason"),
     [
         ({"type": "image_url", "image_url": {}}, "must be a data URI"),
-        ({"type": "image_url", "image_url": None}, "must be a data URI"),
+        ({"type": "image_url", "image_url": None}, "must be written as"),
+        ({"type": "image_url", "image_url": "data:image/png;base64,AAAA"}, "must be written as"),
         (
             {"type": "image_url", "image_url": {"url": "https://x.org/a.png"}},
             "Images behind addresses are not fetched.",
