@@ -27,10 +27,10 @@ def add(commands: Any) -> None:
 def _check(options: argparse.Namespace) -> int:
     directory = options.dir or os.environ.get(_DIR)
     # Slow to import, and needed by nothing else.
-    from services.evaluator.plugins.check import check
+    from services.evaluator.plugins.check import check_apart
 
     try:
-        fine = check(options.target, Path(directory) if directory else None, print)
+        fine = check_apart(options.target, Path(directory) if directory else None, print)
     except TouchstoneError as error:
         print(f"touchstone: {error.message}", file=sys.stderr)
         return REFUSED

@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from services.errors import InvalidRequestError
+from services.errors import InvalidRequestError, sendable
 from services.evaluator import tasks
 from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.data.reader import Reader
@@ -105,6 +105,8 @@ def _problems(module: object, name: str) -> Iterator[str]:
         value = getattr(module, member, None)
         if not isinstance(value, str) or not value.strip():
             yield f"{member} is missing: {what}."
+        elif sendable(value) != value:
+            yield f"{member} has half a character, which cannot be shown: {value!r:.80}."
     suite = getattr(module, "SUITE", "")
     if name and isinstance(suite, str) and suite and suite != name:
         yield f"SUITE is {suite!r}, but the entry point is named {name!r}. Use one name."

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +17,9 @@ from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.items.task import Continuation, Item, Response, Scored, Task
 from services.evaluator.plugins.child import imported, require_kind, require_scorer
-from services.evaluator.plugins.contract import GROUPS, Part, packages, said
+from services.evaluator.plugins.contract import GROUPS, Package, Part, packages, said, unusable
+from services.evaluator.plugins.registry import built_in
+from services.evaluator.plugins.remote import unfit_statistics
 from services.evaluator.suites import declared
 from services.evaluator.tasks.kinds.definition import Definition
 from services.words.enums import mode_name
@@ -43,10 +48,12 @@ class Report:
         self._tell(line)
 
 
-def check(target: str, data_dir: Path | None, tell: Callable[[str], None]) -> bool:
+def check(
+    target: str, data_dir: Path | None, tell: Callable[[str], None], at: Callable[[str], None] = lambda where: None
+) -> bool:
     """Whether nothing is wrong with a module's file, a package's folder (with pyproject.toml), or an installed package.
-    A line to `tell` for each thing that is wrong, and for what was looked at. Raises InvalidRequestError for any other
-    target."""
+    A line to `tell` for each thing that is wrong, and for what was looked at; to `at`, what is looked at next. Raises
+    InvalidRequestError for any other target."""
     report, reader = Report(tell), Reader(data_dir)
     path = Path(target)
     if path.is_dir():
@@ -60,9 +67,54 @@ def check(target: str, data_dir: Path | None, tell: Callable[[str], None]) -> bo
             f"{target} is not a suite's file, a folder with entry points in its pyproject.toml, or an installed "
             "package with plug-ins."
         )
+    refused = unusable([Package(target, "", tuple(part for part in parts if part.name))], built_in())
     for part in parts:
+        at(part.label if part.name else part.value)
+        if why := refused.get((target, part)):
+            report.wrong(part.label, why)
         _check_part(part, reader, report)
     return not report.problems
+
+
+def check_apart(target: str, data_dir: Path | None, tell: Callable[[str], None]) -> bool:
+    """As `check`, in a separate process, because the author's code may end it."""
+    ours, theirs = Pipe(duplex=False)
+    # Without the present folder, where the author's files may have the names of modules of Python's own.
+    command = [sys.executable, "-P", "-m", __spec__.name, str(theirs.fileno()), target, str(data_dir or "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
+    theirs.close()
+    where = target
+    try:
+        while True:
+            match ours.recv():
+                case ("line", line):
+                    tell(line)
+                case ("at", where):
+                    pass
+                case ("refused", message):
+                    raise InvalidRequestError(message)
+                case ("done", fine):
+                    return bool(fine)
+    except EOFError:
+        code = process.wait()
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        tell(f"{where}: The code ended the process with {how}.")
+        return False
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _check_for(teller: Connection, target: str, data_dir: Path | None) -> None:
+    try:
+        fine = check(
+            target, data_dir, lambda line: teller.send(("line", line)), lambda where: teller.send(("at", where))
+        )
+    except TouchstoneError as error:
+        teller.send(("refused", error.message))
+    else:
+        teller.send(("done", fine))
 
 
 def _module_of(path: Path) -> str:
@@ -80,17 +132,24 @@ def _module_of(path: Path) -> str:
 
 
 def _declared_parts(folder: Path) -> list[Part]:
+    file = folder / "pyproject.toml"
     try:
-        project = tomllib.loads((folder / "pyproject.toml").read_text())
-    except (OSError, ValueError) as error:
-        raise InvalidRequestError(f"{folder / 'pyproject.toml'} cannot be read: {error}.") from error
+        groups = tomllib.loads(file.read_text()).get("project", {}).get("entry-points", {})
+        named = [
+            (what, name, value)
+            for group, what in GROUPS.items()
+            for name, value in sorted(groups.get(group, {}).items())
+        ]
+    except OSError as error:
+        raise InvalidRequestError(f"{file} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise InvalidRequestError(f"{file} cannot be read: {error}.") from error
+    except AttributeError as error:
+        raise InvalidRequestError(f"project.entry-points of {file} must be tables of names and values.") from error
+    if wrong := [name for _, name, value in named if not isinstance(value, str)]:
+        raise InvalidRequestError(f'The entry point {wrong[0]} of {file} must be a text such as "package.module".')
     sys.path[:0] = [str(folder / "src"), str(folder)]
-    groups = project.get("project", {}).get("entry-points", {})
-    return [
-        Part(what, name, value)
-        for group, what in GROUPS.items()
-        for name, value in sorted(groups.get(group, {}).items())
-    ]
+    return [Part(*each) for each in named]
 
 
 def _check_part(part: Part, reader: Reader, report: Report) -> None:
@@ -106,7 +165,7 @@ def _check_part(part: Part, reader: Reader, report: Report) -> None:
             report.note(f"{where}: {require_kind(found).kind.label}")
     except TouchstoneError as error:
         report.wrong(where, error.message)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         report.wrong(where, f"It cannot be imported: {said(error)}.")
 
 
@@ -121,7 +180,7 @@ def _check_suite(definitions: Sequence[Definition], module: object, reader: Read
         except DataMissingError as error:
             report.wrong(where, error.message)
             continue
-        except Exception as error:
+        except BaseException as error:
             report.wrong(where, _words("its data cannot be read", error))
             continue
         for mode in definition.modes:
@@ -129,12 +188,12 @@ def _check_suite(definitions: Sequence[Definition], module: object, reader: Read
                 try:
                     task = definition.task_on(reader, mode, shots)
                     _check_task(task, where, report)
-                except Exception as error:
+                except BaseException as error:  # Also what ends a process, such as SystemExit.
                     how = f"{mode_name(mode)} mode{f' with {shots} examples' if shots else ''}"
                     report.wrong(where, _words(f"it does not plan in {how}", error))
 
 
-def _words(what: str, error: Exception) -> str:
+def _words(what: str, error: BaseException) -> str:
     if isinstance(error, TouchstoneError):
         return error.message
     if isinstance(error, KeyError):
@@ -148,6 +207,10 @@ def _check_columns(definition: Definition, reader: Reader, where: str, report: R
         table = reader.read(source, split, definition.schema()).table
         if not table.num_rows:
             report.wrong(where, f"{source.name(split)} has no rows.")
+        if source.rows is not None and not Reader(None).read(source, split, definition.schema()).table.equals(table):
+            report.wrong(
+                where, f"The rows of {source.name(split)} differ from call to call. Give the same ones always."
+            )
         for name in table.column_names if table.num_rows else ():
             if _is_empty(table[name]):
                 report.wrong(where, f"Column {name} is empty in all rows of {source.name(split)}. Is that its name?")
@@ -202,6 +265,9 @@ def _not_right(task: Task, scored: Scored) -> Iterator[str]:
     if scored.outcome != item_result_pb2.OUTCOME_ANSWERED:
         yield f"is not read ({scored.extraction})."
         return
+    if unfit := unfit_statistics(scored.statistics, ()):
+        yield f"cannot be scored: {unfit}."
+        return
     for metric in task.metrics:
         if not metric.statistic:
             continue
@@ -228,3 +294,7 @@ def wrong(task: Task, item: Item) -> str:
         if label.casefold() not in right:
             return label
     return str(float(item.reference) + 1) if item.reference.lstrip("-").isdigit() else "nothing of the kind"
+
+
+if __name__ == "__main__":
+    _check_for(Connection(int(sys.argv[1])), sys.argv[2], Path(sys.argv[3]) if sys.argv[3] else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from services.errors import InvalidRequestError, sendable
@@ -31,6 +31,11 @@ _MOST_BYTES = 256 * 1024
 """What all plug-ins may take of an evaluator's announcement, which must fit into one NATS message (1 MB)."""
 
 
+def built_in() -> Mapping[str, Collection[str]]:
+    """Touchstone's own names of each kind of part."""
+    return {SUITE: {*shipped(), *_OPEN_SUITES}, SCORER: SCORERS.keys(), PROVIDER: KINDS.keys() | RESERVED}
+
+
 class Plugins:
     """What the installed packages offer. A part that cannot be used is named in the log and announced with its reason,
     and nothing else suffers from it."""
@@ -51,8 +56,7 @@ class Plugins:
         """Starts a process for each package. Raises nothing that a package does."""
         plugins = cls()
         found = packages()
-        built_in = {SUITE: {*shipped(), *_OPEN_SUITES}, SCORER: SCORERS.keys(), PROVIDER: KINDS.keys() | RESERVED}
-        refused = unusable(found, built_in)
+        refused = unusable(found, built_in())
         # More at a time would only keep each other from being imported within the limit.
         starting = asyncio.Semaphore(os.cpu_count() or 1)
         loaded = await asyncio.gather(
@@ -94,7 +98,7 @@ class Plugins:
                     continue
                 except InvalidRequestError as error:
                     found = error.message
-                except Exception as error:  # Texts that are no texts, and whatever else a package may declare.
+                except Exception as error:  # Facts of other types, and whatever else a package may declare.
                     found = f"What it declares cannot be announced: {said(error)}."
             announced.parts.add(part=part.what, name=sendable(part.name)[:_MOST_NAME], left_out=sendable(found))
             log.error("%s of %s is left out: %s", part.label, package.label, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
@@ -161,9 +161,9 @@ class RemoteTask:
         scored = _expected(Scored, found, self.plugin, doing)
         for name in ("prediction", "extraction"):
             if not isinstance(getattr(scored, name), str):
-                raise _wrong(self.plugin, doing, f"its {name} is no text")
-        needed = [name for metric in self.metrics for name in (metric.statistic, metric.over) if name]
-        _require_numbers(scored.statistics, self.plugin, doing, needed)
+                raise _wrong(self.plugin, doing, f"its {name} is not a text")
+        if unfit := unfit_statistics(scored.statistics, needed(self.metrics)):
+            raise _wrong(self.plugin, doing, unfit)
         return scored
 
     def _read(self, kind: type[T], method: str, doing: str, *arguments: Any) -> T:
@@ -190,17 +190,22 @@ def _expected(kind: type[T], found: object, plugin: str, doing: str) -> T:
     return found
 
 
-def _require_numbers(statistics: Any, plugin: str, doing: str, names: Sequence[str]) -> None:
-    """Refuses statistics from which no metric can be computed, and names that cannot be stored."""
+def needed(metrics: Iterable[suite_pb2.MetricSpec]) -> list[str]:
+    """The statistics that metrics read."""
+    return [name for metric in metrics for name in (metric.statistic, metric.over) if name]
+
+
+def unfit_statistics(statistics: Any, names: Sequence[str]) -> str:
+    """Why no metric can be computed from statistics, or they cannot be stored; empty where they fit. `names` are those
+    that metrics need."""
     for name in (*names, *statistics):
         if not isinstance(name, str) or not name.isprintable() or len(name) > _MOST_NAME:
-            raise _wrong(
-                plugin, doing, f"{name!r:.80} is not a name of a statistic: a text of 1 to {_MOST_NAME} characters"
-            )
+            return f"{name!r:.80} is not a name of a statistic: a text of 1 to {_MOST_NAME} characters"
         value = statistics.get(name)
         if numbers.real(value, -numbers.MOST_STATISTIC, numbers.MOST_STATISTIC) is None:
             what = "missing" if value is None else f"{value!r:.80}"
-            raise _wrong(plugin, doing, f"its statistic {name} is {what}")
+            return f"its statistic {name} is {what}"
+    return ""
 
 
 def remote_scorer(name: str, facts: messages.ScorerFacts, process: PluginProcess) -> Scorer:
@@ -222,7 +227,8 @@ def remote_scorer(name: str, facts: messages.ScorerFacts, process: PluginProcess
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         doing = "scoring an answer"
         found = ask(dict, "judge", doing, answer, tuple(answers))
-        _require_numbers(found, plugin, doing, facts.statistics)
+        if unfit := unfit_statistics(found, facts.statistics):
+            raise _wrong(plugin, doing, unfit)
         return found
 
     def first(reply: Reply) -> Extraction | None:

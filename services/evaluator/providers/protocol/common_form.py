@@ -228,7 +228,7 @@ class CallsFold:
         return added
 
     def _continued(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The call that a piece goes on with; None where it begins one. Some servers leave the index out, or send the
+        """The call that a piece continues; None where it begins one. Some servers leave the index out, or send the
         same one with every call: then another call begins with a name, once the arguments are whole."""
         index, own = piece.get("index"), string(piece, "id")
         if isinstance(index, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,14 @@ from textwrap import dedent
 import pytest
 
 from deploy.command import main
+from services.errors import InvalidRequestError
 from services.evaluator.plugins.check import check
 from tests.plugin_packages import scorer, suite
 from tests.unit.test_structure import ROOT
 
 EXAMPLE = ROOT / "docs/examples/plugin"
 HEAD = """
+from random import random
 from services.evaluator.data.reader import Source
 from services.evaluator.items.metrics import ACCURACY, EXACT_MATCH
 from services.evaluator.tasks.kinds.free_answer import FreeAnswer
@@ -101,6 +104,14 @@ def said(tmp_path: Path, text: str) -> list[str]:
             "own/t: item 0: a response with the wrong answer '1.0' counts as right.",
         ),
         (
+            "(task(judge=lambda answer, right: {'correct': '1'}),)",
+            "own/t: item 0: a response with the right answer, '0', cannot be scored: its statistic correct is '1'.",
+        ),
+        (
+            "(task(source=Source('own', 'x', rows=lambda split: [{'question': str(random()), 'answer': '1'}])),)",
+            "own/t: The rows of own (x, test) differ from call to call.",
+        ),
+        (
             "(task(metrics=(MetricSpec(metric='m', rule=MetricSpec.RULE_MEAN, statistic='other'),)),)",
             "own/t: item 0: a response with the right answer, '0', has no statistic other, which the metric m needs.",
         ),
@@ -139,6 +150,47 @@ def test_a_packages_folder_is_checked_as_a_whole(tmp_path: Path, capsys: pytest.
         "provider kind: The entry point names function, not a ProviderKind.",
         "Correct what is listed above.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import os; os._exit(0)", "{name}: The code ended the process with exit code 0."),
+        ("import os; os.abort()", "{name}: The code ended the process with signal 6."),
+        ("class Skipped(BaseException): pass\nraise Skipped('no')", "{name}: It cannot be imported: Skipped: no."),
+    ],
+)
+def test_code_that_ends_the_process_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, line: str
+) -> None:
+    file = tmp_path / "own_end.py"
+    file.write_text(text)
+    assert main(["suite", "check", str(file)]) == 1
+    assert capsys.readouterr().out.splitlines() == [line.format(name="own_end"), "Correct what is listed above."]
+
+
+def test_names_that_an_evaluator_refuses_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project.entry-points."touchstone.suites"]\n"Bad Name" = "m"\nglue = "m"\n'
+    )
+    lines: list[str] = []
+    assert not check(str(tmp_path), None, lines.append)
+    assert "suite glue: glue is the name of a built-in suite. Rename it." in lines
+    assert any(line.startswith("suite Bad Name: The name 'Bad Name' must have") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[project", "pyproject.toml cannot be read: Expected ']'"),
+        ("project = 5", "must be tables of names and values."),
+        ('[project.entry-points."touchstone.suites"]\nown = 5', "The entry point own of"),
+    ],
+)
+def test_a_project_file_of_another_form_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(InvalidRequestError, match=re.escape(why)):
+        check(str(tmp_path), None, print)
 
 
 def test_a_target_that_is_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,7 @@ async def test_a_broken_part_is_named_and_left_out_and_the_others_are_there(
         "own_base": "class Skipped(BaseException): pass\nraise Skipped('not \\ud800 here')",
         "half": suite("half").replace('"Sums", "Sums of numbers."', '"\\ud800", "Sums."'),
         "long": suite("long").replace('"Sums", "Sums of numbers."', '"Sums", "S" * 3_000_000'),
+        "halved": scorer("halved").replace('title="T"', 'title="\\ud800"'),
         "version_7": scorer("version_7").replace('"version_7-1"', "7"),
         "own_class": scorer("own_class")
         .replace("SCORER =", "class Text(str): pass\nSCORER =")
@@ -47,7 +48,7 @@ async def test_a_broken_part_is_named_and_left_out_and_the_others_are_there(
         name: name
         for name in ("fine", "raises", "exits", "hangs", "bare", "gate", "own_base", "half", "long", "missing_module")
     }
-    scorers = {name: f"{name}:SCORER" for name in ("no_scorer", "own_scorer", "version_7", "own_class")}
+    scorers = {name: f"{name}:SCORER" for name in ("no_scorer", "own_scorer", "halved", "version_7", "own_class")}
     install(
         tmp_path,
         "many-parts",
@@ -72,7 +73,8 @@ async def test_a_broken_part_is_named_and_left_out_and_the_others_are_there(
             "measures. TASKS is missing: a tuple of the suite's tasks, such as MultipleChoice(...).",
             "gate": "SystemExit: not here.",
             "own_base": "Skipped: not ? here.",
-            "half": "What it declares cannot be announced: UnicodeEncodeError: 'utf-8' codec can't encode character "
+            "half": "TITLE has half a character, which cannot be shown: '\\ud800'.",
+            "halved": "What it declares cannot be announced: UnicodeEncodeError: 'utf-8' codec can't encode character "
             "'\\ud800' in position 0: surrogates not allowed.",
             "long": told["long"],
             "version_7": "The scorer's version must be a text, not int.",
