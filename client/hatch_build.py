@@ -25,7 +25,8 @@ class ClientBuildHook(BuildHookInterface):  # type: ignore[misc]
         shutil.rmtree(staged, ignore_errors=True)
         skipped = shutil.ignore_patterns("__pycache__")
         shutil.copytree(here / "touchstone_client", staged / "touchstone_client", ignore=skipped)
-        shutil.copytree(here / "../protos/gen/touchstone", staged / "touchstone", ignore=skipped)
+        public = shutil.ignore_patterns("__pycache__", "*_internal_service_pb2*")
+        shutil.copytree(here / "../protos/gen/touchstone", staged / "touchstone", ignore=public)
         shutil.copyfile(here / "../LICENSE", staged / "touchstone_client/LICENSE")
         for name in _SHARED:
             source, target = here / "../services" / name, staged / "touchstone_client/_services" / name

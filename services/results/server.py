@@ -21,6 +21,7 @@ from services.results.installation import Installation
 from services.results.intake import feeds, kept_stream, resealing, writes
 from services.results.intake.feeds import Feed
 from services.results.intake.ordered_stream import OrderedStream
+from services.results.internal_servicer import ResultsInternalServicer
 from services.results.read_queue import Questions
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
@@ -28,7 +29,14 @@ from services.results.storage import text_retention
 from services.results.storage.database import Database, damaged, first_row
 from services.results.storage.job_files import JobFiles
 from services.results.storage.migrations import open_file
-from touchstone.v1 import dataset_service_pb2, dataset_service_pb2_grpc, results_service_pb2, results_service_pb2_grpc
+from touchstone.v1 import (
+    dataset_service_pb2,
+    dataset_service_pb2_grpc,
+    results_internal_service_pb2,
+    results_internal_service_pb2_grpc,
+    results_service_pb2,
+    results_service_pb2_grpc,
+)
 
 
 class DatasetParts:
@@ -68,6 +76,7 @@ class DatasetParts:
 log = logging.getLogger(__name__)
 
 NAME = results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"].full_name
+INTERNAL_NAME = results_internal_service_pb2.DESCRIPTOR.services_by_name["ResultsInternalService"].full_name
 _LOOK_S = 0.02
 DATASETS_NAME = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"].full_name
 
@@ -117,7 +126,10 @@ async def _serve(
     backups = Backups(connection, database, settings.backups.absolute())
     said = kept_stream.KeptStream(connection, database)
     questions = Questions(database)
-    servicer = ResultsServicer(database, items, events, Installation(connection), said, questions, settings.reads, room)
+    internal = ResultsInternalServicer(database, items, settings.reads)
+    servicer = ResultsServicer(
+        database, internal, events, Installation(connection), said, questions, settings.reads, room
+    )
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
@@ -131,7 +143,9 @@ async def _serve(
         (results_service_pb2_grpc.add_ResultsServiceServicer_to_server, servicer, NAME),
         (dataset_service_pb2_grpc.add_DatasetServiceServicer_to_server, datasets.servicer, DATASETS_NAME),
     ]
-    async with rpc.serve(settings.listen, authenticate, services, tls=rpc.Tls.from_env()) as server:
+    hidden = (results_internal_service_pb2_grpc.add_ResultsInternalServiceServicer_to_server, internal, INTERNAL_NAME)
+    tls = rpc.Tls.from_env()
+    async with rpc.serve(settings.listen, authenticate, services, internal=[hidden], tls=tls) as server:
         await server.set_ready(True)
         try:
             purging = feeds.keep_room(connection, items, room, backups.holding)

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from services import rpc
 from services.bus import Room
-from services.errors import InvalidRequestError, NotFoundError, UnavailableError
+from services.errors import NotFoundError, UnavailableError
 from services.results import visibility
 from services.results.boards.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
 from services.results.boards.overview import overview
@@ -24,22 +24,19 @@ from services.results.comparison.rank_ranges import BoardRankRanges
 from services.results.estimates.estimate import estimate_run
 from services.results.export.exports import Exports
 from services.results.imports import import_answers
-from services.results.imports import reads as imported
 from services.results.installation import Installation
-from services.results.intake import writes
 from services.results.intake.feeds import Feed
 from services.results.intake.kept_stream import KeptStream
+from services.results.internal_servicer import ResultsInternalServicer
 from services.results.items import reads as item_reads
 from services.results.items.annotate import annotate
 from services.results.read_queue import Questions
 from services.results.runs import configurations, job_reads
 from services.results.runs.mark_run import mark_run
-from services.results.scores.job_result import compute
 from services.results.side_by_side.listing import SideBySide
-from services.results.storage import stored_responses
 from services.results.storage.database import Connection, Database
-from services.results.visibility import EVERYTHING, OWN, HiddenJobError, Visibility
-from touchstone.v1 import comparison_pb2, job_pb2, results_service_pb2_grpc
+from services.results.visibility import HiddenJobError, Visibility
+from touchstone.v1 import comparison_pb2, results_service_pb2_grpc
 from touchstone.v1 import results_service_pb2 as pb
 
 Read = TypeVar("Read")
@@ -47,9 +44,6 @@ Request = TypeVar("Request", bound=Message)
 Answer = TypeVar("Answer")
 
 _TRAIL_WAIT_S = 2.0
-_SEAL_WAIT_S = 10.0
-_SEAL_WORK_S = 1.0
-"""The part of a caller's deadline that is left for computing after the wait."""
 
 
 def shared(
@@ -72,7 +66,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     def __init__(
         self,
         database: Database,
-        results: Feed,
+        internal: ResultsInternalServicer,
         events: Feed,
         installation: Installation,
         statements: KeptStream,
@@ -81,9 +75,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         room: Room | None = None,
     ) -> None:
         self._database = database
-        self._seals: dict[tuple[str, int], asyncio.Task[pb.SealJobResponse]] = {}
-        """Seals under way, by job and attempt."""
-        self._results = results
+        self._internal = internal
         self._events = events
         self._installation = installation
         self._statements = statements
@@ -173,10 +165,6 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     ) -> pb.ImportAnswersResponse:
         return await import_answers.take(self._database, self._room.guard(requests), rpc.identity().user, _now())
 
-    async def GetImport(self, request: pb.GetImportRequest, context: Any) -> pb.GetImportResponse:
-        rpc.require_admin()
-        return await self._database.read(lambda c: imported.get_import(c, request))
-
     @shared
     async def ListEvents(self, request: pb.ListEventsRequest, visible: Visibility) -> pb.ListEventsResponse:
         return await self._questions.read(lambda c: job_reads.list_events(c, request, visible))
@@ -220,40 +208,18 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         result = await self._database.read(lambda c: job_reads.get_job_result(c, request.job_id, visible))
         return pb.MarkRunResponse(result=result)
 
+    # Released here. The services now call them in ResultsInternalService.
     async def SealJob(self, request: pb.SealJobRequest, context: Any) -> pb.SealJobResponse:
-        rpc.require_admin()
-        job = request.job
-        if not job.job_id or not job.plan:
-            raise InvalidRequestError("SealJob needs the id and the plan of the job.", "job")
-        await self._reached(request.results_sequence, context)
-        # A caller that gives up does not end the work: the next call finds it under way, or done.
-        key = job.job_id, job.attempt
-        if key not in self._seals:
-            self._seals[key] = seal = asyncio.create_task(self._seal(job))
-            seal.add_done_callback(lambda _: self._seals.pop(key))
-        return await asyncio.shield(self._seals[key])
-
-    async def _seal(self, job: job_pb2.Job) -> pb.SealJobResponse:
-        sealed = await self._database.read(lambda c: job_reads.sealed_result(c, job.job_id, job.attempt))
-        if sealed is None:
-            # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.
-            computed = await self._database.read_long(lambda c: compute(c, job, seal=True))
-            now = datetime.now(UTC)
-            sealed = await self._database.write(lambda c: writes.store_seal(c, job, computed, now))
-        return sealed
+        return await self._internal.SealJob(request, context)
 
     async def ListStoredItems(self, request: pb.ListStoredItemsRequest, context: Any) -> pb.ListStoredItemsResponse:
-        rpc.require_admin()
-        await self._reached(request.results_sequence, context)
-        return await self._database.read(lambda c: item_reads.list_stored_items(c, request.job_id))
+        return await self._internal.ListStoredItems(request, context)
 
     async def FindResponses(self, request: pb.FindResponsesRequest, context: Any) -> pb.FindResponsesResponse:
-        rpc.require_admin()
-        if request.import_id:
-            return await self._database.read(lambda c: imported.find_answers(c, request))
-        # The caller is an evaluator, which sees all; its job's owner may not.
-        visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
-        return await self._database.read(lambda c: stored_responses.find_responses(c, request, visible))
+        return await self._internal.FindResponses(request, context)
+
+    async def GetImport(self, request: pb.GetImportRequest, context: Any) -> pb.GetImportResponse:
+        return await self._internal.GetImport(request, context)
 
     async def _require_suite(self, suite: str, visible: Visibility) -> None:
         """Raises InvalidRequestError for a suite that neither runs nor evaluators name; while no evaluator has
@@ -290,11 +256,6 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def _is_stored(self, job_id: str) -> bool:
         """Something else that the question names was not found, such as a baseline."""
         return await self._questions.read(lambda c: job_reads.is_stored(c, job_id))
-
-    async def _reached(self, position: int, context: Any) -> None:
-        left = context.time_remaining()
-        timeout_s = _SEAL_WAIT_S if left is None else max(0, min(_SEAL_WAIT_S, left - _SEAL_WORK_S))
-        await self._results.reached(position, timeout_s)
 
 
 def _now() -> datetime:

@@ -199,11 +199,13 @@ async def serve(
     authenticate: Authenticator,
     services: Sequence[tuple[Callable[[Any, Any], None], Any, str]] = (),
     *,
+    internal: Sequence[tuple[Callable[[Any, Any], None], Any, str]] = (),
     tls: Tls = PLAIN,
     grace_s: float = 5,
 ) -> AsyncIterator[Server]:
     """Serves on `host:port` inside the context; health says NOT_SERVING until `set_ready(True)`.
 
+    `internal` services are called by services alone: reflection leaves them out.
     With a certificate in `tls`, health and reflection also need TLS.
     """
     if authenticate.local and not is_loopback(address):
@@ -212,7 +214,7 @@ async def serve(
         )
     credentials = tls.server_credentials()
     server = Server(authenticate)
-    for register, servicer, name in services:
+    for register, servicer, name in (*services, *internal):
         server.add(register, servicer, name)
     reflection.add([*(name for *_, name in services), health.SERVICE_NAME], server.grpc)
     try:

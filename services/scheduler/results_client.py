@@ -14,7 +14,13 @@ from services.bus import of_job
 from services.errors import DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler.jobs.job import Job
 from services.words.jobs import LIVE
-from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, results_service_pb2_grpc
+from touchstone.v1 import (
+    job_pb2,
+    metric_pb2,
+    results_internal_service_pb2_grpc,
+    results_service_pb2,
+    results_service_pb2_grpc,
+)
 
 _SEAL_S = 30.0
 _ASK_S = 10.0
@@ -26,20 +32,21 @@ class ResultsClient:
 
     def __init__(self, channel: grpc.aio.Channel, service_token: str) -> None:
         self._stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._internal = results_internal_service_pb2_grpc.ResultsInternalServiceStub(channel)
         self._metadata = rpc.metadata(service_token)
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
         request = results_service_pb2.SealJobRequest(job=job, results_sequence=sequence)
         request.job.spec.ClearField("webhook_url")
         try:
-            return await self._stub.SealJob(request, timeout=_SEAL_S, metadata=self._metadata)
+            return await self._internal.SealJob(request, timeout=_SEAL_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
 
     async def stored(self, job_id: str, sequence: int) -> dict[str, set[int]]:
         request = results_service_pb2.ListStoredItemsRequest(job_id=job_id, results_sequence=sequence)
         try:
-            answer = await self._stub.ListStoredItems(request, timeout=_ASK_S, metadata=self._metadata)
+            answer = await self._internal.ListStoredItems(request, timeout=_ASK_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
         return {task.task: set(task.positions) for task in answer.tasks}
@@ -67,7 +74,7 @@ class ResultsClient:
     async def imported(self, import_id: str) -> results_service_pb2.GetImportResponse:
         request = results_service_pb2.GetImportRequest(import_id=import_id)
         try:
-            return await self._stub.GetImport(request, timeout=_ASK_S, metadata=self._metadata)
+            return await self._internal.GetImport(request, timeout=_ASK_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
 

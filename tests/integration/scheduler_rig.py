@@ -22,8 +22,8 @@ from tests.unit.scheduler.fakes import evaluator, plan, spec
 from touchstone.v1 import (
     item_result_pb2,
     job_pb2,
+    results_internal_service_pb2_grpc,
     results_service_pb2,
-    results_service_pb2_grpc,
     scheduler_service_pb2,
     scheduler_service_pb2_grpc,
     unit_pb2,
@@ -34,7 +34,7 @@ T = TypeVar("T")
 LIMIT = bus.Settings(url="", monitor_url="", results_max_bytes=64 * 1024**2, replicas=1)
 
 
-class Sealer(results_service_pb2_grpc.ResultsServiceServicer):
+class Sealer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
     """Results that seals every job, and has stored nothing of it."""
 
     async def SealJob(self, request, context):  # type: ignore[no-untyped-def]
@@ -158,9 +158,9 @@ async def running(nats: NatsServer, *, announced: bool = True) -> AsyncIterator[
     await made.connection.ensure(LIMIT.results_max_bytes)
     announcer = asyncio.create_task(made.announce() if announced else asyncio.sleep(0))
     await asyncio.sleep(0.1)
-    register = results_service_pb2_grpc.add_ResultsServiceServicer_to_server
+    register = results_internal_service_pb2_grpc.add_ResultsInternalServiceServicer_to_server
     sealer: Any = Sealer  # The generated base wants every method.
-    service = (register, sealer(), "touchstone.v1.ResultsService")
+    service = (register, sealer(), "touchstone.v1.ResultsInternalService")
     async with rpc.serve(f"127.0.0.1:{made.results_port}", rpc.Authenticator(None, ""), [service], grace_s=0):
         yield made
     announcer.cancel()

@@ -25,7 +25,15 @@ from services import bus, rpc
 from tests.nats_server import NatsServer
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, plan
 from tests.waiting import answered
-from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, results_service_pb2_grpc, token_pb2, unit_pb2
+from touchstone.v1 import (
+    endpoint_pb2,
+    evaluator_pb2,
+    job_pb2,
+    results_internal_service_pb2_grpc,
+    results_service_pb2_grpc,
+    token_pb2,
+    unit_pb2,
+)
 from touchstone.v1 import results_service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -369,17 +377,20 @@ async def test_sealing_stored_items_and_stored_answers_need_an_admin(service: Se
     user = rpc.metadata("s3cret", rpc.Identity("ann", 1))  # type: ignore[arg-type]
     async with rpc.channel(service.address) as channel:
         stub: Stub = results_service_pb2_grpc.ResultsServiceStub(channel)
-        calls = (
-            stub.SealJob(pb.SealJobRequest(), metadata=user),
-            stub.ListStoredItems(pb.ListStoredItemsRequest(), metadata=user),
-            stub.FindResponses(pb.FindResponsesRequest(), metadata=user),
-        )
-        for call in calls:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await call
-            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
-        stored = await stub.ListStoredItems(pb.ListStoredItemsRequest(job_id="x"), metadata=rpc.metadata("s3cret"))
-        assert list(stored.tasks) == []
+        # The services' own service, and the calls that were released among the public ones.
+        for own in (results_internal_service_pb2_grpc.ResultsInternalServiceStub(channel), stub):
+            calls = (
+                own.SealJob(pb.SealJobRequest(), metadata=user),
+                own.ListStoredItems(pb.ListStoredItemsRequest(), metadata=user),
+                own.FindResponses(pb.FindResponsesRequest(), metadata=user),
+                own.GetImport(pb.GetImportRequest(), metadata=user),
+            )
+            for call in calls:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await call
+                assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+            stored = await own.ListStoredItems(pb.ListStoredItemsRequest(job_id="x"), metadata=rpc.metadata("s3cret"))
+            assert list(stored.tasks) == []
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.GetJob(pb.ResultsServiceGetJobRequest(job_id="x"))
         assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED

@@ -95,6 +95,8 @@ def test_the_python_client_needs_no_more_than_grpc_and_protobuf(tmp_path: Path, 
     assert made.returncode == 0, made.stderr
     done, _ = made.stdout.split()
     assert int(done) > 0
+    internal = installed.run("python", "-c", "import touchstone.v1.results_internal_service_pb2_grpc")
+    assert "No module named" in internal.stderr
     command = installed.run("touchstone", "leaderboard", "demo")
     assert (command.returncode, command.stderr) == (
         2,

@@ -13,7 +13,7 @@ import grpc
 from services import rpc
 from services.bus import heed_cancel
 from services.errors import DeadlineError, NotFoundError, UnavailableError
-from touchstone.v1 import results_service_pb2_grpc
+from touchstone.v1 import results_internal_service_pb2_grpc
 from touchstone.v1.results_service_pb2 import (
     FindResponsesRequest,
     GetImportRequest,
@@ -82,7 +82,7 @@ class ImportsOfResults:
     """The imports of the results service over gRPC. Waits while it does not answer."""
 
     def __init__(self, channel: grpc.aio.Channel, service_token: str) -> None:
-        self._stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._stub = results_internal_service_pb2_grpc.ResultsInternalServiceStub(channel)
         self._metadata = rpc.metadata(service_token)
 
     async def run(self, import_id: str) -> GetImportResponse:

@@ -29,7 +29,7 @@ from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.units.unit_loader import Loaded
 from services.evaluator.units.units_in_hand import FaultError, Held
 from services.words.endpoints import named
-from touchstone.v1 import job_pb2, results_service_pb2_grpc, unit_pb2
+from touchstone.v1 import job_pb2, results_internal_service_pb2_grpc, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 from touchstone.v1.results_service_pb2 import FindResponsesRequest, FindResponsesResponse
 
@@ -64,7 +64,7 @@ class ResultsStore:
     """The results service over gRPC."""
 
     def __init__(self, channel: grpc.aio.Channel, service_token: str) -> None:
-        self._stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._stub = results_internal_service_pb2_grpc.ResultsInternalServiceStub(channel)
         self._metadata = rpc.metadata(service_token)
 
     async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.v1 import results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import results_internal_service_pb2, results_service_pb2, scheduler_service_pb2
 
 PROTOS = Path(__file__).parents[3] / "protos"
 BUF = Path(sys.executable).with_name("buf")
 SERVICES = (
     scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"],
     results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
+    results_internal_service_pb2.DESCRIPTOR.services_by_name["ResultsInternalService"],
 )
 WITHOUT_PAGES = {
     "ListTrends": "bounded by its own limit of 64 series of 500 points",
@@ -102,3 +103,10 @@ def test_creates_carry_a_request_id() -> None:
     with_id = {name for name, m in creates.items() if "request_id" in m.input_type.fields_by_name}
     # A webhook's secret is shown once: a repeated request could not show it again.
     assert {*creates} - with_id == {"CreateWebhook"}
+
+
+def test_what_only_services_call_is_in_a_service_of_its_own() -> None:
+    """Its calls that were released among the public ones are deprecated there."""
+    _, public, internal = SERVICES
+    deprecated = {method.name for method in public.methods if method.GetOptions().deprecated}
+    assert {method.name for method in internal.methods} == deprecated

@@ -283,30 +283,30 @@ class ResultsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SealJob(self, request, context):
-        """For the scheduler: waits until the given stream position is stored, checks the counts, computes metrics.
-        Repeating it changes nothing. UNAVAILABLE when the position is not reached within the deadline.
+        """The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here
+        because they were released here.
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListStoredItems(self, request, context):
-        """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
-        UNAVAILABLE when the given position is not reached within the deadline.
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FindResponses(self, request, context):
-        """For evaluators: stored answers that replace calls. Those not found are left out.
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetImport(self, request, context):
-        """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer.
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -8,6 +8,7 @@ from grpc import aio as _aio
 from touchstone.v1 import comparison_pb2 as _comparison_pb2
 from touchstone.v1 import results_service_pb2 as _results_service_pb2
 import abc as _abc_1
+import builtins as _builtins
 import grpc as _grpc
 import sys
 import typing as _typing
@@ -16,6 +17,11 @@ if sys.version_info >= (3, 11):
     from typing import Self as _Self
 else:
     from typing_extensions import Self as _Self
+
+if sys.version_info >= (3, 13):
+    from warnings import deprecated as _deprecated
+else:
+    from typing_extensions import deprecated as _deprecated
 
 _T = _typing.TypeVar("_T")
 
@@ -78,18 +84,25 @@ class ResultsServiceStub:
     """
     ListEvents: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListEventsRequest, _results_service_pb2.ListEventsResponse]
     """The audit trail, oldest first."""
-    SealJob: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]
-    """For the scheduler: waits until the given stream position is stored, checks the counts, computes metrics.
-    Repeating it changes nothing. UNAVAILABLE when the position is not reached within the deadline.
-    """
-    ListStoredItems: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListStoredItemsRequest, _results_service_pb2.ListStoredItemsResponse]
-    """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
-    UNAVAILABLE when the given position is not reached within the deadline.
-    """
-    FindResponses: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]
-    """For evaluators: stored answers that replace calls. Those not found are left out."""
-    GetImport: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]
-    """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def SealJob(self) -> _grpc.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]:
+        """The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here
+        because they were released here.
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def ListStoredItems(self) -> _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListStoredItemsRequest, _results_service_pb2.ListStoredItemsResponse]:
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def FindResponses(self) -> _grpc.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]:
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def GetImport(self) -> _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]:
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
 
 @_typing.type_check_only
 class ResultsServiceAsyncStub(ResultsServiceStub):
@@ -140,18 +153,25 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """
     ListEvents: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListEventsRequest, _results_service_pb2.ListEventsResponse]  # type: ignore[assignment]
     """The audit trail, oldest first."""
-    SealJob: _aio.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]  # type: ignore[assignment]
-    """For the scheduler: waits until the given stream position is stored, checks the counts, computes metrics.
-    Repeating it changes nothing. UNAVAILABLE when the position is not reached within the deadline.
-    """
-    ListStoredItems: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListStoredItemsRequest, _results_service_pb2.ListStoredItemsResponse]  # type: ignore[assignment]
-    """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
-    UNAVAILABLE when the given position is not reached within the deadline.
-    """
-    FindResponses: _aio.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]  # type: ignore[assignment]
-    """For evaluators: stored answers that replace calls. Those not found are left out."""
-    GetImport: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]  # type: ignore[assignment]
-    """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def SealJob(self) -> _aio.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]:  # type: ignore[override]
+        """The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here
+        because they were released here.
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def ListStoredItems(self) -> _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListStoredItemsRequest, _results_service_pb2.ListStoredItemsResponse]:  # type: ignore[override]
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def FindResponses(self) -> _aio.UnaryUnaryMultiCallable[_results_service_pb2.FindResponsesRequest, _results_service_pb2.FindResponsesResponse]:  # type: ignore[override]
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
+    @_builtins.property
+    @_deprecated("""This method has been marked as deprecated using proto method options.""")
+    def GetImport(self) -> _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]:  # type: ignore[override]
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
 
 class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps item results, metrics and the audit trail in DuckDB, and answers every question about them."""
@@ -308,40 +328,43 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_results_service_pb2.ListEventsResponse, _abc.Awaitable[_results_service_pb2.ListEventsResponse]]:
         """The audit trail, oldest first."""
 
+    @_deprecated("""The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here\nbecause they were released here.\nbuf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE""")
     @_abc_1.abstractmethod
     def SealJob(
         self,
         request: _results_service_pb2.SealJobRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.SealJobResponse, _abc.Awaitable[_results_service_pb2.SealJobResponse]]:
-        """For the scheduler: waits until the given stream position is stored, checks the counts, computes metrics.
-        Repeating it changes nothing. UNAVAILABLE when the position is not reached within the deadline.
+        """The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here
+        because they were released here.
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
 
+    @_deprecated("""buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE""")
     @_abc_1.abstractmethod
     def ListStoredItems(
         self,
         request: _results_service_pb2.ListStoredItemsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListStoredItemsResponse, _abc.Awaitable[_results_service_pb2.ListStoredItemsResponse]]:
-        """For the scheduler: which items of a job have a final outcome, so that a retry runs only the others.
-        UNAVAILABLE when the given position is not reached within the deadline.
-        """
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
 
+    @_deprecated("""buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE""")
     @_abc_1.abstractmethod
     def FindResponses(
         self,
         request: _results_service_pb2.FindResponsesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.FindResponsesResponse, _abc.Awaitable[_results_service_pb2.FindResponsesResponse]]:
-        """For evaluators: stored answers that replace calls. Those not found are left out."""
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
 
+    @_deprecated("""buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE""")
     @_abc_1.abstractmethod
     def GetImport(
         self,
         request: _results_service_pb2.GetImportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.GetImportResponse, _abc.Awaitable[_results_service_pb2.GetImportResponse]]:
-        """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
+        """buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE"""
 
 def add_ResultsServiceServicer_to_server(servicer: ResultsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,80 @@
+"""ResultsInternalService: what the scheduler and the evaluators ask of the results service."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+from services import rpc
+from services.errors import InvalidRequestError
+from services.results.imports import reads as imported
+from services.results.intake import writes
+from services.results.intake.feeds import Feed
+from services.results.items import reads as item_reads
+from services.results.runs import job_reads
+from services.results.scores.job_result import compute
+from services.results.storage import stored_responses
+from services.results.storage.database import Database
+from services.results.visibility import EVERYTHING, OPEN, OWN, Visibility
+from touchstone.v1 import job_pb2, results_internal_service_pb2_grpc
+from touchstone.v1 import results_service_pb2 as pb
+
+_SEAL_WAIT_S = 10.0
+_SEAL_WORK_S = 1.0
+"""The part of a caller's deadline that is left for computing after the wait."""
+
+
+class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
+    """Raises ForbiddenError for callers that are neither services nor admins. `reads` is the setting."""
+
+    def __init__(self, database: Database, results: Feed, reads: str = OPEN) -> None:
+        self._database = database
+        self._results = results
+        self._reads = reads
+        self._seals: dict[tuple[str, int], asyncio.Task[pb.SealJobResponse]] = {}
+        """Seals under way, by job and attempt."""
+
+    async def SealJob(self, request: pb.SealJobRequest, context: Any) -> pb.SealJobResponse:
+        rpc.require_admin()
+        job = request.job
+        if not job.job_id or not job.plan:
+            raise InvalidRequestError("SealJob needs the id and the plan of the job.", "job")
+        await self._reached(request.results_sequence, context)
+        # A caller that gives up does not end the work: the next call finds it under way, or done.
+        key = job.job_id, job.attempt
+        if key not in self._seals:
+            self._seals[key] = seal = asyncio.create_task(self._seal(job))
+            seal.add_done_callback(lambda _: self._seals.pop(key))
+        return await asyncio.shield(self._seals[key])
+
+    async def _seal(self, job: job_pb2.Job) -> pb.SealJobResponse:
+        sealed = await self._database.read(lambda c: job_reads.sealed_result(c, job.job_id, job.attempt))
+        if sealed is None:
+            # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.
+            computed = await self._database.read_long(lambda c: compute(c, job, seal=True))
+            now = datetime.now(UTC)
+            sealed = await self._database.write(lambda c: writes.store_seal(c, job, computed, now))
+        return sealed
+
+    async def ListStoredItems(self, request: pb.ListStoredItemsRequest, context: Any) -> pb.ListStoredItemsResponse:
+        rpc.require_admin()
+        await self._reached(request.results_sequence, context)
+        return await self._database.read(lambda c: item_reads.list_stored_items(c, request.job_id))
+
+    async def FindResponses(self, request: pb.FindResponsesRequest, context: Any) -> pb.FindResponsesResponse:
+        rpc.require_admin()
+        if request.import_id:
+            return await self._database.read(lambda c: imported.find_answers(c, request))
+        # The caller is an evaluator, which sees all; its job's owner may not.
+        visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
+        return await self._database.read(lambda c: stored_responses.find_responses(c, request, visible))
+
+    async def GetImport(self, request: pb.GetImportRequest, context: Any) -> pb.GetImportResponse:
+        rpc.require_admin()
+        return await self._database.read(lambda c: imported.get_import(c, request))
+
+    async def _reached(self, position: int, context: Any) -> None:
+        left = context.time_remaining()
+        timeout_s = _SEAL_WAIT_S if left is None else max(0, min(_SEAL_WAIT_S, left - _SEAL_WORK_S))
+        await self._results.reached(position, timeout_s)
