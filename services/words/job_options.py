@@ -85,6 +85,16 @@ class JobOptions(TypedDict, total=False):
             flag="reuse",
         ),
     ]
+    without_digest: Annotated[
+        bool,
+        Switch(
+            "Takes stored answers even if the endpoint does not report the digest of the model's weights. You accept "
+            "that the model may have changed since.",
+            "I accept that the model may have changed",
+            place="reuse",
+            flag="reuse-without-digest",
+        ),
+    ]
     labels: Annotated[
         Mapping[str, str], TextTable("Your own notes by name, shown with the job.", "Labels", 16, 64, 512, flag="label")
     ]

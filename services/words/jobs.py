@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.errors import InvalidRequestError
 from services.words import sentences
-from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
 ENDED_EARLY = FINISHED - {job_pb2.Job.STATE_COMPLETED}
@@ -64,6 +64,17 @@ def is_rescore(spec: job_pb2.JobSpec) -> bool:
 def is_import(spec: job_pb2.JobSpec) -> bool:
     """Whether answers that another tool collected are scored."""
     return bool(spec.reuse.import_id)
+
+
+def takes_stored(reuse: job_pb2.Reuse, digest: str) -> bool:
+    """Whether answers of any job are taken from a model with this digest, which is empty if it is unknown."""
+    return reuse.any_job and bool(digest or reuse.without_digest)
+
+
+def reused_without_digest(job: job_pb2.Job, result: metric_pb2.JobResult) -> bool:
+    """Whether the job took stored answers that may come from an earlier version of the model."""
+    unknown = job.spec.reuse.without_digest and not job.receipt.model_digest
+    return unknown and result.items_reused > 0
 
 
 def calls_nobody(spec: job_pb2.JobSpec) -> bool:

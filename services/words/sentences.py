@@ -87,8 +87,11 @@ def weights_unknown(endpoint: str, model: str) -> str:
     """Answers of other jobs were requested, but nothing shows that they come from the same weights."""
     return (
         f"{endpoint} does not report which weights serve {model}, so answers of other jobs may come from another "
-        "model. Run without reuse.any_job."
+        "model. Run without reuse.any_job, or set reuse.without_digest to accept that the model may have changed."
     )
+
+
+REUSED_WITHOUT_DIGEST = "Stored answers were reused without a digest of the weights. The model may have changed since."
 
 
 def prices_unknown(endpoint: str, model: str) -> str:

@@ -92,6 +92,23 @@ async def test_the_run_page_starts_every_model_or_none(gateway: Running) -> None
     assert len(gateway.world.specs) == made, "there is room for one"
 
 
+async def test_the_run_page_asks_whether_the_model_may_have_changed(gateway: Running) -> None:
+    sent = {"endpoint": "ollama", "suite": "glue", "task": "sst2", "tasks_of": "glue", "model": "qwen2.5:7b"}
+    refused = await gateway.client.post("/run", data=sent | {"without_digest": "1"})
+    assert refused.status_code == 422
+    assert "Also tick Stored answers, or leave this box empty." in refused.text
+    assert "I accept that the model may have changed" in refused.text
+    for ticked in ({}, {"any_job": "1"}, {"any_job": "1", "without_digest": "1"}):
+        answer = await gateway.client.post("/run", data=sent | ticked)
+        assert answer.status_code in (200, 303), answer.text
+    # The default takes no stored answers.
+    assert [spec.reuse for spec in gateway.world.specs] == [
+        job_pb2.Reuse(),
+        job_pb2.Reuse(any_job=True),
+        job_pb2.Reuse(any_job=True, without_digest=True),
+    ]
+
+
 async def test_a_failed_job_that_never_started_offers_to_run_again(gateway: Running) -> None:
     job = gateway.world.add(spec("dead:1b"), "local")
     gateway.world.finish(job.job_id, job_pb2.Job.STATE_FAILED, "ollama has no model 'dead:1b'.")

@@ -30,11 +30,12 @@ async def test_how_to_ask_reaches_the_scheduler(gateway: Running) -> None:
         "repeats": 3,
         "seed": -7,
         "stream": True,
-        "reuse": {"any_job": True},
+        "reuse": {"any_job": True, "without_digest": True},
     }
     assert (await gateway.client.post(f"{BASE}/run", json=sent)).status_code == 200
     got = gateway.world.specs[0]
-    assert (got.mode, got.stream, got.reuse.any_job) == (suite_pb2.MODE_GENERATE, True, True)
+    assert (got.mode, got.stream) == (suite_pb2.MODE_GENERATE, True)
+    assert got.reuse == job_pb2.Reuse(any_job=True, without_digest=True)
     assert (got.suite.shots, got.suite.repeats, got.suite.seed) == (5, 3, -7)
 
 
@@ -57,7 +58,7 @@ async def test_without_them_the_job_is_the_documents(gateway: Running) -> None:
         ({"stream": 1}, "stream must be true or false."),
         ({"reuse": True}, "reuse must be an object."),
         ({"reuse": {"any_job": "yes"}}, "reuse.any_job must be true or false."),
-        ({"reuse": {"job_id": "x"}}, "reuse.job_id is not known. Allowed: any_job."),
+        ({"reuse": {"job_id": "x"}}, "reuse.job_id is not known. Allowed: any_job, without_digest."),
     ],
 )
 async def test_wrong_ones_are_refused_with_what_is_wrong(gateway: Running, field: dict[str, Any], words: str) -> None:
@@ -206,7 +207,8 @@ async def test_an_unknown_source_is_not_found(gateway: Running, verb: str) -> No
 async def test_results_tell_how_was_asked_and_what_the_score_rests_on(gateway: Running) -> None:
     job = finished(gateway)
     job.spec.suite.repeats, job.spec.suite.shots, job.spec.stream = 3, 5, True
-    job.spec.reuse.any_job = True
+    job.spec.reuse.any_job = job.spec.reuse.without_digest = True
+    job.receipt.ClearField("model_digest")
     job.receipt.MergeFrom(
         job_pb2.Receipt(
             parameters='{"seed":1,"temperature":0.7}',
@@ -233,7 +235,7 @@ async def test_results_tell_how_was_asked_and_what_the_score_rests_on(gateway: R
     result.averages.add(category="STEM", metric=average, rule="macro", tasks=2)
     body = (await gateway.client.get(f"{BASE}/results/{job.job_id}")).json()
     assert (body["mode"], body["shots"], body["repeats"], body["seed"], body["stream"]) == ("generate", 5, 3, 0, True)
-    assert body["reuse"] == {"any_job": True}
+    assert body["reuse"] == {"any_job": True, "without_digest": True}
     assert set(body["receipt"]) == {field.name for field in job_pb2.Receipt.DESCRIPTOR.fields}
     assert body["receipt"]["parameters"] == {"seed": 1, "temperature": 0.7}
     assert body["receipt"]["capabilities"] == {"greedy": True, "stop": False}
@@ -252,7 +254,7 @@ async def test_results_tell_how_was_asked_and_what_the_score_rests_on(gateway: R
     assert set(shares) == {field.name for field in metric_pb2.OutcomeCounts.DESCRIPTOR.fields}
     assert sum(share["share"] for share in shares.values()) == pytest.approx(1)
     stored = sum(share["items"] for share in shares.values())
-    assert body["reused"] == {"items": 350, "share": 350 / stored}
+    assert body["reused"] == {"items": 350, "share": 350 / stored, "without_digest": True}
     (stem,) = body["averages"]
     assert (stem["category"], stem["metric"], stem["rule"], stem["tasks"], stem["mean"]) == (
         "STEM",

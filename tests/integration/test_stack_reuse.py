@@ -145,7 +145,7 @@ def test_a_rescore_calls_nobody_and_gives_the_same_scores_although_the_endpoint_
     after = world.stack.completed(started["job_id"])
     assert world.calls(world.stub) == []
     assert scores(after) == scores(before)
-    assert after["reused"] == {"items": ROWS["sst2"], "share": 1.0}
+    assert after["reused"] == {"items": ROWS["sst2"], "share": 1.0, "without_digest": False}
     assert after["receipt"] == before["receipt"] | {"source_job": source}
     assert (after["provider"], after["model_name"]) == ("mortal", "stub")
     assert after["reuse"] == {"job_id": source, "rerun": []}
@@ -246,7 +246,8 @@ def test_answers_of_any_job_are_taken_where_the_digest_is_known(world: World) ->
     again = world.stack.run("digests", "stub", "glue", tasks=[*ROWS], reuse={"any_job": True})
     body = world.stack.completed(again)
     assert len(world.calls(world.digests)) == ROWS["sst2"], "the other task was not asked before"
-    assert body["reused"] == {"items": ROWS["rte"], "share": pytest.approx(ROWS["rte"] / sum(ROWS.values()))}
+    share = pytest.approx(ROWS["rte"] / sum(ROWS.values()))
+    assert body["reused"] == {"items": ROWS["rte"], "share": share, "without_digest": False}
     assert body["performance_data"]["glue"]["rte"] == first["performance_data"]["glue"]["rte"]
     warm = world.stack.run(
         "digests", "stub", "glue", tasks=["rte"], reuse={"any_job": True}, params={"temperature": 0.5}
@@ -268,6 +269,22 @@ def test_answers_of_any_job_are_taken_where_the_digest_is_known(world: World) ->
         with world.stack.client() as client:
             assert client.post(f"/results/{source}/mark", json=mark).status_code == 200
         assert world.stack.completed(again).get("not_ranked_reason") == reason
+
+
+def test_without_a_digest_answers_are_taken_only_if_the_job_accepts_that_the_model_may_have_changed(
+    world: World,
+) -> None:
+    unasked = {"params": {"temperature": 0.25}, "tasks": ["rte"]}
+    accepting = {"any_job": True, "without_digest": True}
+    world.stack.completed(world.stack.run("stub", "stub", "glue", **unasked))
+    world.calls(world.stub)
+    plain = world.stack.completed(world.stack.run("stub", "stub", "glue", **unasked))
+    assert (plain["reused"]["items"], len(world.calls(world.stub))) == (0, ROWS["rte"]), "the default takes none"
+    again = world.stack.completed(world.stack.run("stub", "stub", "glue", **unasked, reuse=accepting))
+    assert again["reused"] == {"items": ROWS["rte"], "share": 1.0, "without_digest": True}
+    assert (again["reuse"], again["receipt"]["model_digest"]) == (accepting, None)
+    assert world.calls(world.stub) == []
+    assert again["score"]["mean"] == plain["score"]["mean"]
 
 
 def test_three_answers_an_item_have_seeds_of_their_own_and_are_averaged(world: World) -> None:

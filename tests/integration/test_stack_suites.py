@@ -370,7 +370,7 @@ def test_counts_tokens_and_times_follow_from_the_stored_items(runs: SuiteRuns, s
     }
     latencies = [r.latency_ms for r in again.results]
     assert body["latency_ms"] == pytest.approx({f"p{p}": float(np.percentile(latencies, p)) for p in (50, 95)})
-    assert body["reused"] == {"items": 0, "share": 0.0}
+    assert body["reused"] == {"items": 0, "share": 0.0, "without_digest": False}
     assert (body["ttft_ms"], body["cost_usd"], body["served_models"]) == (None, None, [MODEL])
     for task, plan in again.plans.items():
         figures = body["data"][task]

@@ -42,7 +42,7 @@ from services.evaluator.units.units_in_hand import Hand, Held
 from services.words import plugins, scorers, sentences
 from services.words.endpoints import named, no_model
 from services.words.enums import proto_name
-from services.words.jobs import is_rescore, mode_of
+from services.words.jobs import is_rescore, mode_of, takes_stored
 from services.words.sentences import counted
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
 
@@ -268,7 +268,7 @@ def _asked(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoi
     capabilities = model.capabilities
     if loglikelihood and capabilities.HasField("loglikelihood") and not capabilities.loglikelihood:
         raise no_loglikelihood(spec.endpoint)
-    if spec.reuse.any_job and not model.digest:
+    if spec.reuse.any_job and not takes_stored(spec.reuse, model.digest):
         raise InvalidRequestError(sentences.weights_unknown(spec.endpoint, spec.model), "reuse.any_job")
     return job_pb2.Receipt(
         endpoint_kind=endpoint.kind,

@@ -29,6 +29,7 @@ from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.units.unit_loader import Loaded
 from services.evaluator.units.units_in_hand import FaultError, Held
 from services.words.endpoints import named
+from services.words.jobs import takes_stored
 from touchstone.v1 import job_pb2, results_internal_service_pb2_grpc, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 from touchstone.v1.results_service_pb2 import FindResponsesRequest, FindResponsesResponse
@@ -157,7 +158,7 @@ class KnownAnswers:
             known.told.update(known.results)
         if unit.spec.reuse.job_id:
             await self._of_source(unit.spec.reuse, unit.task, loaded, known)
-        elif unit.spec.reuse.any_job and unit.model_digest:
+        elif takes_stored(unit.spec.reuse, unit.model_digest):
             await self._of_any(unit.owner, loaded, identify, known)
         return known
 

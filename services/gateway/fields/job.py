@@ -72,7 +72,8 @@ def option(name: str, about: str = "", *, required: bool = False) -> checks.Fiel
 
 def options_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a job in a checked body, by their names, except `scoring`, which becomes a message."""
-    return {**body, "any_job": (body.get("reuse") or {}).get("any_job"), "scoring": None}
+    reuse = body.get("reuse") or {}
+    return {**body, **{name: reuse.get(name) for name in ("any_job", "without_digest")}, "scoring": None}
 
 
 ALIASES = [(alias, one.rest) for one in PARAMETERS.values() for alias in one.aliases]

@@ -15,7 +15,7 @@ from services.results.storage.database import Connection, query
 from services.results.visibility import Visibility
 from services.words import weighting
 from services.words.enums import OUTCOMES, PRICE_SOURCES, WEIGHTINGS, mode_name
-from services.words.jobs import status_of, suite_of
+from services.words.jobs import reused_without_digest, status_of, suite_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 from touchstone.v1.suite_pb2 import Weighting
 
@@ -232,6 +232,11 @@ COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     _whole("published_items", lambda job: job.published_items),
     *(_measured(name, Kind.WHOLE, attrgetter(f"outcomes.{name}")) for name in OUTCOMES),
     _measured("items_reused", Kind.WHOLE, attrgetter("items_reused")),
+    Column(
+        "reused_without_digest",
+        Kind.FLAG,
+        lambda run: None if run.result is None else reused_without_digest(run.job, run.result),
+    ),
     *map(_tokens, ("input", "output")),
     *(_measured(name, Kind.WHOLE, attrgetter(name)) for name in ("reasoning_tokens", "input_untold", "output_untold")),
     _measured("cost_usd", Kind.NUMBER, lambda result: numbers.job_usd(number(result, "cost_usd"))),

@@ -17,7 +17,7 @@ from services.words.endpoints import named, no_key, no_model, not_taken
 from services.words.enums import MODES
 from services.words.fields import Choice, Number
 from services.words.job_options import DATASET, LABELS, MOST_MODEL, SUITE, place_of
-from services.words.jobs import calls_nobody, is_import
+from services.words.jobs import calls_nobody, is_import, takes_stored
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, suite_pb2
 
@@ -222,7 +222,7 @@ def _check_endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         raise InvalidRequestError(sentences.no_loglikelihood(it), "spec.mode")
     if spec.budget_usd and model.model:
         budget.check_prices(spec, model)
-    if spec.reuse.any_job and model.model and not model.digest:
+    if spec.reuse.any_job and model.model and not takes_stored(spec.reuse, model.digest):
         raise InvalidRequestError(sentences.weights_unknown(spec.endpoint, spec.model), "spec.reuse.any_job")
 
 

@@ -22,6 +22,8 @@ def check_form(reuse: job_pb2.Reuse) -> None:
         raise InvalidRequestError("import_id must be an id that ImportAnswers returned.", "spec.reuse.import_id")
     if reuse.any_job and reuse.job_id:
         raise InvalidRequestError("Use answers of one job or of any job, not both.", "spec.reuse.any_job")
+    if reuse.without_digest and not reuse.any_job:
+        raise InvalidRequestError("reuse.without_digest needs reuse.any_job. Set both.", "spec.reuse.without_digest")
     if reuse.rerun and not reuse.job_id:
         raise InvalidRequestError("Name the job whose items to run again.", "spec.reuse.job_id")
     if not set(reuse.rerun) <= set(RERUN.values()):

@@ -30,6 +30,7 @@ GIVEN: dict[str, Any] = {
     "time_limit_s": 60,
     "webhook_url": "https://ci.example/hook",
     "any_job": True,
+    "without_digest": True,
     "labels": {"ticket": "T-1"},
     "budget_usd": 2.5,
     "tasks": ["a", "b"],

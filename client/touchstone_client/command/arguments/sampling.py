@@ -18,7 +18,7 @@ from touchstone_client.targets import Target
 
 _OF_EVERY_JOB = (
     *("tasks", "limit", "mode", "shots", "repeats", "reading", "seed"),
-    *("stream", "any_job", "priority", "project_id", "time_limit_s"),
+    *("stream", "any_job", "without_digest", "priority", "project_id", "time_limit_s"),
 )
 """The arguments of every verb that creates jobs."""
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from services.words import sentences
 from services.words.enums import READINGS, WEIGHTINGS
-from services.words.jobs import status_of, work_of
+from services.words.jobs import reused_without_digest, status_of, work_of
 from services.words.sentences import counted
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone_client.client import Client
@@ -47,7 +48,7 @@ def print_scores(client: Client, job: job_pb2.Job, format: str) -> None:
     # For a dataset without references, only the outcomes of its rows can be shown.
     facts = None if table.rows else _outcomes(job, result)
     show(Report([table] if table.rows else [], facts=facts, document=_document(job, result), csv=table), format)
-    _tell(result)
+    _tell(job, result)
 
 
 def print_several(client: Client, jobs: Sequence[job_pb2.Job], format: str) -> None:
@@ -60,12 +61,14 @@ def print_several(client: Client, jobs: Sequence[job_pb2.Job], format: str) -> N
     filled = [table for table in tables if table.rows]
     show(Report(filled, document=[_document(job, result) for job, result in results], csv=Table(columns, rows)), format)
     for job, result in results:
-        _tell(result, f"{called[job.job_id]}: ")
+        _tell(job, result, f"{called[job.job_id]}: ")
 
 
-def _tell(result: metric_pb2.JobResult, whose: str = "") -> None:
+def _tell(job: job_pb2.Job, result: metric_pb2.JobResult, whose: str = "") -> None:
     if result.items_reused:
         print(f"touchstone: {whose}{counted(result.items_reused, 'answer')} came from the store.", file=sys.stderr)
+    if reused_without_digest(job, result):
+        print(f"touchstone: {whose}{sentences.REUSED_WITHOUT_DIGEST}", file=sys.stderr)
     if result.not_ranked_reason:
         print(f"touchstone: {whose}not ranked: {result.not_ranked_reason}", file=sys.stderr)
     elif result.caution:

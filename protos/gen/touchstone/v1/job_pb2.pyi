@@ -145,16 +145,18 @@ class JobSpec(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ...) -> None: ...
 
 class Reuse(_message.Message):
-    __slots__ = ("job_id", "rerun", "any_job", "import_id")
+    __slots__ = ("job_id", "rerun", "any_job", "import_id", "without_digest")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     RERUN_FIELD_NUMBER: _ClassVar[int]
     ANY_JOB_FIELD_NUMBER: _ClassVar[int]
     IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_DIGEST_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     rerun: _containers.RepeatedScalarFieldContainer[_item_result_pb2.Outcome]
     any_job: bool
     import_id: str
-    def __init__(self, job_id: _Optional[str] = ..., rerun: _Optional[_Iterable[_Union[_item_result_pb2.Outcome, str]]] = ..., any_job: _Optional[bool] = ..., import_id: _Optional[str] = ...) -> None: ...
+    without_digest: bool
+    def __init__(self, job_id: _Optional[str] = ..., rerun: _Optional[_Iterable[_Union[_item_result_pb2.Outcome, str]]] = ..., any_job: _Optional[bool] = ..., import_id: _Optional[str] = ..., without_digest: _Optional[bool] = ...) -> None: ...
 
 class Sampling(_message.Message):
     __slots__ = ("temperature", "top_p", "top_k", "max_tokens", "context_length", "seed", "repeat_penalty", "extra", "extra_json", "min_p")

@@ -216,7 +216,7 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
     if job.reason_detail:
         body["error_detail"] = job.reason_detail
     if result:
-        body |= job_results.measured(result) | cautioned(result)
+        body |= job_results.measured(job, result) | cautioned(result)
         body |= {"offered_reading": reading_name(result.offered_reading), "offer": result.offer or None}
         body["tasks"] = {task.task: job_results.task(task) for task in result.tasks}
     if result and result.HasField("suite_score"):

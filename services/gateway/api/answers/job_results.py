@@ -27,6 +27,7 @@ from services.gateway.fields.schema import (
 from services.gateway.reads.values import cost, tokens
 from services.gateway.reads.values import members as parsed_members
 from services.words.enums import OUTCOMES, WEIGHTINGS, mode_name, reading_name, weighting_name
+from services.words.jobs import reused_without_digest
 from touchstone.v1 import endpoint_pb2, job_pb2, metric_pb2
 
 
@@ -41,7 +42,7 @@ def asked(spec: job_pb2.JobSpec) -> dict[str, Any]:
         "reading": reading_name(spec.reading),
     }
     if spec.reuse.any_job:
-        body["reuse"] = {"any_job": True}
+        body["reuse"] = {"any_job": True, **({"without_digest": True} if spec.reuse.without_digest else {})}
     elif spec.reuse.job_id:
         body["reuse"] = {"job_id": spec.reuse.job_id, "rerun": [OUTCOMES.of(o) for o in spec.reuse.rerun]}
     elif spec.reuse.import_id:
@@ -60,11 +61,12 @@ ASKED: dict[str, Schema] = {
         shape(
             {
                 "any_job": about(BOOLEAN, "Answers of any job to the same requests are taken."),
+                "without_digest": about(BOOLEAN, "They are taken even if the digest of the weights is unknown."),
                 "job_id": about(STRING, "The job whose answers are taken."),
                 "rerun": about(array(enum(*OUTCOMES)), "The outcomes whose items are asked again."),
                 "import_id": about(STRING, "The import whose answers are taken."),
             },
-            optional=("any_job", "job_id", "rerun", "import_id"),
+            optional=("any_job", "without_digest", "job_id", "rerun", "import_id"),
         ),
         "Which stored answers the job takes.",
     ),
@@ -224,7 +226,15 @@ MEASURED: dict[str, Schema] = {
         "What has equal weight in the score, as the suite's authors report it. null for a single task.",
     ),
     "reused": about(
-        shape({"items": about(COUNT, "Reused answers."), "share": about(SHARE, "Their share of all answers.")}),
+        shape(
+            {
+                "items": about(COUNT, "Reused answers."),
+                "share": about(SHARE, "Their share of all answers."),
+                "without_digest": about(
+                    BOOLEAN, "Whether the digest of the weights was unknown, so that the model may have changed since."
+                ),
+            }
+        ),
         "Answers that were taken from the store, without a call.",
     ),
     "served_models": about(
@@ -254,7 +264,7 @@ MEASURED: dict[str, Schema] = {
 """Members of `measured`."""
 
 
-def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
+def measured(job: job_pb2.Job, result: metric_pb2.JobResult) -> dict[str, Any]:
     """Figures over all items. Times are in milliseconds; `ttft` is null if answers were not streamed."""
     stored = sum(getattr(result.outcomes, field.name) for field in result.outcomes.DESCRIPTOR.fields)
     streamed = result.ttft_p50_ms > 0
@@ -273,7 +283,11 @@ def measured(result: metric_pb2.JobResult) -> dict[str, Any]:
         ],
         "score_rule": result.score_rule or None,
         "weighting": weighting_name(result.weighting),
-        "reused": {"items": result.items_reused, "share": result.items_reused / stored if stored else 0.0},
+        "reused": {
+            "items": result.items_reused,
+            "share": result.items_reused / stored if stored else 0.0,
+            "without_digest": reused_without_digest(job, result),
+        },
         "served_models": list(result.served_models),
         "cost_usd": cost(result),
         "tokens": {

@@ -51,8 +51,9 @@ WORK: dict[str, Field] = {
     "suite": Field(text(200), default="glue", about="The suite, such as `superglue`, `mmlu`, `medical` or `demo`."),
     **{name: option(name) for name in ("tasks", "limit", "mode", "shots", "repeats", "seed", "reading", "stream")},
     "reuse": Field(
-        record({"any_job": option("any_job")}),
-        about="Which stored answers to take. It needs an endpoint that reports the digest of the model's weights.",
+        record({name: option(name) for name in ("any_job", "without_digest")}),
+        about="Which stored answers to take. The endpoint must report the digest of the model's weights, unless "
+        "`without_digest` is true.",
     ),
     **{name: option(name) for name in ("webhook_url", "labels", "budget_usd")},
 }

@@ -15,7 +15,7 @@ from services.gateway.fields import form_numbers
 from services.gateway.fields.job import custom_problems, sampling
 from services.words.enums import MODES, PRIORITIES, READINGS
 from services.words.fields import INT32_MAX
-from services.words.job_options import MOST_SHOTS, NUMBERS, fill
+from services.words.job_options import ALL, MOST_SHOTS, NUMBERS, fill
 from services.words.sampling import PARAMETERS, Parameter
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
@@ -39,6 +39,8 @@ class Form:
     custom: str
     texts: dict[str, str]
     request_id: str
+    any_job: bool = False
+    without_digest: bool = False
     errors: dict[str, str] = field(default_factory=dict)
     failure: str = ""
 
@@ -63,6 +65,8 @@ class Form:
             custom=one("custom"),
             texts={name: one(name) for name in (*(p.rest for p in PARAMETERS.values()), "shots", "repeats")},
             request_id=one("request_id") or uuid.uuid4().hex,
+            any_job=bool(one("any_job")),
+            without_digest=bool(one("without_digest")),
         )
 
     def check(self, parameters: Sequence[Parameter], suite: suite_pb2.Suite | None, takes_custom: bool) -> Checked:
@@ -79,6 +83,8 @@ class Form:
         self.errors |= problems
         if suite is not None and suite.open and not _OPEN_TASK.fullmatch(self.open_task) and self.open_task:
             self.errors["open_task"] = "A task's name has letters, digits, _, . and -."
+        if self.without_digest and not self.any_job:
+            self.errors["without_digest"] = f"Also tick {ALL['any_job'].label}, or leave this box empty."
         custom = self._custom() if self.custom and takes_custom else None
         return Checked(chosen, custom, options)
 
@@ -93,6 +99,8 @@ class Form:
             "mode": self.mode,
             "priority": self.priority,
             "reading": self.reading if takes_reading(suite, self.mode) else "",
+            "any_job": self.any_job,
+            "without_digest": self.without_digest,
             "tasks": [] if whole or suite.open else self.tasks,
         }
         for model in self.models:

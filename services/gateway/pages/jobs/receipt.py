@@ -8,8 +8,9 @@ from services import further_fields
 from services.gateway.pages.display import formatting
 from services.gateway.pages.display.work_words import last_assistant_words, scoring_words
 from services.gateway.reads import jobs
-from services.words import phrases
+from services.words import phrases, sentences
 from services.words.enums import reading_name
+from services.words.jobs import reused_without_digest
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import job_pb2, metric_pb2
 
@@ -45,6 +46,7 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Prices", *_prices(job)),
         ("May be charged", formatting.lost(job) and f"{formatting.lost(job)}, whose answers report no price", ""),
         ("Answers of", f"job {jobs.short_id(receipt.source_job)}" if receipt.source_job else "", ""),
+        ("Stored answers", _stored(job, result), ""),
         ("Imported", _imported(receipt), ""),
         ("Concurrency", f"{receipt.concurrency} per evaluator" if receipt.concurrency else "", ""),
         ("Software", f"Touchstone {receipt.software}" if receipt.software else "", ""),
@@ -54,6 +56,14 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
         ("Attempt", str(job.attempt) if job.attempt > 1 else "", ""),
     ]
     return [row for row in found if row[1] or row[2]]
+
+
+def _stored(job: job_pb2.Job, result: metric_pb2.JobResult) -> str:
+    """Of any job; the answers of one job and of an import have their own rows."""
+    if not job.spec.reuse.any_job:
+        return ""
+    taken = formatting.plural(result.items_reused, "answer")
+    return f"{taken}. {sentences.REUSED_WITHOUT_DIGEST}" if reused_without_digest(job, result) else taken
 
 
 def _imported(receipt: job_pb2.Receipt) -> str:

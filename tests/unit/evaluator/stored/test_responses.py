@@ -141,7 +141,15 @@ async def test_answers_of_any_job_are_found_by_identity_where_the_digest_is_know
     assert found[2].source_job == "other"
     assert sorted(found) == [2]
     assert (found[2].position, found[2].item, found[2].reused) == (2, 12, True)
+
+
+async def test_without_a_digest_answers_are_found_only_if_the_job_accepts_it() -> None:
+    store = FakeStore(stored(2, position=77, source_job="other"))
     assert await known(store, held(job_pb2.Reuse(any_job=True), digest="")) == {}
+    assert await known(store, held(job_pb2.Reuse(without_digest=True), digest="")) == {}
+    assert store.asked == []
+    accepted = await known(store, held(job_pb2.Reuse(any_job=True, without_digest=True), digest=""))
+    assert sorted(accepted) == [2]
 
 
 async def test_a_rerun_that_is_delivered_again_asks_its_own_job_first() -> None:

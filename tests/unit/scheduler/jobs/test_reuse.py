@@ -236,6 +236,13 @@ async def test_answers_of_any_job_need_a_digest(world: World) -> None:
     with pytest.raises(InvalidRequestError, match="does not report which weights serve m") as refused:
         await create(world, wanted)
     assert refused.value.field == "spec.reuse.any_job"
+    accepting = spec()
+    accepting.reuse.without_digest = True
+    with pytest.raises(InvalidRequestError, match=r"reuse.without_digest needs reuse.any_job") as refused:
+        await create(world, accepting)
+    assert refused.value.field == "spec.reuse.without_digest"
+    accepting.reuse.any_job = True
+    await create(world, accepting)
     announced = evaluator()
     announced.endpoints[0].models[0].digest = "sha256:a"
     world.fleet.hear(announced, world.time)
