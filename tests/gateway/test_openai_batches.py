@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from tests.gateway.gateway_server import Running
@@ -99,3 +100,58 @@ async def test_a_batch_tells_its_tokens_once_it_is_over(gateway: Running) -> Non
         "total_tokens": 192,
     }
     assert [one["usage"] for one in (await gateway.client.get("/v1/batches")).json()["data"]] == [usage]
+
+
+async def _started(gateway: Running, **body: object) -> httpx.Response:
+    made = await gateway.client.post("/v1/files", files={"file": ("b.jsonl", LINES)}, data={"purpose": "batch"})
+    asked = {"input_file_id": made.json()["id"], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    return await gateway.client.post("/v1/batches", json=asked | {"model": "qwen2.5:7b@ollama"} | body)
+
+
+async def test_a_batchs_files_expire_when_it_says_so(gateway: Running) -> None:
+    asked = {"metadata": {"team": "a"}, "output_expires_after": {"anchor": "created_at", "seconds": 3600}}
+    batch = (await _started(gateway, **asked)).json()
+    assert batch["metadata"] == {"team": "a"}
+    (job,) = gateway.world.jobs.values()
+    gateway.world.start(job.job_id)
+    gateway.world.finish(job.job_id)
+    ended = (await gateway.client.get(f"/v1/batches/{batch['id']}")).json()
+    file_id = ended["output_file_id"]
+    file = (await gateway.client.get(f"/v1/files/{file_id}")).json()
+    assert file["expires_at"] == file["created_at"] + 3600
+    assert file["created_at"] == ended["completed_at"]
+
+    job.finished_at.seconds -= 3601
+    for path in (f"/v1/files/{file_id}", f"/v1/files/{file_id}/content"):
+        gone = await gateway.client.get(path)
+        assert (gone.status_code, gone.json()["error"]["message"]) == (404, f"No such File object: {file_id}")
+    assert (await gateway.client.get("/v1/files", params={"purpose": "batch_output"})).json()["data"] == []
+    assert (await gateway.client.get(f"/v1/batches/{batch['id']}")).json()["output_file_id"] == file_id
+
+
+async def test_a_batchs_files_stay_by_default(gateway: Running) -> None:
+    await _started(gateway, output_expires_after=None)
+    (job,) = gateway.world.jobs.values()
+    gateway.world.start(job.job_id)
+    gateway.world.finish(job.job_id)
+    job.finished_at.seconds = 1
+    (file,) = (await gateway.client.get("/v1/files", params={"purpose": "batch_output"})).json()["data"]
+    assert file["expires_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("expiry", "param"),
+    [
+        ({"anchor": "created_at", "seconds": 3599}, "output_expires_after.seconds"),
+        ({"anchor": "created_at", "seconds": 2_592_001}, "output_expires_after.seconds"),
+        ({"anchor": "created_at", "seconds": "3600"}, "output_expires_after.seconds"),
+        ({"anchor": "created_at"}, "output_expires_after.seconds"),
+        ({"anchor": "last_active_at", "seconds": 3600}, "output_expires_after.anchor"),
+        ({"seconds": 3600}, "output_expires_after.anchor"),
+        (3600, "output_expires_after"),
+    ],
+)
+async def test_a_wrong_expiry_is_refused_with_its_field(gateway: Running, expiry: object, param: str) -> None:
+    answer = await _started(gateway, output_expires_after=expiry)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), answer.text
+    assert gateway.world.jobs == {}

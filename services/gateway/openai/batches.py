@@ -15,6 +15,7 @@ from services.gateway.http.responses import JSONResponse
 from services.gateway.openai import objects
 from services.gateway.reads import jobs
 from services.gateway.reads.catalogue import place_of
+from services.words.datasets import EXPIRY_S
 from services.words.enums import PRIORITIES
 from services.words.jobs import LIVE, is_finished
 from touchstone.v1 import dataset_service_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
@@ -45,6 +46,16 @@ _BODY = record(
         "input_file_id": Field(text(100), required=True),
         "endpoint": Field(one_of(objects.CHAT), required=True),
         "completion_window": Field(one_of(objects.WINDOW), required=True),
+        "output_expires_after": Field(
+            record(
+                {
+                    "anchor": Field(one_of(objects.CREATED), required=True),
+                    "seconds": Field(integer(*EXPIRY_S), required=True),
+                },
+                name="OutputExpiresAfter",
+            ),
+            about="When the output and error files expire: `seconds` after they are created. Never if absent.",
+        ),
         "metadata": Field(Check(_METADATA, _metadata)),
         "model": Field(text(400), about="Instead of the model that the file's lines name: model or model@endpoint."),
         "priority": Field(one_of(*PRIORITIES), about="normal if absent."),
@@ -71,12 +82,13 @@ async def create(call: Call) -> JSONResponse:
             "model",
         )
     endpoint, model = await place_of(call.ctx.catalogue, call.body.get("model") or named[0])
+    expiry = call.body.get("output_expires_after") or {}
     spec = job_pb2.JobSpec(
         endpoint=endpoint,
         model=model,
         dataset=job_pb2.DatasetWork(dataset_id=found.id),
         priority=PRIORITIES[call.body.get("priority", "normal")],
-        labels={objects.LABEL: "1", **call.body.get("metadata", {})},
+        labels={objects.LABEL: objects.label(expiry.get("seconds", 0)), **call.body.get("metadata", {})},
     )
     queued = scheduler_service_pb2.CreateJobRequest(request_id=request_id(call) or uuid.uuid4().hex, spec=spec)
     try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -34,7 +35,6 @@ from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_ser
 BASE = "/v1"
 _FORM = "multipart/form-data"
 _ANCHOR, _SECONDS = "expires_after[anchor]", "expires_after[seconds]"
-_CREATED = "created_at"
 _OPENAI_FIELDS = ("purpose", _ANCHOR, _SECONDS)
 _DELETE_S = 30.0
 _EXPORT = results_service_pb2.ExportRequest
@@ -90,8 +90,8 @@ async def _checked(sent: form.Form) -> AsyncIterator[bytes]:
 def _check(fields: Mapping[str, str], whole: bool) -> None:
     if fields.get("purpose", "" if whole else "batch") != "batch":
         raise InvalidRequestError("purpose must be batch: files are only for batches.", "purpose")
-    if fields.get(_ANCHOR, _CREATED) != _CREATED:
-        raise InvalidRequestError(sentences.not_valid(fields[_ANCHOR], _ANCHOR, (_CREATED,)), _ANCHOR)
+    if fields.get(_ANCHOR, objects.CREATED) != objects.CREATED:
+        raise InvalidRequestError(sentences.not_valid(fields[_ANCHOR], _ANCHOR, (objects.CREATED,)), _ANCHOR)
     seconds = fields.get(_SECONDS, "3600")
     whole_number = seconds.isascii() and seconds.isdecimal() and len(seconds) <= len(str(EXPIRY_S[1]))
     if not (whole_number and EXPIRY_S[0] <= int(seconds) <= EXPIRY_S[1]):
@@ -140,8 +140,11 @@ async def list_files(call: Call) -> JSONResponse:
         _inputs(call) if purpose != "batch_output" else _none(), all_batches(call) if purpose != "batch" else _none()
     )
     found = [(dataset.uploaded_at.ToMicroseconds(), objects.input_file(dataset)) for dataset in inputs]
+    now = time.time()
     for job in batches:
-        found += [(job.finished_at.ToMicroseconds(), objects.made_file(job, kind)) for kind in objects.made_kinds(job)]
+        found += [
+            (job.finished_at.ToMicroseconds(), objects.made_file(job, kind)) for kind in objects.kept_kinds(job, now)
+        ]
     found.sort(key=lambda one: one[0], reverse=call.query["order"] == "desc")
     return JSONResponse(objects.page([one for _, one in found], call.query["after"], call.query["limit"]))
 
@@ -155,9 +158,9 @@ async def _described(call: Call) -> dict[str, Any]:
 
 
 async def _batch(call: Call, found: objects.FileId) -> job_pb2.Job:
-    """The job whose answers or failures the file has. Raises NotFoundError."""
+    """The job whose answers or failures the file has. Raises NotFoundError, also for a file that has expired."""
     job = await jobs.find(call.ctx.backend, found.id, call.caller)
-    if not objects.is_batch(job) or found.kind not in objects.made_kinds(job):
+    if not objects.is_batch(job) or found.kind not in objects.kept_kinds(job, time.time()):
         raise NotFoundError(f"No such File object: {call.path['file_id'][:80]}")
     return job
 

@@ -24,9 +24,12 @@ Json = dict[str, Any]
 CHAT = "/v1/chat/completions"
 WINDOW = "24h"
 LABEL = "openai.batch"
-"""The label of a job that was created as a batch; users' metadata become further labels."""
+"""The label of a job that was created as a batch; users' metadata become further labels. Its value is `label`'s."""
+CREATED = "created_at"
+"""The only time from which files expire."""
 
 _FILE = re.compile(r"file-(?P<kind>out-|err-)?(?P<digits>[0-9a-f]{32})")
+_EXPIRING = re.compile(r"output_expires_after=(?P<seconds>[0-9]{1,9})")
 _BATCH = re.compile(r"batch_(?P<digits>[0-9a-f]{32})")
 _STATE = job_pb2.Job
 _STATUS: Mapping[job_pb2.Job.State, str] = {
@@ -101,19 +104,40 @@ def input_file(dataset: dataset_pb2.Dataset) -> Json:
     }
 
 
+def label(output_expires_after_s: int = 0) -> str:
+    """The value of LABEL; 0 means that the files that the batch makes stay."""
+    return f"output_expires_after={output_expires_after_s}" if output_expires_after_s else "1"
+
+
+def _made_expires_at(job: job_pb2.Job) -> int | None:
+    """When the job's files expire, in Unix seconds; None if they stay."""
+    found = _EXPIRING.fullmatch(job.spec.labels.get(LABEL, ""))
+    return _made_at(job) + int(found["seconds"]) if found else None
+
+
+def _made_at(job: job_pb2.Job) -> int:
+    return job.finished_at.seconds or job.created_at.seconds
+
+
 def made_file(job: job_pb2.Job, kind: Literal["output", "error"]) -> Json:
     """A job's answers or failures as a file object. Its size is not known before it is read: 0."""
     return {
         "id": _made_id(job, kind),
         "object": "file",
         "bytes": 0,
-        "created_at": job.finished_at.seconds or job.created_at.seconds,
-        "expires_at": None,
+        "created_at": _made_at(job),
+        "expires_at": _made_expires_at(job),
         "filename": f"{batch_id(job)}_{kind}.jsonl",
         "purpose": "batch_output",
         "status": "processed",
         "status_details": None,
     }
+
+
+def kept_kinds(job: job_pb2.Job, now: float) -> list[Literal["output", "error"]]:
+    """`made_kinds`, or none once they have expired. `now` is in Unix seconds."""
+    expires = _made_expires_at(job)
+    return [] if expires is not None and expires <= now else made_kinds(job)
 
 
 def made_kinds(job: job_pb2.Job) -> list[Literal["output", "error"]]:
