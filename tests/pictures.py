@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from base64 import b64decode, b64encode
 from typing import Any
 
@@ -9,6 +10,11 @@ PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8B
 GIF = b64decode("R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs=")
 WEBP = b64decode("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00\xff\xd9"
+
+
+def png(width: int, height: int) -> bytes:
+    """A file whose header has this size. Its pixels are those of PNG."""
+    return PNG[:16] + struct.pack(">II", width, height) + PNG[24:]
 
 
 def data_uri(data: bytes = PNG, media_type: str = "image/png") -> str:

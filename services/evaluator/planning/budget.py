@@ -1,8 +1,9 @@
 """Additions to the plan of a job with a budget: the most that one answer may cost, and units that reserve little.
 
 A token has at least one byte of UTF-8, so that a prompt's bytes bound its tokens, with room for what a chat template
-adds. The answer is bounded by max_tokens, which counts the reasoning of models that think. Anything that would break
-either bound is refused, as a hard budget must always hold.
+adds. An image is bounded by its size in pixels and the provider's rule. The answer is bounded by max_tokens, which
+counts the reasoning of models that think. Anything that would break a bound is refused, as a hard budget must always
+hold.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.items.task import Message
 from services.evaluator.provider_batches.planning import affordable_rows
 from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
-from services.evaluator.providers.pricing import prices
+from services.evaluator.providers.pricing import image_tokens, prices
 from services.evaluator.providers.protocol import common_form
 from services.evaluator.providers.protocol.sampling import extra, recorded
 from services.words import sentences
@@ -92,6 +93,7 @@ class MostCost:
     ) -> None:
         """Raises InvalidRequestError if no price is known, or a prompt has no bound."""
         self._free = endpoint.kind == "baseline"
+        self._model = endpoint.kind, spec.model
         self._usual = DEFAULT_MAX_TOKENS if endpoint.kind == "anthropic" else 0
         if endpoint.kind == "http":
             raise InvalidRequestError(
@@ -131,8 +133,24 @@ class MostCost:
         for message in messages:
             read += _MESSAGE_TOKENS + _bytes(message.role) + _bytes(message.content)
             if message.more is not None:
-                read += _more(message)
+                read += _more(message) + self._images(message)
         return self._usd(read, limit)
+
+    def _images(self, message: Message) -> int:
+        """The most tokens of a message's images. Raises InvalidRequestError for one that does not tell its size."""
+        assert message.more is not None
+        total = 0
+        for part in message.more.parts:
+            if part.HasField("image"):
+                tokens = image_tokens.most_tokens(*self._model, part.image.data)
+                if tokens is None:
+                    raise InvalidRequestError(
+                        "The size of an image cannot be read from its file, so the cost of an answer has no known "
+                        "limit. Replace the image, or leave budget_usd out.",
+                        _FIELD,
+                    )
+                total += tokens
+        return total
 
     def scored(self, context: str, continuations: Iterable[str]) -> float:
         """The cost of log-likelihoods: the context alone and before each continuation, with at most one generated token
@@ -149,14 +167,9 @@ class MostCost:
 
 
 def _more(message: Message) -> int:
-    """The most tokens of what a message holds in addition to its text. Raises InvalidRequestError for images: what one
-    costs depends on its pixels and on the model."""
+    """The most tokens of what a message holds in addition to its text and its images."""
     more = message.more
     assert more is not None
-    if any(part.HasField("image") for part in more.parts):
-        raise InvalidRequestError(
-            "With images, the cost of an answer has no known limit. Leave budget_usd out.", _FIELD
-        )
     calls = sum(
         _MESSAGE_TOKENS + _bytes(call.id) + _bytes(call.name) + _bytes(call.arguments) for call in more.tool_calls
     )

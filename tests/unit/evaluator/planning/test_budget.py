@@ -11,7 +11,7 @@ from services.evaluator.datasets.rows import messages
 from services.evaluator.planning.budget import MostCost, reserve, reserve_suite
 from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
 from tests.dataset_store import row, with_call, with_image
-from tests.pictures import PNG
+from tests.pictures import PNG, png
 from tests.unit.evaluator.planning.planned import PRICED, most, planned, spec
 from touchstone.v1 import suite_pb2
 from touchstone.v1.endpoint_pb2 import Endpoint, Prices
@@ -110,6 +110,19 @@ def test_what_calls_and_tools_add_to_a_prompt_is_reserved() -> None:
         cost.written(messages(row(1)), asked.sampling)
 
 
-async def test_a_budget_with_images_is_refused_with_the_row() -> None:
-    with pytest.raises(InvalidRequestError, match=r"^Row 2 of .* cannot be run: With images, the cost of an answer"):
-        await planned([row(1), with_image(2, PNG)], spec(1.0, max_tokens=5))
+async def test_images_are_reserved_for_by_their_pixels() -> None:
+    asked = spec(1.0, max_tokens=5)
+    text = (await planned([row(2, "What is this?")], asked)).most_cost_usd
+    shown = (await planned([with_image(2, png(1024, 1024))], asked)).most_cost_usd
+    assert shown - text == pytest.approx((8192 + 16) * 1e-6)
+    claude = MostCost(asked, Endpoint(kind="anthropic"), PRICED)
+    large, small = (claude.written(messages(with_image(1, png(n, n))), asked.sampling) for n in (750, 75))
+    assert large - small == pytest.approx((750 - 9) * 1e-6)
+
+
+async def test_an_image_without_a_size_is_refused_with_the_row_and_a_budget_below_it_is_too() -> None:
+    asked = spec(0.01, max_tokens=5)
+    with pytest.raises(InvalidRequestError, match=r"^Row 2 of .* cannot be run: The size of an image cannot be read"):
+        await planned([row(1), with_image(2, PNG[:18])], asked)
+    with pytest.raises(InvalidRequestError, match=r"^One answer may cost up to \$[\d,.]+, more than the whole budget"):
+        await planned([with_image(1, png(2**31 - 1, 2**31 - 1))], asked)
