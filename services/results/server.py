@@ -127,12 +127,12 @@ async def _serve(
     said = kept_stream.KeptStream(connection, database)
     questions = Questions(database)
     internal = ResultsInternalServicer(database, items, settings.reads)
+    store = bus.Datasets(connection, settings.datasets_max_bytes)
     servicer = ResultsServicer(
-        database, internal, events, Installation(connection), said, questions, settings.reads, room
+        database, internal, events, Installation(connection), said, questions, settings.reads, room, store
     )
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
-    store = bus.Datasets(connection, settings.datasets_max_bytes)
     datasets = DatasetParts(connection, store, database, settings.uploads, questions, settings.reads, room)
     await datasets.reconcile()
     # Before any new entry, which must not take the number of one that the database has lost.

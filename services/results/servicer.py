@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from services import rpc
-from services.bus import Room
+from services.bus import Datasets, Room
 from services.errors import NotFoundError, UnavailableError
 from services.results import visibility
 from services.results.boards.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
@@ -73,6 +73,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         questions: Questions,
         reads: str = visibility.OPEN,
         room: Room | None = None,
+        store: Datasets | None = None,
     ) -> None:
         self._database = database
         self._internal = internal
@@ -81,7 +82,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._statements = statements
         self._reads = reads
         self._room = room or Room()
-        self._exports = Exports(database)
+        self._exports = Exports(database, store)
         self._questions = questions
         self._places = BoardRankRanges(database)
         self._side_by_side = SideBySide()

@@ -306,3 +306,16 @@ def test_the_files_content_is_what_was_uploaded(world: World) -> None:
     back = world.http.get(f"/v1/files/{file}/content").text.splitlines()
     assert [json.loads(one)["body"] for one in back] == list(ROWS.values())
     assert len(PNG) < 100
+
+
+def test_a_golden_answer_to_an_image_is_exported_with_it_and_uploaded_again(world: World) -> None:
+    picture = world.run("openai")["picture"]
+    path = f"{API}/results/{picture['job']}"
+    assert world.http.put(f"{path}/items/rows/0/annotation", json={"verdict": "golden"}).status_code == 200
+    file = world.http.get(f"{path}/export", params={"kind": "golden"})
+    assert "Touchstone-Left-Out" not in file.headers
+    (example,) = [json.loads(line) for line in file.text.splitlines()]
+    assert example["messages"][:-1] == ROWS["picture"]["messages"]
+    sent = {"file": ("golden.jsonl", file.content)}
+    again = world.http.post("/admin/datasets/upload", files=sent, data={"last_assistant": "reference"})
+    assert (again.status_code, again.json()["rows_with_reference"]) == (200, 1), again.text

@@ -274,7 +274,7 @@ def test_answers_of_any_job_are_taken_where_the_digest_is_known(world: World) ->
 def test_without_a_digest_answers_are_taken_only_if_the_job_accepts_that_the_model_may_have_changed(
     world: World,
 ) -> None:
-    unasked = {"params": {"temperature": 0.25}, "tasks": ["rte"]}
+    unasked: dict[str, Any] = {"params": {"temperature": 0.25}, "tasks": ["rte"]}
     accepting = {"any_job": True, "without_digest": True}
     world.stack.completed(world.stack.run("stub", "stub", "glue", **unasked))
     world.calls(world.stub)

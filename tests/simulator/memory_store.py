@@ -21,7 +21,7 @@ from nats.aio.msg import Msg
 
 from services import bus
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.results import server, servicer
+from services.results import internal_servicer, server, servicer
 from services.results.export import exports
 from services.results.imports import store
 from services.results.intake import kept_stream, writes
@@ -227,7 +227,7 @@ def list_stored_items(connection: MemoryConnection, job_id: str) -> pb.ListStore
 
 
 def export(
-    connection: MemoryConnection, request: pb.ExportRequest, visible: Visibility = EVERYTHING
+    connection: MemoryConnection, request: pb.ExportRequest, visible: Visibility = EVERYTHING, pictures: object = None
 ) -> Iterator[pb.ExportResponse]:
     """The keys of a job's items, one in each piece."""
     job_id = get_job(connection, request.items.job_id, visible).job_id
@@ -351,7 +351,8 @@ def installed(stored: Stored, *, with_datasets: bool = False) -> Iterator[None]:
         reads: ("list_stored_items", "get_item"),
         stored_responses: ("find_responses",),
         exports: ("export",),
-        servicer: ("compute", "mark_run", "annotate"),
+        internal_servicer: ("compute",),
+        servicer: ("mark_run", "annotate"),
     }
     with ExitStack() as stack:
         for module, names in of_modules.items():

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 
+from services.bus import Datasets
 from services.errors import InvalidRequestError, LimitReachedError
+from services.results.datasets.pictures import Pictures, StoredPictures
 from services.results.export import batch_rows, file, golden_rows, item_rows, job_rows, metric_rows
 from services.results.export.columns import Table
 from services.results.export.golden_rows import Golden
@@ -22,10 +24,14 @@ _BUSY_RETRY_S = 10
 
 
 class Exports:
-    """`stall_s`: how long a reader may take for a piece; `whole_s`: for all. Then the call is cancelled."""
+    """`store` has the pictures of rows. `stall_s`: how long a reader may take for a piece; `whole_s`: for all. Then the
+    call is cancelled."""
 
-    def __init__(self, database: Database, stall_s: float = 60, whole_s: float = 3600) -> None:
+    def __init__(
+        self, database: Database, store: Datasets | None = None, stall_s: float = 60, whole_s: float = 3600
+    ) -> None:
         self._database = database
+        self._store = store
         self._stall_s = stall_s
         self._whole_s = whole_s
         self._under_way = 0
@@ -41,7 +47,8 @@ class Exports:
             loop, call = asyncio.get_running_loop(), asyncio.current_task()
             assert call is not None
             end = loop.time() + self._whole_s
-            async with aclosing(self._database.stream(lambda c: export(c, request, visible))) as pieces:
+            pictures = StoredPictures(self._store, loop) if self._store is not None else None
+            async with aclosing(self._database.stream(lambda c: export(c, request, visible, pictures))) as pieces:
                 async for piece in pieces:
                     patience = loop.call_at(min(end, loop.time() + self._stall_s), call.cancel)
                     try:
@@ -53,14 +60,17 @@ class Exports:
 
 
 def export(
-    connection: Connection, request: ExportRequest, visible: Visibility = EVERYTHING
+    connection: Connection,
+    request: ExportRequest,
+    visible: Visibility = EVERYTHING,
+    pictures: Pictures | None = None,
 ) -> Iterator[ExportResponse]:
     """The file in pieces of at most 1 MB; what was read is not kept. Errors come before the first piece.
 
     Raises InvalidRequestError, and NotFoundError for a job.
     """
     make = file.opener(request.format)
-    found = _table(connection, request, visible)
+    found = _table(connection, request, visible, pictures)
     left_out = found.left_out if isinstance(found, Golden) else 0
     if left_out:
         yield ExportResponse(left_out=left_out)
@@ -68,7 +78,9 @@ def export(
         yield ExportResponse(data=piece)
 
 
-def _table(connection: Connection, request: ExportRequest, visible: Visibility) -> Table | Golden:
+def _table(
+    connection: Connection, request: ExportRequest, visible: Visibility, pictures: Pictures | None
+) -> Table | Golden:
     match request.kind:
         case ExportRequest.KIND_JOBS:
             return job_rows.jobs(job_rows.chosen(connection, request.jobs, visible))
@@ -83,5 +95,5 @@ def _table(connection: Connection, request: ExportRequest, visible: Visibility) 
         case ExportRequest.KIND_BATCH_OUTPUT:
             return batch_rows.batch_output(connection, request.items, request.format, visible)
         case ExportRequest.KIND_GOLDEN:
-            return golden_rows.golden(connection, request.items, request.format, visible)
+            return golden_rows.golden(connection, request.items, request.format, visible, pictures)
     raise InvalidRequestError("kind must be JOBS, METRICS, ITEMS, BATCH_OUTPUT or GOLDEN.", "kind")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.evaluator import item_result as evaluator
+from services.results.datasets.pictures import StoredPictures
 from services.results.export import golden_rows
 from services.results.export.exports import export
 from services.results.intake import writes
@@ -16,9 +20,13 @@ from services.results.items.annotate import annotate
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
 from services.rpc import Identity
+from services.words import chat
+from tests.dataset_store import MemoryStore
+from tests.pictures import image, png
 from tests.unit.results.builders import START, answer, batch, event, job, plan
-from tests.unit.results.dataset_runs import calling, row, stored
-from touchstone.v1 import item_result_pb2, suite_pb2, token_pb2
+from tests.unit.results.dataset_runs import DATASET, calling, row, stored
+from tests.unit.results.uploads import jsonl, upload
+from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, token_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import Annotation, ExportRequest, ListItemsRequest
 
@@ -36,11 +44,13 @@ def mark(connection: Connection, item: int, verdict: int, corrected: str = "", t
     annotate(connection, request, Identity("ann", token_pb2.ROLE_USER), START.replace(tzinfo=None))
 
 
-def exported(connection: Connection, **fields: object) -> tuple[list[dict[str, Any]], int]:
+def exported(
+    connection: Connection, pictures: StoredPictures | None = None, **fields: object
+) -> tuple[list[dict[str, Any]], int]:
     """The examples and how many were left out."""
     items = ListItemsRequest(job_id="j", **fields)  # type: ignore[arg-type]
     request = ExportRequest(kind=ExportRequest.KIND_GOLDEN, format=ExportRequest.FORMAT_JSONL, items=items)
-    pieces = list(export(connection, request))
+    pieces = list(export(connection, request, pictures=pictures))
     assert not any(piece.left_out for piece in pieces[1:])
     data = b"".join(piece.data for piece in pieces).decode()
     return [json.loads(line) for line in data.split("\n") if line], pieces[0].left_out if pieces else 0
@@ -195,8 +205,53 @@ def test_golden_tool_calls_are_examples_with_the_tools_that_were_offered(connect
     assert (len(found), left_out) == (2, 1)
 
 
-def test_examples_with_images_are_left_out_and_counted(connection: Connection) -> None:
+def test_examples_without_their_images_are_left_out_and_counted(connection: Connection) -> None:
     picture = {"type": "image", "media_type": "image/png", "bytes": 70, "sha256": "ab"}
     stored(connection, "j", [row(0, messages=json.dumps([{"role": "user", "content": [picture]}]))])
     mark(connection, 0, GOLDEN)
     assert exported(connection) == ([], 1)
+
+
+@pytest.fixture
+def other_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """That of a service, whose database has threads of its own."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def test_examples_with_images_hold_them_and_can_be_uploaded_again(
+    connection: Connection, other_loop: asyncio.AbstractEventLoop
+) -> None:
+    asked = [
+        [{"type": "text", "text": f"Which of {number}?"}, image(png(number, 1), detail="low"), image(png(number, 1))]
+        for number in range(1, 6)
+    ]
+    rows = upload(jsonl(*({"messages": [{"role": "user", "content": parts}]} for parts in asked))).rows
+    store = MemoryStore()
+    store.add(rows, shard_rows=2, dataset_id=DATASET)
+    names = [json.dumps([chat.written(message, pictures=False) for message in one.messages]) for one in rows]
+    stored(connection, "j", [row(place, messages=name) for place, name in enumerate(names)])
+    for item in (0, 1, 4):
+        mark(connection, item, GOLDEN)
+
+    def pictures() -> StoredPictures:
+        return StoredPictures(store, other_loop)  # type: ignore[arg-type]
+
+    found, left_out = exported(connection, pictures=pictures())
+    assert left_out == 0
+    assert [one["messages"] for one in found] == [
+        [{"role": "user", "content": asked[item]}, {"role": "assistant", "content": f"response {item}"}]
+        for item in (0, 1, 4)
+    ]
+    assert len(store.read) == 2, "the first two rows share a shard"
+    again = upload(jsonl(*found), last_assistant=job_pb2.LAST_ASSISTANT_REFERENCE)
+    assert [one.messages for one in again.rows] == [rows[item].messages for item in (0, 1, 4)]
+    assert [json.loads(one.reference) for one in again.rows] == [f"response {item}" for item in (0, 1, 4)]
+
+    del store.manifests[DATASET]
+    assert exported(connection, pictures=pictures()) == ([], 3)
