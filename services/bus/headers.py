@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from services import numbers
+from services.words.jobs import FINISHED
 from touchstone.v1 import job_pb2
 
 KIND_ITEMS, KIND_PLAN, KIND_FAULT = "items", "plan", "fault"
@@ -102,6 +103,10 @@ class JobHeaders:
     state: job_pb2.Job.State
     attempt: int
     dataset: str = ""
+
+    def is_past(self, attempt: int) -> bool:
+        """Whether the job is finished or beyond this attempt."""
+        return self.state in FINISHED or self.attempt > attempt
 
     def encode(self) -> dict[str, str]:
         return {

@@ -134,7 +134,7 @@ class EndpointWorker:
 
     def _receive(self, msg: Msg) -> None:
         held = self._hand.take(self.endpoint.name, msg, self._run, self._ended)
-        if held is not None:
+        if held is not None and not self._loader.lacking(held.unit):
             unit = held.unit
             self._coming[held] = len(unit.positions) or unit.stop - unit.start
             self._unit_items = max(1, self._coming[held])

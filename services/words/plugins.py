@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from services.words import scorers as words_of_scorers
 from services.words import sentences
-from touchstone.v1 import evaluator_pb2
+from touchstone.v1 import evaluator_pb2, job_pb2
 
 SUITE, SCORER, PROVIDER = "suite", "scorer", "provider"
 """Parts of a package."""
@@ -46,9 +47,17 @@ def not_running(what: str, name: str, plugin: str) -> str:
     )
 
 
-def not_everywhere(what: str, name: str, plugin: str, evaluator: str) -> str:
-    """An evaluator that got a part of the job's work does not have what another one has."""
+def waited_in_vain(needed: str, endpoint: str, waited: str) -> str:
+    """No running evaluator of the endpoint has had what a job needs."""
     return (
-        f"Evaluator {evaluator} does not have the {what} {sentences.shown(name)} of the plug-in {plugin}, which "
-        "another evaluator has. Install one version on all evaluators, then start the job again."
+        f"No running evaluator that serves {endpoint} has had {needed} for {waited}. Install it where such an "
+        "evaluator runs, restart that evaluator, then retry the job."
     )
+
+
+def part_of(spec: job_pb2.JobSpec) -> tuple[str, str]:
+    """The part of a package that a job may need, and its name: its suite, or its scorer if it is not built in."""
+    if spec.HasField("dataset"):
+        scorer = words_of_scorers.of_job(spec).scorer
+        return SCORER, "" if scorer in words_of_scorers.SCORERS else scorer
+    return SUITE, spec.suite.suite

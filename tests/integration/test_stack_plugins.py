@@ -126,3 +126,15 @@ def test_what_is_left_out_is_named_where_users_and_operators_look(stack: Stack) 
 
 def _suite_job(suite: str) -> dict[str, object]:
     return {"project_id": 1, "suite": suite, "config": {"provider": "adds", "model": "adder"}}
+
+
+def test_units_find_the_evaluator_that_has_the_package(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = _upload(stack, "same_words")
+    monkeypatch.setitem(stack._environment, "PYTHONPATH", "")
+    endpoints: list[dict[str, str | int]] = [{"name": "baseline", "kind": "baseline"}]
+    with stack.evaluator("evaluator-plain", endpoints):
+        jobs = [stack.run("baseline", "random", "sums") for _ in range(3)] + [_over(stack, dataset) for _ in range(3)]
+        for job_id in jobs:
+            stack.completed(job_id)
+    log = (stack.folder / "evaluator-plain.log").read_text()
+    assert "is given back: it needs the plug-in" in log

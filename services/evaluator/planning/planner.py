@@ -28,7 +28,7 @@ from services.evaluator.make_provider import check_content
 from services.evaluator.planning import datasets, imports
 from services.evaluator.planning.budget import MostCost, reserve_suite
 from services.evaluator.planning.datasets import Caller
-from services.evaluator.plugins.contract import PluginError
+from services.evaluator.plugins.contract import NotHereError, PluginError
 from services.evaluator.provider_batches import planning as batches
 from services.evaluator.providers import baseline
 from services.evaluator.providers.pricing import prices
@@ -39,7 +39,7 @@ from services.evaluator.storing import until_stored
 from services.evaluator.units.puller import Puller
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import Hand, Held
-from services.words import plugins, scorers, sentences
+from services.words import plugins, sentences
 from services.words.endpoints import named, no_model
 from services.words.enums import proto_name
 from services.words.jobs import is_rescore, mode_of, takes_stored
@@ -102,6 +102,10 @@ class Planner:
             self._room.clear()
 
     async def _run(self, held: Held) -> None:
+        if plugin := await self._missing_plugin(held.unit.spec):
+            # The next plan need not wait for this one to go back.
+            self._room.set()
+            raise NotHereError(f"it needs the plug-in {plugin}, which only other evaluators have")
         held.started = True
         if self._may_take_long(held.unit.spec):
             self._room.set()
@@ -112,18 +116,13 @@ class Planner:
         await until_stored(lambda: self._bus.publish_plan(job_id, attempt, plan), f"the plan of job {job_id}")
 
     async def _missing_plugin(self, spec: job_pb2.JobSpec) -> str:
-        """The error of a job whose suite or scorer only other evaluators have; empty for others."""
-        if spec.HasField("dataset"):
-            what, name = plugins.SCORER, scorers.of_job(spec).scorer
-            known = name in scorers.SCORERS or bool(self._datasets.plugin(spec.dataset))
-        else:
-            what, name = plugins.SUITE, spec.suite.suite
-            known = self._catalogue.has(name)
-        if known:
+        """The plug-in of a job whose suite or scorer only other evaluators have; empty for others."""
+        what, name = plugins.part_of(spec)
+        is_here = self._datasets.plugin(spec.dataset) if what == plugins.SCORER else self._catalogue.has(name)
+        if is_here or not name:
             return ""
         announced = await until_stored(self._announced, "the announcements")
-        owner = next((owner for owner, part in plugins.usable(announced, what) if part.name == name), "")
-        return plugins.not_everywhere(what, name, owner, self._settings.name) if owner else ""
+        return next((owner for owner, part in plugins.usable(announced, what) if part.name == name), "")
 
     def _may_take_long(self, spec: job_pb2.JobSpec) -> bool:
         """A plug-in's code runs, for which no other job waits."""
@@ -137,8 +136,6 @@ class Planner:
         work = spec.WhichOneof("work")
         if work not in ("suite", "dataset"):
             return unit_pb2.Plan(error="This version of Touchstone runs suites and datasets. Name one.")
-        if why := await self._missing_plugin(spec):
-            return unit_pb2.Plan(error=why)
         if spec.reuse.import_id:
             return await self._plan_import(spec)
         receipt = job_pb2.Receipt(software=services.__version__, source_job=spec.reuse.job_id)

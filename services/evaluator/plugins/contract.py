@@ -27,6 +27,11 @@ class PluginError(TouchstoneError):
     """Code of a package failed, or did not end. The message names the package."""
 
 
+class NotHereError(Exception):
+    """This evaluator lacks the plug-in that a unit needs. Nothing of the unit has begun, and it goes back for an
+    evaluator that has the plug-in."""
+
+
 def said(error: BaseException) -> str:
     """ "ValueError: no such word", at most 500 characters, whatever the error makes of being asked."""
     try:

@@ -14,7 +14,6 @@ from services.bus import BatchRecord, BatchStage, Bus, ProviderBatches, heed_can
 from services.evaluator.provider_batches.base import BatchApi
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.storing import TRANSIENT
-from services.evaluator.units.units_in_hand import outlived
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ class Leftovers:
             # A replica may answer a moment late.
             await asyncio.sleep(_STALE_READ_S)
             headers = await self._bus.job_headers(record.job_id)
-        return outlived(headers, record.attempt)
+        return headers is None or headers.is_past(record.attempt)
 
     async def _close(self, record: BatchRecord, position: int) -> None:
         """Raises ProviderError; the next look tries again."""

@@ -75,6 +75,7 @@ class BatchWorker:
 
     async def _run(self, held: Held) -> None:
         tools = self._tools
+        tools.loader.require_plugin(held.unit)
         keeper = await UnitRecord.of(self._batches, held, self.endpoint.name, tools.api.label, tools.settings.name)
         await UnitBatch(tools, held, keeper).run()
 

@@ -18,7 +18,7 @@ from services.evaluator.datasets.task import AnyTask, DatasetTask
 from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.store import ImportStore
 from services.evaluator.items.task import Item, Task
-from services.evaluator.plugins.contract import PluginError
+from services.evaluator.plugins.contract import NotHereError, PluginError
 from services.evaluator.units.units_in_hand import FaultError
 from touchstone.v1 import job_pb2, unit_pb2
 
@@ -54,12 +54,13 @@ class Loader:
         self._rows: dict[_RowsKey, tuple[DatasetTask, Found]] = {}
 
     async def load(self, unit: unit_pb2.Unit) -> Loaded:
-        """Raises FaultError when the data is missing or differs from the plan's."""
+        """Raises FaultError when the data is missing or differs from the plan's, and NotHereError when the unit's
+        plug-in is missing."""
+        self.require_plugin(unit)
         if unit.spec.WhichOneof("work") == "dataset":
             return await self._load_rows(unit)
         work = unit.spec.suite
         try:
-            _require_same_plugin(unit, self._catalogue.plugin(work.suite))
             task = self._catalogue.task_of(unit.spec, unit.task)
             selection, found = await self._selection(task, unit)
             if unit.item_set and unit.item_set != selection.item_set:
@@ -74,10 +75,24 @@ class Loader:
         except TouchstoneError as error:
             raise FaultError(self.data_error(work, error)) from error
 
+    def lacking(self, unit: unit_pb2.Unit) -> str:
+        """Why the unit needs an evaluator with another version of a plug-in, which may ask or score otherwise; empty if
+        this one will do. Units of versions that did not record their plug-in tell nothing."""
+        spec = unit.spec
+        of_rows = spec.WhichOneof("work") == "dataset"
+        here = self._datasets.plugin(spec.dataset) if of_rows else self._catalogue.plugin(spec.suite.suite)
+        if unit.plugin in ("", here):
+            return ""
+        return f"it needs the plug-in {unit.plugin}; this evaluator has {here or 'no such plug-in'}"
+
+    def require_plugin(self, unit: unit_pb2.Unit) -> None:
+        """Raises NotHereError."""
+        if why := self.lacking(unit):
+            raise NotHereError(why)
+
     async def _load_rows(self, unit: unit_pb2.Unit) -> Loaded:
         work = unit.spec.dataset
         try:
-            _require_same_plugin(unit, self._datasets.plugin(work))
             task = await self._datasets.task(work, Layer.asked(unit.spec.reading))
             found: Found | None = None
             if import_id := unit.spec.reuse.import_id:
@@ -140,16 +155,6 @@ class Loader:
 
     def title(self, suite: str) -> str:
         return next((known.title for known in self._catalogue.suites() if known.suite == suite), suite)
-
-
-def _require_same_plugin(unit: unit_pb2.Unit, here: str) -> None:
-    """Raises FaultError where another version of a plug-in has planned the job: it may ask or score otherwise. Units of
-    versions that did not record it tell nothing."""
-    if unit.plugin and unit.plugin != here:
-        raise FaultError(
-            f"{unit.task} was planned with the plug-in {unit.plugin}, but another evaluator has "
-            f"{here or 'no such plug-in'}. Install one version on all evaluators, then start the job again."
-        )
 
 
 def _positions(unit: unit_pb2.Unit) -> Sequence[int]:

@@ -24,10 +24,10 @@ from nats.aio.msg import Msg
 
 from services.bus import STORED_ENDPOINT, Bus, Found, JobHeaders, SettingAside, batched_endpoint, of_job, unit_token
 from services.evaluator.pacing.notices import Firsts
-from services.evaluator.plugins.contract import PluginError
+from services.evaluator.plugins.contract import NotHereError, PluginError
 from services.evaluator.storing import TRANSIENT, UNSTORED, until_stored
 from services.evaluator.units.suspects import Gate, Suspects
-from services.words.jobs import ENDED_EARLY, FINISHED, LIVE
+from services.words.jobs import ENDED_EARLY, LIVE
 from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,8 @@ DEAD_FROM_CRASHES = 3
 _ASKS = LIVE - {job_pb2.Job.STATE_FINALIZING}
 """States of a job whose units are worked on."""
 _STALE_READ_S = 0.5
+_NOT_HERE_S = 1.0
+"""For which a unit that needs another evaluator is kept, so that others have time to ask."""
 _LOOK_UP_S = (0.0, 0.05, 0.15, 0.3, 0.5, 0.5)
 """Waits before each look: the news of a write comes before its batch is committed, which may take a moment."""
 _REMEMBERED = 4096
@@ -107,8 +109,7 @@ class Held:
 
     @property
     def alone(self) -> bool:
-        """It has come so often that it may be what crashes its evaluators. In a job with a budget each message comes
-        once."""
+        """It has come so often that it may crash its evaluators. In a job with a budget each message comes once."""
         return (self.number if self.may_cost else self.delivery) >= ALONE_FROM_DELIVERY and not self.is_batch
 
     @property
@@ -119,16 +120,11 @@ class Held:
 
     def outlives(self, headers: JobHeaders | None) -> bool:
         """Whether its job, by these headers, is finished, unknown, or at another attempt."""
-        return outlived(headers, self.unit.attempt)
+        return headers is None or headers.is_past(self.unit.attempt)
 
     def stop(self, why: Stop) -> None:
         if not self.stopped.done():
             self.stopped.set_result(why)
-
-
-def outlived(headers: JobHeaders | None, attempt: int) -> bool:
-    """Whether a job, by these headers, is finished, unknown, or beyond this attempt."""
-    return headers is None or headers.state in FINISHED or headers.attempt > attempt
 
 
 Run = Callable[[Held], Awaitable[None]]
@@ -156,8 +152,7 @@ class Hand:
         return len(self._held)
 
     def take(self, endpoint: str, msg: Msg, run: Run, ended: Callable[[Held], None]) -> Held | None:
-        """Begins a unit's life and calls `ended` at its end, whatever the outcome. None for one that is already
-        here."""
+        """Begins a unit's life and calls `ended` at its end, whatever the outcome. None for one that is here."""
         try:
             unit = unit_pb2.Unit.FromString(msg.data)
         except DecodeError as error:
@@ -181,11 +176,8 @@ class Hand:
         if held.job not in self._faults:
             log.error("job %s fails: %s", held.unit.job_id, fault.reason, extra=held.logged)
             message = unit_pb2.Fault(reason=fault.reason, detail=fault.detail[:4000])
-
-            async def publish() -> int:
-                return await self._bus.publish_fault(held.unit.job_id, held.unit.attempt, held.unit.unit, message)
-
-            self._faults[held.job] = asyncio.create_task(until_stored(publish, f"the fault of {held.label}"))
+            told = until_stored(lambda: self._bus.publish_fault(*held.key, message), f"the fault of {held.label}")
+            self._faults[held.job] = asyncio.create_task(told)
             while len(self._faults) > _REMEMBERED:
                 self._faults.popitem(last=False)
         for other in self._held.values():
@@ -195,8 +187,7 @@ class Hand:
     def heard(self, job_id: str, headers: JobHeaders | None) -> None:
         """Looks up a job after news that would end its units.
 
-        News is only a hint: a refused write (a stale scheduler's) also makes it, and a good one comes before it can be
-        read.
+        News is only a hint: a refused write also makes it, and a good one comes before it can be read.
         """
         self._doubt()
         units_left = headers is None or headers.state in ENDED_EARLY
@@ -286,6 +277,11 @@ class Hand:
             await self._stop(held)
             return
         fault = work.result()
+        if isinstance(fault, NotHereError):
+            log.info("%s is given back: %s", held.label, fault, extra=held.logged)
+            await asyncio.wait({held.stopped}, timeout=_NOT_HERE_S)
+            await self._give_back(held)
+            return
         if fault is not None:
             self.fail(held, fault)
             await self._stop(held)
@@ -295,12 +291,12 @@ class Hand:
             self._stored.popitem(last=False)
         await self._acknowledge(held)
 
-    async def _work(self, held: Held, run: Run) -> FaultError | None:
-        """None when the unit's effect is stored, else why its job fails."""
+    async def _work(self, held: Held, run: Run) -> FaultError | NotHereError | None:
+        """None when the unit's effect is stored, else why its job fails, or why the unit goes back."""
         try:
             await self._guarded(held, run)
-        except (FaultError, PluginError) as error:
-            return error if isinstance(error, FaultError) else FaultError(error.message)
+        except (FaultError, NotHereError, PluginError) as error:
+            return FaultError(error.message) if isinstance(error, PluginError) else error
         except TRANSIENT:
             raise
         except Exception as error:

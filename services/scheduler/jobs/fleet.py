@@ -60,6 +60,8 @@ class Fleet:
         self._sent: dict[str, str] = {}
         self._watched: set[str] = set()
         self._replaced: list[Loss] = []
+        self._plugged: frozenset[str] = frozenset()
+        """Suites of plug-ins that some evaluator has, or had."""
 
     def sent(self, endpoint: str, model: str) -> None:
         """Notes that work for this model went out."""
@@ -74,6 +76,8 @@ class Fleet:
             del self._heard[name]
         self._heard[evaluator.evaluator] = (now, evaluator)
         self._watched.add(evaluator.evaluator)
+        heard = (one for _, one in self._heard.values())
+        self._plugged = frozenset(suite.suite for one in heard for suite in one.suites if suite.plugin)
         if before is None or not self._is_live(before[0], now):
             return True
         return _capacity_key(before[1]) != _capacity_key(evaluator)
@@ -186,6 +190,26 @@ class Fleet:
         if owner and not self._has(plugins.SCORER, name, now):
             raise InvalidRequestError(plugins.not_running(plugins.SCORER, name, owner), "spec.dataset.scorer")
 
+    def lacking(self, job: job_pb2.Job, now: float) -> str:
+        """What a live job needs of a plug-in and no evaluator of its endpoint has, as in "the plug-in example 1.0".
+
+        Empty if one has it, and if there is no such evaluator at all. A running job needs the version that planned it.
+        """
+        planned: set[str] = set()
+        if job.state == job_pb2.Job.STATE_RUNNING:
+            planned = {plan.plugin for plan in job.plan} - {""}
+            if not planned:
+                return ""
+        what, name = plugins.part_of(job.spec)
+        if not planned and (not name or (what == plugins.SUITE and name not in self._plugged)):
+            return ""
+        able = [evaluator for evaluator in self.live(now) if _takes(evaluator, route(job.spec))]
+        found = {owner for owner, part in plugins.usable(able, what) if part.name == name}
+        if not able or (planned <= found if planned else found):
+            return ""
+        it = f"the {what} {sentences.shown(name)} of a plug-in"
+        return f"the plug-in {min(planned - found)}" if planned else it
+
     def _has(self, what: str, name: str, now: float) -> bool:
         return any(part.name == name for _, part in plugins.usable(self.live(now), what))
 
@@ -194,9 +218,16 @@ def _replaces(evaluator: evaluator_pb2.Evaluator, before: evaluator_pb2.Evaluato
     return not before.draining and before.started_at != evaluator.started_at
 
 
+def _takes(evaluator: evaluator_pb2.Evaluator, token: str) -> bool:
+    """Whether it takes units under this token of `route`."""
+    served = {endpoint.endpoint for endpoint in evaluator.endpoints}
+    return not evaluator.draining and (token == STORED_ENDPOINT or (batched_endpoint(token) or token) in served)
+
+
 def _capacity_key(evaluator: evaluator_pb2.Evaluator) -> tuple[object, ...]:
     endpoints = ((e.endpoint, e.concurrency, e.exclusive, e.resident_model) for e in evaluator.endpoints)
-    return (evaluator.draining, *endpoints)
+    packages = (plugin.SerializeToString(deterministic=True) for plugin in evaluator.plugins)
+    return (evaluator.draining, *endpoints, *packages)
 
 
 def _choices(what: str, names: Iterable[str]) -> str:

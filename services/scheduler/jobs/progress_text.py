@@ -16,8 +16,11 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paus
     says that no units are released because a disk is full."""
     progress = job.message.progress
     spec = job.message.spec
-    served = fleet.capacity(route(spec), now).evaluators > 0
     needed = "an evaluator" if calls_nobody(spec) else f"an evaluator that serves {spec.endpoint}"
+    lacking = fleet.lacking(job.message, now)
+    if lacking:
+        needed += f"{' and' if not calls_nobody(spec) else ' that'} has {lacking}"
+    served = fleet.capacity(route(spec), now).evaluators > 0 and not lacking
     progress.queue_position = waiting.index(job.id) + 1 if job.id in waiting else 0
     if job.state == PENDING:
         place = progress.queue_position
@@ -26,10 +29,10 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paus
             progress.current_step = f"Waiting for {needed}"
     elif paused and job.state in (PLANNING, RUNNING):
         progress.current_step = "Paused: the disk is full"
+    elif lacking or (job.state == RUNNING and not served):
+        progress.current_step = f"Waiting for {needed}"
     elif job.state == PLANNING:
         progress.current_step = "Reading the data"
-    elif job.state == RUNNING and not served:
-        progress.current_step = f"Waiting for {needed}"
     elif job.state == RUNNING and spec.provider_batch:
         progress.current_step = _batches(job)
     elif job.state == RUNNING:

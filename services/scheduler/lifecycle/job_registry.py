@@ -92,7 +92,7 @@ class JobRegistry:
                     exclusive=endpoint if room.exclusive else "",
                     warm=spec.model in room.resident,
                     owner=job.message.owner,
-                    served=room.evaluators > 0,
+                    served=room.evaluators > 0 and not self.fleet.lacking(job.message, now),
                 )
             )
         return queue.order(pending, now, self.limits.ageing_s, busy, held)

@@ -13,6 +13,7 @@ from services.scheduler.jobs.reuse import too_few_stored
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.losses import stop_without_dataset, tell_losses
 from services.scheduler.ports import Change, Results
+from services.words import plugins
 from services.words.jobs import calls_nobody
 from services.words.sentences import OVER_LIMIT, counted
 
@@ -38,6 +39,8 @@ class Upkeep:
         self._floor = 0
         self._checked = 0.0
         self._heard: dict[str, float] = {}
+        self._lacking: dict[str, float] = {}
+        """Since when evaluators lack what these jobs need."""
 
     def heard_of(self, job: Job) -> None:
         """Notes that some unit of the job has reported."""
@@ -64,7 +67,21 @@ class Upkeep:
                 await stop_without_dataset(self._registry)
             await asyncio.sleep(_TICK_S)
 
+    async def _fail_without_plugin(self, job: Job, now: float) -> None:
+        """Ends a started job that no evaluator has had the plug-in for, as long as data may take to be read."""
+        lacking = self._registry.fleet.lacking(job.message, now) if job.state in (PLANNING, RUNNING) else ""
+        if not lacking:
+            self._lacking.pop(job.id, None)
+        elif now - self._lacking.setdefault(job.id, now) > (limit := self._registry.limits.planning_s):
+            async with self._registry.lock:
+                if job.state in (PLANNING, RUNNING):
+                    reason = plugins.waited_in_vain(lacking, job.message.spec.endpoint, _span(limit))
+                    await self._registry.fail(job, reason)
+
     async def _look_at(self, job: Job, now: float) -> None:
+        await self._fail_without_plugin(job, now)
+        if not job.live:
+            return
         limit = self._registry.limits.planning_s
         if job.awaits_plan and now - job.planning_since > limit:
             async with self._registry.lock:

@@ -183,7 +183,8 @@ class Scheduler:
                 capacity = registry.fleet.capacity(route(job.message.spec), registry.now())
                 # A job whose endpoint is not served would hold a slot in vain, and so would a user's third job of a
                 # priority at an endpoint that takes one at a time.
-                if capacity.evaluators == 0 or (capacity.exclusive and self._has_next(job)):
+                served = capacity.evaluators > 0 and not registry.fleet.lacking(job.message, registry.now())
+                if not served or (capacity.exclusive and self._has_next(job)):
                     continue
                 job.admit(self._upkeep.position, registry.now())
                 await registry.commit(job, "scheduler", "planning")
@@ -216,7 +217,7 @@ class Scheduler:
         self._forget_turns()
         by_endpoint: dict[str, list[Job]] = {}
         for job in self._registry.in_state(RUNNING):
-            if job.closing:
+            if job.closing or self._registry.fleet.lacking(job.message, self._registry.now()):
                 continue
             by_endpoint.setdefault(route(job.message.spec), []).append(job)
         for endpoint, jobs in by_endpoint.items():

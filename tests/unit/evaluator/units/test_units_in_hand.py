@@ -6,9 +6,12 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from nats.aio.msg import Msg
 
 from services.bus import Bus, JobHeaders
+from services.evaluator.plugins.contract import NotHereError
+from services.evaluator.units import units_in_hand
 from services.evaluator.units.units_in_hand import Hand, Held
 from tests.integration.evaluator_rig import until
 from touchstone.v1 import job_pb2, unit_pb2
@@ -23,6 +26,15 @@ class Jobs:
 
     def __init__(self) -> None:
         self.reads: list[asyncio.Future[JobHeaders]] = []
+        self.released: list[tuple[str, unit_pb2.Unit]] = []
+        self.faults = 0
+
+    async def release(self, endpoint: str, priority: job_pb2.Priority, unit: unit_pb2.Unit) -> None:
+        self.released.append((endpoint, unit))
+
+    async def publish_fault(self, *_: object) -> int:
+        self.faults += 1
+        return 1
 
     async def job_headers(self, job_id: str) -> JobHeaders:
         assert job_id == JOB
@@ -47,7 +59,10 @@ class Unit:
         self.data = unit_pb2.Unit(job_id=JOB, attempt=1, unit=number, task="sst2").SerializeToString()
         self.subject = "work"
         self.metadata = SimpleNamespace(num_delivered=1)
-        self.terminated = False
+        self.terminated = self.acknowledged = False
+
+    async def ack_sync(self, **_: float) -> None:
+        self.acknowledged = True
 
     async def term(self) -> None:
         self.terminated = True
@@ -95,3 +110,19 @@ async def test_a_unit_that_comes_before_a_heard_cancel_can_be_read_is_ended_all_
     await jobs.answer(CANCELLED)
     await until(over.is_set)
     assert unit.terminated
+
+
+async def test_a_unit_whose_plugin_is_missing_goes_back_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units_in_hand, "_NOT_HERE_S", 0.01)
+    jobs, over = Jobs(), asyncio.Event()
+    hand, unit = Hand(cast(Bus, cast(Any, jobs))), Unit(1)
+
+    async def work(held: Held) -> None:
+        raise NotHereError("it needs the plug-in example 1.0")
+
+    assert hand.take("endpoint", cast(Msg, unit), work, lambda _: over.set()) is not None
+    await jobs.answer(RUNNING)
+    await until(over.is_set)
+    assert (unit.acknowledged, unit.terminated, jobs.faults) == (True, False, 0)
+    # It does not look like the delivery of a crash, and nothing of it has begun.
+    assert jobs.released == [("endpoint", unit_pb2.Unit.FromString(unit.data))]

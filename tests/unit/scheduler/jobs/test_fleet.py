@@ -101,3 +101,36 @@ def test_what_is_left_out_is_offered_by_nobody() -> None:
     assert set(known.scorers(5)) == set()
     with pytest.raises(InvalidRequestError, match="Suite sums not found"):
         known.suite("sums", 5)
+
+
+def _planned(plugin: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+    return job_pb2.Job(state=job_pb2.Job.STATE_RUNNING, spec=spec, plan=[job_pb2.TaskPlan(plugin=plugin)])
+
+
+def test_what_a_job_lacks_is_a_plugin_that_no_evaluator_of_its_endpoint_has() -> None:
+    sums = job_pb2.JobSpec(endpoint="gpu", suite=job_pb2.SuiteWork(suite="sums"))
+    words = job_pb2.JobSpec(endpoint="gpu", dataset=job_pb2.DatasetWork(scorer="same_words"))
+    plain = job_pb2.JobSpec(endpoint="gpu", suite=job_pb2.SuiteWork(suite="demo"))
+    pending = [job_pb2.Job(state=job_pb2.Job.STATE_PENDING, spec=spec) for spec in (sums, words, plain)]
+    old, new = (_planned(f"example {version}", sums) for version in ("0.9", "1.0"))
+    elsewhere = job_pb2.Job(spec=job_pb2.JobSpec(endpoint="other", suite=job_pb2.SuiteWork(suite="sums")))
+    known = fleet(plugged("a"), evaluator("b"))
+    assert [known.lacking(job, 5) for job in (*pending, new, _planned("", plain), elsewhere)] == [""] * 6
+    assert known.lacking(old, 5) == "the plug-in example 0.9"
+    # A re-score runs on any evaluator; the others need one that serves their endpoint.
+    third = evaluator("c")
+    third.endpoints[0].endpoint = "other"
+    known.hear(third, 5)
+    assert known.lacking(elsewhere, 5) == "the suite sums of a plug-in"
+    elsewhere.spec.reuse.job_id = "1"
+    assert known.lacking(elsewhere, 5) == ""
+
+    known.hear(evaluator("b"), 20)  # The one with the plug-in has been silent.
+    assert [known.lacking(job, 21) for job in pending] == [
+        "the suite sums of a plug-in",
+        "the scorer same_words of a plug-in",
+        "",
+    ]
+    assert known.lacking(new, 21) == "the plug-in example 1.0"
+    # With no evaluator at all, that is what the job waits for.
+    assert known.lacking(new, 100) == ""

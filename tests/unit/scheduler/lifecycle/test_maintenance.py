@@ -10,7 +10,7 @@ from services.bus import PLAN_UNIT, Level
 from services.errors import NoRoomError
 from services.scheduler.lifecycle import maintenance
 from services.scheduler.settings import Limits
-from tests.unit.scheduler.fakes import ALICE, World, evaluator
+from tests.unit.scheduler.fakes import ALICE, World, evaluator, plan
 
 
 async def test_the_time_limit_fails_the_job_and_frees_its_slot() -> None:
@@ -162,4 +162,39 @@ async def test_time_on_a_full_disk_counts_towards_no_limit(monkeypatch: pytest.M
     world.time += 61
     await asyncio.sleep(0.02)
     assert (world.state(job), world.state(planning)) == ("failed", "failed"), "with room both limits count again"
+    await world.stop()
+
+
+async def test_a_job_waits_for_its_plugin_and_fails_when_none_comes() -> None:
+    world = World(Limits(planning_s=60))
+    world.fleet.hear(evaluator(), world.time)
+    await world.start()
+    job = await world.create()
+    made = plan()
+    for task in made.tasks:
+        task.plugin = "example 1.0"
+    await world.planned(job, made)
+    assert world.work.offered.keys() & {(job, unit) for unit in range(20)} == set()
+    step = world.desk.get(job).progress.current_step
+    assert step == "Waiting for an evaluator that serves stub and has the plug-in example 1.0"
+
+    world.time += 50
+    able = evaluator()
+    able.plugins.add(package="example", version="1.0").parts.add(part="suite", name="demo")
+    world.fleet.hear(able, world.time)
+    await world.look()
+    assert (job, 0) in world.work.offered
+
+    for _ in range(2):
+        world.time += 50
+        world.fleet.hear(evaluator(), world.time)
+        await world.look()
+    assert world.state(job) == "running", "it has had the plug-in in between"
+    world.time += 50
+    world.fleet.hear(evaluator(), world.time)
+    await world.look()
+    assert world.desk.get(job).reason == (
+        "No running evaluator that serves stub has had the plug-in example 1.0 for 1 minute. Install it where such an "
+        "evaluator runs, restart that evaluator, then retry the job."
+    )
     await world.stop()
