@@ -12,7 +12,6 @@ from services.gateway.reads import jobs
 from services.words.jobs import is_rescore, suite_of
 from touchstone.v1 import dataset_service_pb2, job_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
 
-FALLBACK = "10-30 minutes"
 _STORED_S = 0.002
 """Scoring a stored answer."""
 _LOOK_BACK = 20
@@ -94,16 +93,16 @@ async def rows_of(backend: Backend, work: job_pb2.DatasetWork, caller: rpc.Ident
     return min(rows, work.limit) if work.limit else rows
 
 
-async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.Identity) -> str:
+async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.Identity) -> str | None:
     """The API's `estimated_duration` of a job with this many answers that was just queued; 0 means unknown. Never
-    raises: without facts it is the document's text."""
+    raises. None without facts: no run of the model, or an unknown wait in the queue."""
     try:
         queue_answer, runs = await asyncio.gather(
             backend.ask(backend.scheduler.GetQueue, scheduler_service_pb2.GetQueueRequest(), caller, timeout_s=1),
             like_runs(backend, job.spec, caller),
         )
     except TouchstoneError:
-        return FALLBACK
+        return None
     pace = next((found for run in runs if (found := seconds_per_item(run)) is not None), None)
     if is_rescore(job.spec):
         pace = _STORED_S
@@ -112,7 +111,7 @@ async def duration(backend: Backend, job: job_pb2.Job, items: int, caller: rpc.I
     ahead = pending.index(job.job_id) if job.job_id in pending else len(pending)
     wait = 0.0 if any(r.job_id == job.job_id for r in (*queue.running, *queue.scoring)) else waiting_s(queue, ahead)
     if not items or pace is None or wait is None:
-        return FALLBACK
+        return None
     return spoken_range(wait + items * pace)
 
 

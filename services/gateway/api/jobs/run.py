@@ -69,11 +69,13 @@ WEBHOOK_SECRET = about(STRING, "The key that signs the calls of `webhook_url`, t
 QUEUED = {
     "job_id": members.JOB_ID,
     "message": members.MESSAGE,
-    "estimated_duration": about(STRING, 'A range, such as "10-30 minutes".'),
+    "estimated_duration": about(
+        STRING, 'A range, such as "10-30 minutes". Absent while no run of the model shows how long its answers take.'
+    ),
     "source_job": about(UUID, "The job whose answers are taken."),
     "webhook_secret": WEBHOOK_SECRET,
 }
-STARTED = shape(QUEUED, name="Started", optional=("source_job", "webhook_secret"))
+STARTED = shape(QUEUED, name="Started", optional=("estimated_duration", "source_job", "webhook_secret"))
 
 
 async def run(call: Call) -> JSONResponse:
@@ -133,11 +135,12 @@ async def queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse
         # The scheduler names fields of its message, which users of the API never see.
         raise InvalidRequestError(in_rest(error.message)) from error
     job, items = made.job, await _answers_of(call, spec)
+    estimated = await estimate.duration(call.ctx.backend, job, items, call.caller)
     return JSONResponse(
         {
             "job_id": job.job_id,
             "message": message,
-            "estimated_duration": await estimate.duration(call.ctx.backend, job, items, call.caller),
+            **({"estimated_duration": estimated} if estimated else {}),
             **({"source_job": spec.reuse.job_id} if spec.reuse.job_id else {}),
             **({"webhook_secret": made.webhook_secret} if made.webhook_secret else {}),
         }
