@@ -17,6 +17,14 @@ DATASET_FORMATS = {
     dataset_pb2.Dataset.FORMAT_COLUMNS: "lines with columns",
     dataset_pb2.Dataset.FORMAT_CSV: "CSV",
     dataset_pb2.Dataset.FORMAT_HUB: "Hub dataset",
+    dataset_pb2.Dataset.FORMAT_ALPACA: "Alpaca",
+    dataset_pb2.Dataset.FORMAT_SHAREGPT: "ShareGPT",
+    dataset_pb2.Dataset.FORMAT_OPENAI_EVALS: "OpenAI evals",
+    dataset_pb2.Dataset.FORMAT_PROMPT_COMPLETION: "prompt and completion",
+    dataset_pb2.Dataset.FORMAT_QUESTION_ANSWER: "question and answer",
+    dataset_pb2.Dataset.FORMAT_DPO: "preferences (DPO)",
+    dataset_pb2.Dataset.FORMAT_INSPECT: "Inspect samples",
+    dataset_pb2.Dataset.FORMAT_PROMPTFOO: "promptfoo tests",
 }
 LAST_ASSISTANT = {
     job_pb2.LAST_ASSISTANT_REFERENCE: "is the reference, not part of the prompt",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -20,6 +21,12 @@ log = logging.getLogger(__name__)
 _READ_AHEAD = 2 * 1024 * 1024
 """Bytes of shards that may wait here before the child has to wait; at most twice as much."""
 _MODULE = "services.results.datasets.reading"
+_OF_THE_FILE = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGXCPU)
+"""Signals that end the process for what it reads: packages that are not in Python cannot always say so otherwise."""
+_DAMAGED = (
+    "The file is damaged, or reading it takes more memory or time than is allowed. Write it again, or upload it as "
+    "JSON Lines."
+)
 _FAILED = "The upload could not be read completely. Try again; the log of the results service has the details."
 
 
@@ -91,6 +98,8 @@ async def _frame(process: Process, feeding: asyncio.Task[None]) -> tuple[int, by
             raise error from ended
         code = await process.wait()
         log.error("the reader of an upload ended with %d", code)
+        if -code in _OF_THE_FILE:
+            raise InvalidRequestError(_DAMAGED) from ended
         raise UnavailableError(_FAILED) from ended
 
 

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from services.errors import InvalidRequestError
 from services.gateway.fields import form_numbers
 from services.gateway.fields.job import parameter_problems, parameter_schema
-from services.results.datasets.reading.faults import WrongRowError
+from services.results.datasets.files.faults import WrongRowError
 from services.results.datasets.reading.sampling import ask_for
 from services.scheduler.admission.validation import validate
 from services.words.sampling import BY_REST_NAME, BY_ROW_NAME, PARAMETERS, Parameter, offered

@@ -15,7 +15,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Dataset(_message.Message):
-    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file", "last_assistant", "rows_with_last_assistant", "expires_at")
+    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file", "last_assistant", "rows_with_last_assistant", "expires_at", "reading")
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[Dataset.Format]
@@ -24,12 +24,28 @@ class Dataset(_message.Message):
         FORMAT_COLUMNS: _ClassVar[Dataset.Format]
         FORMAT_CSV: _ClassVar[Dataset.Format]
         FORMAT_HUB: _ClassVar[Dataset.Format]
+        FORMAT_ALPACA: _ClassVar[Dataset.Format]
+        FORMAT_SHAREGPT: _ClassVar[Dataset.Format]
+        FORMAT_OPENAI_EVALS: _ClassVar[Dataset.Format]
+        FORMAT_PROMPT_COMPLETION: _ClassVar[Dataset.Format]
+        FORMAT_QUESTION_ANSWER: _ClassVar[Dataset.Format]
+        FORMAT_DPO: _ClassVar[Dataset.Format]
+        FORMAT_INSPECT: _ClassVar[Dataset.Format]
+        FORMAT_PROMPTFOO: _ClassVar[Dataset.Format]
     FORMAT_UNSPECIFIED: Dataset.Format
     FORMAT_BATCH: Dataset.Format
     FORMAT_LINES: Dataset.Format
     FORMAT_COLUMNS: Dataset.Format
     FORMAT_CSV: Dataset.Format
     FORMAT_HUB: Dataset.Format
+    FORMAT_ALPACA: Dataset.Format
+    FORMAT_SHAREGPT: Dataset.Format
+    FORMAT_OPENAI_EVALS: Dataset.Format
+    FORMAT_PROMPT_COMPLETION: Dataset.Format
+    FORMAT_QUESTION_ANSWER: Dataset.Format
+    FORMAT_DPO: Dataset.Format
+    FORMAT_INSPECT: Dataset.Format
+    FORMAT_PROMPTFOO: Dataset.Format
     DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +69,7 @@ class Dataset(_message.Message):
     LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
     ROWS_WITH_LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    READING_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     name: str
     owner: str
@@ -76,7 +93,8 @@ class Dataset(_message.Message):
     last_assistant: _job_pb2.LastAssistant
     rows_with_last_assistant: int
     expires_at: _timestamp_pb2.Timestamp
-    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    reading: str
+    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reading: _Optional[str] = ...) -> None: ...
 
 class DatasetOptions(_message.Message):
     __slots__ = ("name", "format", "template", "scoring", "project_id", "custom_id_field", "is_file", "owner", "last_assistant")

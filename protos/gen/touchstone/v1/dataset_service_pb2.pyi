@@ -26,6 +26,36 @@ class UploadDatasetResponse(_message.Message):
     dataset: _dataset_pb2.Dataset
     def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ...) -> None: ...
 
+class PreviewDatasetResponse(_message.Message):
+    __slots__ = ("dataset", "rows_found", "first_rows", "bad_lines", "bad_lines_total", "columns", "readings", "why", "field")
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FOUND_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ROWS_FIELD_NUMBER: _ClassVar[int]
+    BAD_LINES_FIELD_NUMBER: _ClassVar[int]
+    BAD_LINES_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    READINGS_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    dataset: _dataset_pb2.Dataset
+    rows_found: int
+    first_rows: _containers.RepeatedCompositeFieldContainer[_dataset_pb2.DatasetRow]
+    bad_lines: _containers.RepeatedCompositeFieldContainer[_dataset_pb2.BadLine]
+    bad_lines_total: int
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    readings: _containers.RepeatedCompositeFieldContainer[DatasetReading]
+    why: str
+    field: str
+    def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ..., rows_found: _Optional[int] = ..., first_rows: _Optional[_Iterable[_Union[_dataset_pb2.DatasetRow, _Mapping]]] = ..., bad_lines: _Optional[_Iterable[_Union[_dataset_pb2.BadLine, _Mapping]]] = ..., bad_lines_total: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., readings: _Optional[_Iterable[_Union[DatasetReading, _Mapping]]] = ..., why: _Optional[str] = ..., field: _Optional[str] = ...) -> None: ...
+
+class DatasetReading(_message.Message):
+    __slots__ = ("format", "reading")
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    READING_FIELD_NUMBER: _ClassVar[int]
+    format: _dataset_pb2.Dataset.Format
+    reading: str
+    def __init__(self, format: _Optional[_Union[_dataset_pb2.Dataset.Format, str]] = ..., reading: _Optional[str] = ...) -> None: ...
+
 class CreateHubDatasetRequest(_message.Message):
     __slots__ = ("options", "source", "limit", "request_id")
     OPTIONS_FIELD_NUMBER: _ClassVar[int]

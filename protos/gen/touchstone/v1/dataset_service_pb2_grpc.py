@@ -41,6 +41,11 @@ class DatasetServiceStub:
                 request_serializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetResponse.FromString,
                 _registered_method=True)
+        self.PreviewDataset = channel.stream_unary(
+                '/touchstone.v1.DatasetService/PreviewDataset',
+                request_serializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.FromString,
+                _registered_method=True)
         self.CreateHubDataset = channel.unary_unary(
                 '/touchstone.v1.DatasetService/CreateHubDataset',
                 request_serializer=touchstone_dot_v1_dot_dataset__service__pb2.CreateHubDatasetRequest.SerializeToString,
@@ -76,6 +81,13 @@ class DatasetServiceServicer:
     def UploadDataset(self, request_iterator, context):
         """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
         Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PreviewDataset(self, request_iterator, context):
+        """Reads a file as UploadDataset does and keeps nothing of it. INVALID_ARGUMENT: the file cannot be read at all.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -123,6 +135,11 @@ def add_DatasetServiceServicer_to_server(servicer, server):
                     servicer.UploadDataset,
                     request_deserializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetResponse.SerializeToString,
+            ),
+            'PreviewDataset': grpc.stream_unary_rpc_method_handler(
+                    servicer.PreviewDataset,
+                    request_deserializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.SerializeToString,
             ),
             'CreateHubDataset': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateHubDataset,
@@ -179,6 +196,33 @@ class DatasetService:
             '/touchstone.v1.DatasetService/UploadDataset',
             touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.SerializeToString,
             touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PreviewDataset(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/touchstone.v1.DatasetService/PreviewDataset',
+            touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.SerializeToString,
+            touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class DatasetServiceStub:
     """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
     Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
     """
+    PreviewDataset: _grpc.StreamUnaryMultiCallable[_dataset_service_pb2.UploadDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]
+    """Reads a file as UploadDataset does and keeps nothing of it. INVALID_ARGUMENT: the file cannot be read at all."""
     CreateHubDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.CreateHubDatasetRequest, _dataset_service_pb2.CreateHubDatasetResponse]
     """Reads a split through an evaluator and keeps it as an upload does. UNAVAILABLE without a live evaluator."""
     GetDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.GetDatasetRequest, _dataset_service_pb2.GetDatasetResponse]
@@ -61,6 +63,8 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
     Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
     """
+    PreviewDataset: _aio.StreamUnaryMultiCallable[_dataset_service_pb2.UploadDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]  # type: ignore[assignment]
+    """Reads a file as UploadDataset does and keeps nothing of it. INVALID_ARGUMENT: the file cannot be read at all."""
     CreateHubDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.CreateHubDatasetRequest, _dataset_service_pb2.CreateHubDatasetResponse]  # type: ignore[assignment]
     """Reads a split through an evaluator and keeps it as an upload does. UNAVAILABLE without a live evaluator."""
     GetDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.GetDatasetRequest, _dataset_service_pb2.GetDatasetResponse]  # type: ignore[assignment]
@@ -86,6 +90,14 @@ class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
         """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
         Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
         """
+
+    @_abc_1.abstractmethod
+    def PreviewDataset(
+        self,
+        request_iterator: _MaybeAsyncIterator[_dataset_service_pb2.UploadDatasetRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_dataset_service_pb2.PreviewDatasetResponse, _abc.Awaitable[_dataset_service_pb2.PreviewDatasetResponse]]:
+        """Reads a file as UploadDataset does and keeps nothing of it. INVALID_ARGUMENT: the file cannot be read at all."""
 
     @_abc_1.abstractmethod
     def CreateHubDataset(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Protocol
 
+from services.results.datasets.files.faults import WrongRowError, quoted
+from services.results.datasets.files.strict_json import dump, parse
 from services.results.datasets.reading import messages, sampling
-from services.results.datasets.reading.faults import WrongRowError, quoted
 from services.results.datasets.reading.paths import has, value_at
+from services.results.datasets.reading.promptfoo import Promptfoo
 from services.results.datasets.reading.scoring import References
-from services.results.datasets.reading.strict_json import dump
+from services.results.datasets.reading.shapes import Row, Shape
 from services.results.datasets.reading.tally import Tally
 from services.results.datasets.reading.template import Template
 from touchstone.v1.dataset_pb2 import DatasetRow
@@ -62,12 +65,16 @@ class PlainLines:
     """Lines with "prompt" or "messages", and perhaps "reference", "metadata", a request's fields, "extra" with further
     ones, and an id. Other names are metadata."""
 
-    def __init__(self, references: References, tally: Tally, id_field: str) -> None:
+    def __init__(self, references: References, tally: Tally, id_field: str, cells: bool = False) -> None:
+        """With `cells`, the rows are a table's: an empty cell is none, and lists and numbers may be texts."""
         self._references = references
         self._tally = tally
         self._id_field = id_field
+        self._cells = cells
 
     def row(self, values: dict[str, Any]) -> DatasetRow:
+        if self._cells:
+            values = _of_cells(values)
         row = DatasetRow(custom_id=_taken_id(values, self._id_field))
         prompt, conversation = values.pop("prompt", None), values.pop("messages", None)
         if prompt is None and conversation is None:
@@ -94,6 +101,20 @@ class PlainLines:
         return row
 
 
+def _of_cells(values: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a table as a line would have them."""
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None or value == "":
+            continue
+        if isinstance(value, str) and (name in ("messages", "extra", "metadata") or sampling.is_field(name)):
+            # A text that is no JSON is one that the field takes or refuses.
+            with suppress(WrongRowError):
+                value = parse(value.encode(), "cell")
+        made[name] = value
+    return made
+
+
 class Columns:
     """Objects of any columns, from which the template makes messages. All columns except the id's and "reference" are
     also metadata."""
@@ -113,6 +134,41 @@ class Columns:
                 del values[name]
         _keep(row, values, self._references, self._tally)
         return row
+
+
+class Shaped:
+    """Rows of another project. What is neither question nor reference is metadata, whatever its name."""
+
+    def __init__(self, shape: Shape, references: References, tally: Tally, id_field: str) -> None:
+        self._shape = shape
+        self._keep_answers = references.field not in ("", "reference")
+        self._id_field = id_field
+        self._lines = PlainLines(references, tally, id_field)
+
+    def row(self, values: dict[str, Any]) -> DatasetRow:
+        own = {name: values.pop(name) for name in (self._id_field or _OWN_ID,) if name in values}
+        line = self._shape.question(Row(values, self._keep_answers))
+        if self._keep_answers:
+            line.pop("reference", None)
+        if self._id_field:
+            line.pop(_OWN_ID, None)
+        further = values.pop("metadata", None)
+        if isinstance(further, dict):
+            values = _joined(values, further)
+        elif further is not None:
+            values["metadata"] = further
+        return self._lines.row(line | own | {"metadata": values})
+
+
+class Tests:
+    """Tests of promptfoo: their variables are columns."""
+
+    def __init__(self, tests: Promptfoo, columns: Columns) -> None:
+        self._tests = tests
+        self._columns = columns
+
+    def row(self, values: dict[str, Any]) -> DatasetRow:
+        return self._columns.row(self._tests.columns(Row(values)))
 
 
 def _taken_id(values: dict[str, Any], field: str) -> str:

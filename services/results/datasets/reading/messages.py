@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import Any
 
 from services import further_fields
-from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files.strict_json import parse
 from services.results.datasets.reading.scoring import References
-from services.results.datasets.reading.strict_json import parse
 from services.words import chat, sentences
 from touchstone.v1.content_pb2 import Image
 from touchstone.v1.dataset_pb2 import ChatMessage, DatasetRow

@@ -5,28 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from pathlib import PurePosixPath
 from typing import Any
 
+from services.results.datasets.files.decoding import Decoded
+from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files.lines import NO_ROWS, Values
+from services.results.datasets.files.opening import Opened, opened
 from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, frame
-from services.results.datasets.reading.decoding import Decoded
-from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
-from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines
-from services.results.datasets.reading.lines import NO_ROWS, CsvObjects, Numbered, Values, json_objects, numbered
+from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines, Shaped, Tests
 from services.results.datasets.reading.messages import LastMessages
 from services.results.datasets.reading.paths import has
+from services.results.datasets.reading.promptfoo import template_of
+from services.results.datasets.reading.recognition import PROMPTFOO, SHAPE_OF, no_template, sentence, told_by
 from services.results.datasets.reading.scoring import References
+from services.results.datasets.reading.shapes import Row
 from services.results.datasets.reading.shards import Sharder
 from services.results.datasets.reading.tally import CustomIds, Tally
 from services.results.datasets.reading.template import Template
+from services.words import sentences
+from services.words.enums import DATASET_FORMATS, UPLOAD_FORMATS
 from services.words.sentences import counted
 from touchstone.v1.dataset_pb2 import BadLine, Dataset, DatasetOptions, DatasetRow
+from touchstone.v1.job_pb2 import LAST_ASSISTANT_REFERENCE
 
 SHOWN_LINES = 100
 _REASON_CHARACTERS = 300
 _HEAD_LINES = 100
-_LINES_A_ROW = 5
-"""Lines that a file may have for each row, including blank ones."""
 _ROWS_A_LOOK = 64
 """Rows between two checks of the CPU time."""
 
@@ -60,10 +64,7 @@ class _Reading:
 
     def run(self, pieces: Iterator[bytes]) -> None:
         decoded = Decoded(pieces, self._limits)
-        lines = numbered(decoded, self._limits.rows * _LINES_A_ROW)
-        format_, values = self._values(lines)
-        form = self._form(format_)
-        for number, found in values:
+        for number, found in self._found(decoded):
             self._number += 1
             if self._number > self._limits.rows:
                 raise RefusedError(f"The file has more than {counted(self._limits.rows, 'row')}. Upload it in parts.")
@@ -72,12 +73,12 @@ class _Reading:
             try:
                 if isinstance(found, WrongRowError):
                     raise found
-                row = form.row(found)
+                row = self._form.row(found)
                 self._last_messages.settle(row, number)
                 self._keep(number, row)
             except WrongRowError as wrong:
                 self._note(number, wrong.reason)
-        self._end(format_, decoded.bytes)
+        self._end(decoded.bytes)
 
     def _check_work(self, taken: int) -> None:
         used = time.process_time() - self._began
@@ -94,33 +95,31 @@ class _Reading:
 
     # -- what the file is ------------------------------------------------------------------------------------------
 
-    def _values(self, lines: Numbered) -> tuple[Dataset.Format, Values]:
+    def _found(self, decoded: Decoded) -> Values:
+        """The file's rows, once it is clear how they are read."""
         format_ = self._options.format
         if format_ not in Dataset.Format.values():
-            raise RefusedError("format must be batch, lines, columns, csv or hub.", "format")
-        if format_ == Dataset.FORMAT_UNSPECIFIED and _is_csv(self._options.name):
-            format_ = Dataset.FORMAT_CSV
-        if format_ == Dataset.FORMAT_CSV:
-            table = CsvObjects(lines)
-            self._check_header(table.header)
-            return format_, iter(table)
-        values = json_objects(_whole_objects(lines))
-        # The first line that is an object decides the form: a broken line before it does not make the others wrong.
+            raise RefusedError(sentences.not_valid(format_, "format", UPLOAD_FORMATS), "format")
+        as_csv = format_ == Dataset.FORMAT_CSV
+        file = opened(decoded, self._options.name, as_csv, self._limits, lambda: self._check_work(decoded.taken))
+        # The first row that is an object decides the form: a broken line before it does not make the others wrong.
         head: list[tuple[int, dict[str, Any] | WrongRowError]] = []
-        for number, found in islice(values, _HEAD_LINES):
+        for number, found in islice(file.values, _HEAD_LINES):
             head.append((number, found))
             if not isinstance(found, WrongRowError):
                 break
-        if not head:
+        if not head and (file.header is None or self._template is None):
             raise RefusedError(NO_ROWS)
-        return format_ or self._told_by(head[-1][1]), chain(head, values)
-
-    def _told_by(self, first: dict[str, Any] | WrongRowError) -> Dataset.Format:
-        if self._template is not None:
-            return Dataset.FORMAT_COLUMNS
-        if not isinstance(first, WrongRowError) and ("body" in first or {"method", "url"} <= first.keys()):
-            return Dataset.FORMAT_BATCH
-        return Dataset.FORMAT_LINES
+        last = head[-1][1] if head else None
+        first = last if isinstance(last, dict) else dict.fromkeys(file.header or (), "")
+        self._format = format_ or told_by(file, first, self._template is not None)
+        self._form = self._form_of(self._format, file, first)
+        if self._format == Dataset.FORMAT_SHAREGPT and not self._options.last_assistant:
+            self._last_messages = LastMessages(LAST_ASSISTANT_REFERENCE, self._references)
+        if file.header is not None:
+            self._check_header(file.header)
+        self._reading = sentence(file, self._format, first, self._references)
+        return chain(head, file.values)
 
     def _check_header(self, header: list[str]) -> None:
         """A fault of every row is reported once."""
@@ -133,17 +132,27 @@ class _Reading:
                 shown = ", ".join(quoted(column, 20) for column in header[:10])
                 raise RefusedError(f"The file has no column {quoted(name)}. Its columns: {shown}.", field)
 
-    def _form(self, format_: Dataset.Format) -> Form:
+    def _form_of(self, format_: Dataset.Format, file: Opened, first: dict[str, Any]) -> Form:
         id_field = self._options.custom_id_field
-        if format_ in (Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES) and self._template is not None:
-            raise RefusedError("Lines that have messages do not use a template. Leave it out.", "template")
+        own = format_ in (Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES)
+        shape = SHAPE_OF.get(format_)
+        if (own or shape is not None) and self._template is not None:
+            what = "Lines that have messages do" if own else f"Rows read as {DATASET_FORMATS.of(format_)} do"
+            raise RefusedError(f"{what} not use a template. Leave it out.", "template")
         if format_ == Dataset.FORMAT_BATCH:
             if id_field not in ("", "custom_id"):
                 raise RefusedError('Batch lines have their id in "custom_id". Leave the field out.', "custom_id_field")
             return BatchLines(self._references, self._tally)
         if format_ == Dataset.FORMAT_LINES:
-            return PlainLines(self._references, self._tally, id_field)
-        template = self._template or Template.parse("")
+            return PlainLines(self._references, self._tally, id_field, file.header is not None)
+        if shape is not None:
+            return Shaped(shape, self._references, self._tally, id_field)
+        template = self._template
+        if format_ == Dataset.FORMAT_PROMPTFOO:
+            template = template or Template.parse(template_of(Row(first), file.others))
+            return Tests(PROMPTFOO, Columns(template, self._references, self._tally, id_field))
+        if template is None:
+            raise no_template(list(first))
         return Columns(template, self._references, self._tally, id_field)
 
     # -- rows ------------------------------------------------------------------------------------------------------
@@ -167,7 +176,7 @@ class _Reading:
         if len(self._bad) < SHOWN_LINES:
             self._bad.append(BadLine(line=line, reason=reason[:_REASON_CHARACTERS]))
 
-    def _end(self, format_: Dataset.Format, size: int) -> None:
+    def _end(self, size: int) -> None:
         if self._bad_total:
             self._emit(BadLines(self._bad, self._bad_total).frame())
             return
@@ -184,28 +193,8 @@ class _Reading:
         if shard is not None:
             self._emit(shard.frame())
         dataset = self._tally.dataset()
-        dataset.format, dataset.bytes, dataset.digest = format_, size, self._sharder.digest
+        dataset.format, dataset.bytes, dataset.digest = self._format, size, self._sharder.digest
+        dataset.reading = self._reading
         dataset.last_assistant = self._last_messages.done
         dataset.rows_with_last_assistant = self._last_messages.rows
         self._emit(frame(Kind.DATASET, dataset.SerializeToString()))
-
-
-def _is_csv(name: str) -> bool:
-    path = PurePosixPath(name.lower())
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix == ".csv"
-
-
-def _whole_objects(lines: Numbered) -> Numbered:
-    """The lines, once the first of them shows that a row is a line. Raises RefusedError for other JSON."""
-    for number, line in lines:
-        text = b"?" if isinstance(line, WrongRowError) else line.strip()
-        if not text:
-            continue
-        if text == b"{" or text.startswith(b"["):
-            raise RefusedError(
-                "The file is one JSON value over several lines, or one array. Write each row as an object on a line of "
-                "its own (JSON Lines)."
-            )
-        yield number, line
-        break
-    yield from lines

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from services import patterns
-from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files.strict_json import dump, parse
 from services.results.datasets.reading.paths import has
-from services.results.datasets.reading.strict_json import dump, parse
 from services.words import scorers, sentences
 from touchstone.v1.scoring_pb2 import Scoring
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
-from services.results.datasets.reading.lines import MOST_BYTES
+from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files.lines import MOST_BYTES
+from services.results.datasets.files.strict_json import dump
 from services.results.datasets.reading.messages import MOST_MESSAGES, ROLES
 from services.results.datasets.reading.paths import value_at
-from services.results.datasets.reading.strict_json import dump
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 _MOST_TEMPLATE_BYTES = 64 * 1024

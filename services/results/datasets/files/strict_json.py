@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NoReturn
 
-from services.results.datasets.reading.faults import WrongRowError, quoted
+from services.results.datasets.files.faults import WrongRowError, quoted
 
 MOST_DEPTH = 32
 _BOM = b"\xef\xbb\xbf"
@@ -57,7 +57,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
+    """Raises WrongRowError."""
     value = float(text)
     if not math.isfinite(value):
         raise WrongRowError(f"The number {quoted(text, 20)} is too large. Write it as a string.")
@@ -68,7 +69,7 @@ def _constant(text: str) -> NoReturn:
     raise WrongRowError(f"{text} is not JSON. Write null or leave it out.")
 
 
-_decode = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant).decode
+_decode = json.JSONDecoder(object_pairs_hook=_object, parse_float=finite, parse_constant=_constant).decode
 
 
 def _too_deep(called: str) -> WrongRowError:
@@ -81,7 +82,7 @@ def _look_through(value: Any, called: str) -> None:
     while inside:
         for each in inside[-1]:
             if isinstance(each, str):
-                _check_text(each)
+                check_text(each)
             elif isinstance(each, dict | list):
                 if len(inside) > MOST_DEPTH:
                     raise _too_deep(called)
@@ -91,7 +92,8 @@ def _look_through(value: Any, called: str) -> None:
             inside.pop()
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Raises WrongRowError for what no JSON that others accept can hold."""
     if "\0" in text:
         raise WrongRowError("A string contains the NUL character (\\u0000). Remove it.")
     try:

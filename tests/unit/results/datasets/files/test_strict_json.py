@@ -8,11 +8,8 @@ from tests.growth import is_about_linear
 from tests.unit.results.uploads import contents, upload
 
 
-@pytest.mark.parametrize(
-    "data", [b'[{"prompt": "a"}]', b'\xef\xbb\xbf[\n{"prompt": "a"}\n]', b'\n{\n"prompt": "a"\n}\n']
-)
-def test_one_json_value_over_many_lines_is_refused_once(data: bytes) -> None:
-    assert "JSON Lines" in upload(data).refused
+def test_one_json_object_over_many_lines_is_refused_once() -> None:
+    assert "JSON Lines" in upload(b'\n{\n"prompt": "a"\n}\n').refused
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Bytes as they were uploaded, as UTF-8: decompressed, without a byte order mark, within the limits."""
+"""Bytes as they were uploaded, decompressed and within the limits; of texts as UTF-8 without a byte order mark."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterator
 from itertools import chain
 
+from services.results.datasets.files.faults import RefusedError
 from services.results.datasets.frames import Limits
-from services.results.datasets.reading.faults import RefusedError
 from services.words.sentences import counted
 
 _STEP = 256 * 1024
@@ -24,27 +24,49 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+ZIP = b"PK\x03\x04"
+PARQUET = b"PAR1"
 _FOREIGN = (
-    (b"PK\x03\x04", "a ZIP archive or an Excel workbook"),
     (b"PK\x05\x06", "an empty ZIP archive"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
+    (b"PARE", "an encrypted Parquet file"),
+    (b"\xd0\xcf\x11\xe0", "an old or an encrypted Excel workbook. Save it as .xlsx without a password, or"),
     (b"\x28\xb5\x2f\xfd", "compressed with Zstandard"),
     (b"BZh", "compressed with bzip2"),
     (b"\xfd7zXZ", "compressed with xz"),
     (b"7z\xbc\xaf", "a 7-Zip archive"),
-    (b"PAR1", "a Parquet file"),
     (b"ARROW1", "an Arrow file"),
     (b"%PDF", "a PDF document"),
     (_GZIP, "compressed with gzip twice"),
 )
 
 
+class Expanded:
+    """Decompressed bytes of a file, or of what is in it, by the limits of an upload."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._bytes = 0
+
+    def add(self, more: int, taken: int) -> None:
+        """Counts `more` bytes that come of `taken` compressed ones so far. Raises RefusedError for too many."""
+        self._bytes += more
+        if self._bytes > self._limits.file_bytes:
+            raise _too_large(self._limits)
+        if self._bytes > _FREE_BYTES and self._bytes > self._limits.ratio * taken:
+            raise RefusedError(
+                f"The file gives over {counted(self._limits.ratio, 'byte')} for each compressed one. "
+                "Upload it uncompressed."
+            )
+
+
 class Decoded:
-    """Pieces of UTF-8. Iterating raises RefusedError if the rest of the file cannot be read; `taken` counts the
-    received bytes, `bytes` the decompressed ones. Lines that are not UTF-8 are left for the lines' reader to name."""
+    """Pieces of UTF-8, or of a binary file whose first bytes `binary` then has. Iterating raises RefusedError if the
+    rest of the file cannot be read; `taken` counts the received bytes, `bytes` the decompressed ones. Lines that are
+    not UTF-8 are left for the lines' reader to name."""
 
     def __init__(self, pieces: Iterator[bytes], limits: Limits) -> None:
         self.bytes = self.taken = 0
+        self.binary = b""
         self._pieces = self._received(pieces)
         self._limits = limits
 
@@ -54,8 +76,13 @@ class Decoded:
             head, pieces = _peeked(self._gunzipped(pieces))
         for magic, what in _FOREIGN:
             if head.startswith(magic):
-                raise RefusedError(f"The file is {what}. Upload JSON Lines or CSV, plain or compressed with gzip.")
+                end = "" if what.endswith(", or") else ". U"
+                raise RefusedError(
+                    f"The file is {what}{end or ' u'}pload JSON, CSV, Excel (.xlsx) or Parquet, plain or compressed "
+                    "with gzip."
+                )
         pieces = self._counted(pieces)
+        self.binary = next((magic for magic in (ZIP, PARQUET) if head.startswith(magic)), b"")
         for mark, encoding in _MARKS:
             if head.startswith(mark):
                 pieces = _without(mark, pieces)
@@ -75,13 +102,12 @@ class Decoded:
 
     def _check_size(self, size: int) -> None:
         if size > self._limits.file_bytes:
-            raise RefusedError(
-                f"The file has more than {counted(self._limits.file_bytes, 'byte')}. Upload it in parts."
-            )
+            raise _too_large(self._limits)
 
     def _gunzipped(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         inflate = _inflate()
-        taken = given = 0
+        taken = 0
+        expanded = Expanded(self._limits)
         for piece in pieces:
             taken += len(piece)
             # Decompressed bytes are counted elsewhere, and may be none at all.
@@ -96,25 +122,17 @@ class Decoded:
                 try:
                     plain = inflate.decompress(piece, _STEP)
                     while len(plain) == _STEP:
-                        given += self._within(len(plain), given, taken)
+                        expanded.add(len(plain), taken)
                         yield plain
                         plain = inflate.decompress(inflate.unconsumed_tail, _STEP)
                 except zlib.error as error:
                     raise RefusedError("The gzip file is damaged. Compress and upload it again.") from error
-                given += self._within(len(plain), given, taken)
+                expanded.add(len(plain), taken)
                 if plain:
                     yield plain
                 piece = inflate.unused_data
         if not inflate.eof:
             raise RefusedError("The gzip file ends too early. Upload all of it.")
-
-    def _within(self, more: int, given: int, taken: int) -> int:
-        if given + more > _FREE_BYTES and given + more > self._limits.ratio * taken:
-            raise RefusedError(
-                f"The file gives over {counted(self._limits.ratio, 'byte')} for each compressed one. "
-                "Upload it uncompressed."
-            )
-        return more
 
     def _recoded(self, pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
         decoder = codecs.getincrementaldecoder(encoding)()
@@ -125,6 +143,10 @@ class Decoded:
             decoder.decode(b"", final=True)
         except UnicodeError as error:
             raise RefusedError(f"The file begins as {name} and is not valid {name}. Save it as UTF-8.") from error
+
+
+def _too_large(limits: Limits) -> RefusedError:
+    return RefusedError(f"The file has more than {counted(limits.file_bytes, 'byte')}. Upload it in parts.")
 
 
 def _inflate() -> zlib._Decompress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.results.datasets.reading.lines import MOST_BYTES
+from services.results.datasets.files.lines import MOST_BYTES
 from tests.unit.results.uploads import upload
 from touchstone.v1.dataset_pb2 import Dataset
 from touchstone.v1.scoring_pb2 import Scoring

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-from services.results.datasets.reading import strict_json
-from services.results.datasets.reading.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files import strict_json
+from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
 from services.words import sentences
 
 MOST_BYTES = 2 * 1024 * 1024
@@ -70,7 +71,11 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
 
 Values = Iterator[tuple[int, dict[str, Any] | WrongRowError]]
 NO_ROWS = "The file has no rows. Upload a file with at least one row."
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
+"""Of columns, with their names; the first one that fits is taken."""
 _MOST_COLUMNS = 1000
+_LOOKED_AT = 20
+"""Records of which the separator is told."""
 _FAULTS = {
     "new-line": "it contains a carriage return outside quotes",
     "unexpected": "a quote is never closed",
@@ -94,14 +99,25 @@ def _json_object(line: bytes) -> dict[str, Any] | WrongRowError:
     return value if isinstance(value, dict) else WrongRowError("The line is not a JSON object. Write it as {…}.")
 
 
-class CsvObjects:
-    """Records of a CSV file as objects of texts, with the line on which each begins. Raises RefusedError for an invalid
-    header."""
+def checked_header(names: list[str]) -> list[str]:
+    """Names of columns. Raises RefusedError for too many and for one that occurs twice."""
+    if len(names) > _MOST_COLUMNS:
+        raise RefusedError(sentences.too_large("The header", len(names), _MOST_COLUMNS, "columns"))
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RefusedError(f"The header names {quoted(twice)} twice. Give each column its own name.")
+    return names
 
-    def __init__(self, lines: Numbered) -> None:
+
+class CsvObjects:
+    """Records of a file of separated values as objects of texts, with the line on which each begins. Raises
+    RefusedError for an invalid header."""
+
+    def __init__(self, lines: Numbered, separator: str = ",") -> None:
         csv.field_size_limit(MOST_BYTES)
+        self._separator = separator
         self._texts = _Texts(lines)
-        self._reader = csv.reader(self._texts, strict=True)
+        self._reader = csv.reader(self._texts, strict=True, delimiter=separator)
         self.header = self._header()
 
     def __iter__(self) -> Values:
@@ -109,7 +125,8 @@ class CsvObjects:
         while (record := self._record()) is not None:
             if isinstance(record, list) and len(record) != columns:
                 record = WrongRowError(
-                    f"The row has {len(record):,} cells and the header {columns:,}. Quote cells with commas."
+                    f"The row has {len(record):,} cells and the header {columns:,}. Quote cells with "
+                    f"{SEPARATORS[self._separator]}."
                 )
             if isinstance(record, WrongRowError):
                 yield self._texts.begun, record
@@ -122,12 +139,7 @@ class CsvObjects:
             raise RefusedError(NO_ROWS)
         if isinstance(header, WrongRowError):
             raise RefusedError(f"Line {self._texts.begun:,}, the header: {header.reason}")
-        names = [name.strip() for name in header]
-        if len(names) > _MOST_COLUMNS:
-            raise RefusedError(sentences.too_large("The header", len(names), _MOST_COLUMNS, "columns"))
-        if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise RefusedError(f"The header names {quoted(twice)} twice. Give each column its own name.")
+        names = checked_header([name.strip() for name in header])
         if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
             raise RefusedError(f"The header is one column, {quoted(names[0])}. Separate columns by commas.")
         return names
@@ -144,6 +156,27 @@ class CsvObjects:
                 return wrong
             if record is None or any(map(str.strip, record)):
                 return record
+
+
+def separator_of(head: str) -> str:
+    """What separates the columns of a table, by its first records: a separator that gives each of them the same number
+    of cells, and more than one; otherwise "". Commas come first, so that a file that is right with commas is read with
+    commas."""
+    for separator in SEPARATORS:
+        counts = set()
+        try:
+            for record in islice(
+                csv.reader(head.splitlines(keepends=True), delimiter=separator, strict=True), _LOOKED_AT
+            ):
+                if any(map(str.strip, record)):
+                    counts.add(len(record))
+        except csv.Error as error:
+            # The beginning of a file may end within quotes.
+            if not str(error).startswith("unexpected end"):
+                continue
+        if len(counts) == 1 and counts.pop() > 1:
+            return separator
+    return ""
 
 
 class _Texts:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.results.datasets.reading.lines import MOST_BYTES
+from services.results.datasets.files.lines import MOST_BYTES
 from tests.unit.results.uploads import contents, packed, upload
 
 
@@ -21,7 +21,7 @@ def test_a_few_kilobytes_of_blank_lines_are_refused_at_once(name: str, blank: by
 
 
 def test_blank_lines_between_rows_are_nothing_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.results.datasets.reading.lines.MOST_BLANK", 100)
+    monkeypatch.setattr("services.results.datasets.files.lines.MOST_BLANK", 100)
     assert len(contents(b'{"prompt": "a"}\n\n' * 1000)) == 1000
     assert "More than 100 lines of the file are blank" in upload(b'{"prompt": "a"}\n\n\n' * 1000).refused
 

@@ -1,0 +1,115 @@
+"""Files that are one value: a JSON object over several lines, or YAML. They hold their rows as a list."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import yaml
+
+from services.results.datasets.files import strict_json
+from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.results.datasets.files.lines import NO_ROWS
+from services.words.sentences import counted
+
+_MOST_JSON = 16 * 1024 * 1024
+_MOST_YAML = 4 * 1024 * 1024
+_LIST = "Write the rows as JSON Lines or as a JSON array."
+TESTS = "tests"
+"""The list of a configuration of promptfoo."""
+
+
+def json_document(pieces: Iterable[bytes]) -> Any:
+    """The value. Raises RefusedError."""
+    try:
+        return strict_json.parse(_whole(pieces, _MOST_JSON, "JSON object"), "file")
+    except WrongRowError as wrong:
+        raise RefusedError(f"{wrong.reason} {_LIST}") from wrong
+
+
+def yaml_document(pieces: Iterable[bytes], check: Callable[[], None]) -> Any:
+    """The value, without anything that JSON does not have. `check` is called as the work goes on. Raises RefusedError:
+    also for aliases, by which a few lines may stand for any number."""
+    data = _whole(pieces, _MOST_YAML, "YAML file")
+    if b"\0" in data:
+        raise RefusedError("The file contains NUL bytes. Remove them, and save the file as UTF-8.")
+    depth = 0
+    try:
+        text = strict_json.utf8(data)
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            check()
+            if isinstance(event, yaml.AliasEvent):
+                where = f"Line {event.start_mark.line + 1:,}" if event.start_mark else "The file"
+                raise RefusedError(f"{where} has a YAML alias, {quoted(event.anchor, 40)}. Write out its value.")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > strict_json.MOST_DEPTH:
+                raise RefusedError(
+                    f"The file nests more than {strict_json.MOST_DEPTH} lists and maps. Make it flatter."
+                )
+        return _plain(yaml.load(text, Loader=_Loader))
+    except WrongRowError as wrong:
+        raise RefusedError(wrong.reason) from wrong
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" on line {mark.line + 1:,}" if mark else ""
+        why = getattr(error, "problem", None) or "a value has no such form"
+        raise RefusedError(f"The file is not valid YAML{where}: {quoted(why, 80)[1:-1]}.") from error
+
+
+def rows_of(document: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The rows of a document, and what else it holds. Raises RefusedError unless it has just one list of objects."""
+    if isinstance(document, list):
+        return document, {}
+    if not isinstance(document, dict):
+        raise RefusedError(NO_ROWS)
+    if isinstance(document.get(TESTS), str):
+        raise RefusedError(f"The tests are in another file, {quoted(document[TESTS])}. Upload that file.")
+    lists = [name for name, value in document.items() if _objects(value)]
+    name = TESTS if TESTS in lists else lists[0] if len(lists) == 1 else ""
+    if not name:
+        raise RefusedError(f"The file is one object with {counted(len(lists), 'list')} of rows. {_LIST}")
+    return document[name], {other: value for other, value in document.items() if other != name}
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def _whole(pieces: Iterable[bytes], most: int, what: str) -> bytes:
+    held, size = [], 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size > most:
+            raise RefusedError(f"The {what} has more than {counted(most, 'byte')}. {_LIST}")
+    return b"".join(held)
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses a name that occurs twice in one map."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        made = super().construct_mapping(node, deep)
+        if len(made) != len(node.value):
+            raise WrongRowError(
+                f"A name occurs twice in the map on line {node.start_mark.line + 1:,}. Keep one of them."
+            )
+        return made
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it. Raises WrongRowError."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, datetime.date | datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        strict_json.check_text(value)
+        return value
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise WrongRowError(f"The value {quoted(value)} has no form in JSON. Write it as a text.")

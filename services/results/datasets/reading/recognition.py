@@ -1,0 +1,99 @@
+"""How the rows of a file are read: as the uploader says, otherwise as the first row tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.results.datasets.files.faults import RefusedError, quoted
+from services.results.datasets.files.opening import Container, Opened
+from services.results.datasets.reading.promptfoo import Promptfoo
+from services.results.datasets.reading.scoring import References
+from services.results.datasets.reading.shapes import SHAPES, Row
+from services.words import phrases
+from services.words.enums import DATASET_FORMATS
+from touchstone.v1.dataset_pb2 import Dataset
+
+PROMPTFOO = Promptfoo()
+SHAPE_OF = {shape.format: shape for shape in SHAPES}
+_KINDS = SHAPE_OF | {PROMPTFOO.format: PROMPTFOO}
+_OWN = ("prompt", "messages")
+_COLUMNS_SHOWN = 10
+_TITLES = phrases.DATASET_FORMATS | {
+    Dataset.FORMAT_LINES: "plain lines",
+    Dataset.FORMAT_COLUMNS: "columns",
+    Dataset.FORMAT_CSV: "columns",
+}
+
+
+def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Dataset.Format:
+    """The form of rows of which this is the first. Raises RefusedError if several forms fit, or none does.
+
+    JSON Lines with a prompt of their own are plain lines, whatever else they have.
+    """
+    by_names = opened.container is Container.JSON_LINES
+    if has_template:
+        if PROMPTFOO.fits(Row(first)):
+            return PROMPTFOO.format
+        return Dataset.FORMAT_CSV if opened.container is Container.CSV else Dataset.FORMAT_COLUMNS
+    if "body" in first or {"method", "url"} <= first.keys():
+        return Dataset.FORMAT_BATCH
+    if by_names and any(name in first for name in _OWN):
+        return Dataset.FORMAT_LINES
+    found = fitting(first)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        words = " or ".join(DATASET_FORMATS.of(format_) for format_ in found)
+        raise RefusedError(f"The rows can be read as {words}. Set format to the one that is right.", "format")
+    if by_names or any(name in first for name in _OWN):
+        return Dataset.FORMAT_LINES
+    return Dataset.FORMAT_CSV if opened.container is Container.CSV else Dataset.FORMAT_COLUMNS
+
+
+def fitting(values: dict[str, Any]) -> list[Dataset.Format]:
+    """The kinds that have the names of a row."""
+    return [format_ for format_, shape in _KINDS.items() if shape.fits(Row(values))]
+
+
+def readings(
+    opened: Opened, first: dict[str, Any], references: References, has_template: bool
+) -> dict[Dataset.Format, str]:
+    """Every form that the first row allows, with what it would make of the row."""
+    allowed = fitting(first)
+    if has_template:
+        allowed.append(Dataset.FORMAT_COLUMNS)
+    if "body" in first:
+        allowed.append(Dataset.FORMAT_BATCH)
+    if any(first.get(name) is not None for name in _OWN):
+        allowed.append(Dataset.FORMAT_LINES)
+    return {format_: sentence(opened, format_, first, references) for format_ in allowed}
+
+
+def sentence(opened: Opened, format_: Dataset.Format, values: dict[str, Any], references: References) -> str:
+    """What the file is, and what of its rows becomes prompt and reference."""
+    row = Row(values)
+    named = references.field or "reference"
+    if shape := _KINDS.get(format_):
+        about = shape.about(row)
+        if references.field:
+            about = f"{about.partition(', reference from')[0]}, reference from {named}"
+    else:
+        source = "the template"
+        if format_ == Dataset.FORMAT_BATCH:
+            source = "body"
+        elif format_ == Dataset.FORMAT_LINES:
+            source = next((name for name in _OWN if values.get(name) is not None), _OWN[0])
+        about = f"prompt from {source}" + (f", reference from {named}" if references.field or named in values else "")
+    what = " ".join(filter(None, (opened.container, opened.note)))
+    return f"{what}, read as {_TITLES[format_]}: {about}"
+
+
+def no_template(names: list[str]) -> RefusedError:
+    """For columns of no known kind."""
+    shown = ", ".join(quoted(name, 20) for name in names[:_COLUMNS_SHOWN]) or "none"
+    example = names[0][:40] if names else "question"
+    return RefusedError(
+        "Columns need a template that builds the prompt, such as {{" + example + "}}. No known kind of rows has the "
+        f"columns {shown}.",
+        "template",
+    )

@@ -1,0 +1,319 @@
+"""Rows as other projects write them: what becomes prompt and reference, and which rows do not fit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.results.uploads import Outcome, jsonl, upload
+from touchstone.v1.dataset_pb2 import Dataset, DatasetRow
+from touchstone.v1.job_pb2 import LAST_ASSISTANT_PREFILL, LAST_ASSISTANT_REFERENCE
+from touchstone.v1.scoring_pb2 import Scoring
+
+ALPACA = {"instruction": "Name the planet.", "input": "It has rings.", "output": "Saturn"}
+SHAREGPT = {
+    "id": "a",
+    "system": "Be brief.",
+    "conversations": [
+        {"from": "human", "value": "2 + 2?"},
+        {"from": "gpt", "value": "4"},
+        {"from": "human", "value": "And 3 + 3?"},
+        {"from": "gpt", "value": "6"},
+    ],
+}
+EVALS = {
+    "input": [{"role": "system", "content": "One word."}, {"role": "user", "content": "Capital of Peru?"}],
+    "ideal": ["Lima", "Lima, Peru"],
+}
+COMPLETION = {"prompt": "The sky is", "completion": " blue."}
+QUESTION = {"question": "Who sings?", "answer": "A bird", "level": "easy"}
+SQUAD = {
+    "id": "56be",
+    "title": "Birds",
+    "context": "A bird sings.",
+    "question": "Who sings?",
+    "answers": {"text": ["A bird", "bird", "A bird"], "answer_start": [0, 2, 0]},
+}
+DPO = {"prompt": "Why?", "chosen": "Because of rain.", "rejected": "No."}
+DPO_TURNS = {
+    "chosen": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Rain."}],
+    "rejected": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "No."}],
+}
+INSPECT = {"id": 7, "input": "Pick a gas.", "choices": ["iron", "neon"], "target": "B", "metadata": {"level": 1}}
+PARIS = {"type": "contains", "value": "Paris"}
+TEST = {
+    "description": "d",
+    "vars": {"question": "Capital of France?"},
+    "assert": [{"type": "contains", "value": "Paris"}],
+}
+
+
+def said(row: DatasetRow) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in row.messages]
+
+
+def array(*rows: Any, **options: Any) -> Outcome:
+    return upload(json.dumps(rows).encode(), **options)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "messages", "reference", "metadata"),
+    [
+        (ALPACA, "ALPACA", [("user", "Name the planet.\n\nIt has rings.")], "Saturn", None),
+        (
+            {**ALPACA, "system": "s", "history": [["a", "b"]], "input": "", "n": 1},
+            "ALPACA",
+            [("system", "s"), ("user", "a"), ("assistant", "b"), ("user", "Name the planet.")],
+            "Saturn",
+            {"n": 1},
+        ),
+        (
+            SHAREGPT,
+            "SHAREGPT",
+            [("system", "Be brief."), ("user", "2 + 2?"), ("assistant", "4"), ("user", "And 3 + 3?")],
+            "6",
+            {"id": "a"},
+        ),
+        (EVALS, "OPENAI_EVALS", [("system", "One word."), ("user", "Capital of Peru?")], ["Lima", "Lima, Peru"], None),
+        ({"input": "Why?", "ideal": "So"}, "OPENAI_EVALS", [("user", "Why?")], "So", None),
+        (COMPLETION, "PROMPT_COMPLETION", [("user", "The sky is")], " blue.", None),
+        (
+            {"prompt": DPO_TURNS["chosen"][:1], "completion": DPO_TURNS["chosen"][1:]},
+            "PROMPT_COMPLETION",
+            [("user", "Why?")],
+            "Rain.",
+            None,
+        ),
+        (QUESTION, "QUESTION_ANSWER", [("user", "Who sings?")], "A bird", {"level": "easy"}),
+        ({"Question": "a", " ANSWER": 4}, "QUESTION_ANSWER", [("user", "a")], 4, None),
+        (
+            SQUAD,
+            "QUESTION_ANSWER",
+            [("user", "A bird sings.\n\nWho sings?")],
+            ["A bird", "bird"],
+            {"id": "56be", "title": "Birds"},
+        ),
+        ({**SQUAD, "answers": {"text": [], "answer_start": []}}, "QUESTION_ANSWER", None, None, None),
+        ({"question": "a", "answers": [{"text": "b"}, {"text": "c"}]}, "QUESTION_ANSWER", None, ["b", "c"], None),
+        (DPO, "DPO", [("user", "Why?")], "Because of rain.", {"rejected": "No."}),
+        (DPO_TURNS, "DPO", [("user", "Why?")], "Rain.", None),
+        (INSPECT, "INSPECT", [("user", "Pick a gas.\n\nA) iron\nB) neon")], "B", {"level": 1}),
+        ({"input": EVALS["input"], "target": ["a", "b"]}, "INSPECT", None, ["a", "b"], None),
+        (
+            TEST,
+            "PROMPTFOO",
+            [("user", "Capital of France?")],
+            "Paris",
+            {"question": "Capital of France?", "description": "d"},
+        ),
+    ],
+)
+def test_a_kind_is_told_by_its_names(row: Any, kind: str, messages: Any, reference: Any, metadata: Any) -> None:
+    made = array(row)
+    (found,) = made.rows
+
+    assert made.dataset is not None
+    assert made.dataset.format == Dataset.Format.Value(f"FORMAT_{kind}")
+    assert messages is None or said(found) == messages
+    assert (json.loads(found.reference) if found.reference else None) == reference
+    if metadata is not None:
+        assert json.loads(found.metadata) == metadata
+
+
+@pytest.mark.parametrize(
+    ("row", "reading"),
+    [
+        (ALPACA, "read as Alpaca: prompt from instruction and input, reference from output"),
+        ({"instruction": "a", "output": "b"}, "prompt from instruction, reference from output"),
+        (SHAREGPT, "read as ShareGPT: prompt from conversations, reference from the last message of gpt"),
+        (EVALS, "read as OpenAI evals: prompt from input, reference from ideal"),
+        (COMPLETION, "read as prompt and completion: prompt from prompt, reference from completion"),
+        (SQUAD, "read as question and answer: prompt from context and question, reference from answers"),
+        (DPO, "prompt from prompt, reference from chosen; rejected is metadata"),
+        (INSPECT, "prompt from input and choices, reference from target, which the scorer choice compares"),
+        (TEST, "prompt from question, reference from assert (contains), which the scorer contains compares"),
+        ({"prompt": "a", "reference": "b"}, "read as plain lines: prompt from prompt, reference from reference"),
+    ],
+)
+def test_a_dataset_says_how_its_rows_were_read(row: Any, reading: str) -> None:
+    made = array(row)
+
+    assert made.dataset is not None
+    assert made.dataset.reading.startswith("JSON array, read as ")
+    assert made.dataset.reading.endswith(reading)
+
+
+@pytest.mark.parametrize(
+    ("first", "row", "reason"),
+    [
+        (ALPACA, {"input": "a", "output": "b"}, '"instruction" is empty or absent'),
+        (ALPACA, {"instruction": "a"}, 'no "output"'),
+        (ALPACA, {**ALPACA, "history": ["a"]}, "list of pairs"),
+        (ALPACA, {**ALPACA, "instruction": ["a"]}, "must be a text"),
+        (SHAREGPT, {"conversations": []}, "not empty"),
+        (SHAREGPT, {"conversations": ["a"]}, '"from" and "value"'),
+        (SHAREGPT, {"conversations": [{"from": "observation", "value": "a"}]}, 'Message 1 is from "observation"'),
+        (SHAREGPT, {**SHAREGPT, "tools": "[{}]"}, "tools"),
+        (SHAREGPT, {"conversations": [{"from": "gpt", "value": "a"}]}, "no question is left"),
+        (EVALS, {"input": "a"}, 'no "ideal"'),
+        (COMPLETION, {"prompt": "a", "completion": DPO_TURNS["chosen"][:1]}, "must be the assistant's"),
+        (QUESTION, {"question": "a"}, 'neither "answer" nor "answers"'),
+        (DPO, {"chosen": "a", "rejected": "b"}, 'no "prompt"'),
+        (INSPECT, {**INSPECT, "sandbox": "docker"}, "no sandbox"),
+        (INSPECT, {**INSPECT, "target": ["A", "B"]}, "Keep one target"),
+        (INSPECT, {**INSPECT, "choices": ["a"] * 27}, "At most 26"),
+        (TEST, {"vars": {"question": ["a", "b"]}}, "several tests"),
+        (TEST, {"vars": {"question": "{{other}}"}}, "taken from elsewhere"),
+        (TEST, {"vars": {"question": "file://a.txt"}}, "taken from elsewhere"),
+        (TEST, {**TEST, "assert": [PARIS, PARIS]}, "2 asserts of texts"),
+        (TEST, {**TEST, "assert": [{"type": "equals", "value": "file://a"}]}, "Write it out"),
+        (TEST, {**TEST, "options": {"prefix": "a"}}, "a prefix or a suffix"),
+        (TEST, {"vars": {"other": "a"}}, 'no "question"'),
+    ],
+)
+def test_a_row_that_does_not_fit_is_named(first: Any, row: Any, reason: str) -> None:
+    assert reason in array(first, row).reasons[2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason", "field"),
+    [
+        ([ALPACA | QUESTION], "can be read as alpaca or question_answer. Set format", "format"),
+        ([{"a": 1, "b": 2}], 'No known kind of rows has the columns "a", "b"', "template"),
+        ([{"question": "a", "choices": ["b"], "answer": 0}], "Columns need a template", "template"),
+        ([{"vars": {"a": 1, "b": 2}}], 'the variables "a", "b"', "template"),
+    ],
+)
+def test_rows_are_not_guessed(rows: Any, reason: str, field: str) -> None:
+    refusal = array(*rows).refusal
+
+    assert refusal is not None
+    assert reason in refusal.reason
+    assert refusal.field == field
+
+
+def test_the_uploader_says_another_reading() -> None:
+    both = ALPACA | QUESTION
+    (row,) = array(both, format=Dataset.FORMAT_QUESTION_ANSWER).rows
+    assert row.reference == '"A bird"'
+
+    line = jsonl(COMPLETION)
+    (row,) = upload(line, format=Dataset.FORMAT_PROMPT_COMPLETION).rows
+    assert row.reference == '" blue."'
+
+    (row,) = array(ALPACA, template="{{output}}").rows
+    assert said(row) == [("user", "Saturn")]
+
+
+def test_another_field_may_be_the_reference() -> None:
+    made = array(QUESTION, scoring=Scoring(reference_field="level"))
+
+    assert made.rows[0].reference == '"easy"'
+    assert json.loads(made.rows[0].metadata) == {"answer": "A bird", "level": "easy"}
+    assert made.dataset is not None
+    assert made.dataset.reading.endswith("prompt from question, reference from level")
+
+
+def test_another_field_may_be_the_id() -> None:
+    assert array(SQUAD, custom_id_field="id").rows[0].custom_id == "56be"
+    assert array(INSPECT).rows[0].custom_id == "7"
+    assert array({**INSPECT, "own": "x"}, custom_id_field="own").rows[0].custom_id == "x"
+
+
+def test_sharegpts_last_message_may_begin_the_answer() -> None:
+    made = array(SHAREGPT, last_assistant=LAST_ASSISTANT_PREFILL)
+    assert said(made.rows[0])[-1] == ("assistant", "6")
+
+    made = array(SHAREGPT)
+    assert made.dataset is not None
+    assert made.dataset.last_assistant == LAST_ASSISTANT_REFERENCE
+
+
+def test_a_kind_takes_no_template() -> None:
+    assert "do not use a template" in array(ALPACA, format=Dataset.FORMAT_ALPACA, template="{{a}}").refused
+
+
+def test_tables_hold_lists_as_json() -> None:
+    conversations = json.dumps(SHAREGPT["conversations"]).replace('"', '""')
+    made = upload(f'conversations\n"{conversations}"\n'.encode(), name="a.csv")
+    assert made.rows[0].reference == '"6"'
+
+    made = upload(b'input,target,choices\na,B,"iron, neon"\n')
+    assert said(made.rows[0]) == [("user", "a\n\nA) iron\nB) neon")]
+
+    made = upload(b'question,answer\na,"[1, 2]"\n')
+    assert json.loads(made.rows[0].reference) == "[1, 2]"
+
+
+# -- promptfoo ------------------------------------------------------------------------------------------------------
+
+CONFIG = """
+description: Capitals
+prompts:
+  - 'Answer in {{language}}: {{question}}'
+providers: [openai:gpt-5-mini]
+tests:
+  - vars: {language: French, question: 'Capital of France?'}
+    assert:
+      - {type: equals, value: Paris}
+      - {type: latency, threshold: 500}
+  - vars: {language: English, question: 'A gas?'}
+    assert: [{type: icontains-any, value: [neon, argon]}]
+"""
+
+
+def test_the_prompt_of_a_configuration_is_the_template() -> None:
+    made = upload(CONFIG.encode())
+
+    assert [said(row)[0][1] for row in made.rows] == [
+        "Answer in French: Capital of France?",
+        "Answer in English: A gas?",
+    ]
+    assert [json.loads(row.reference) for row in made.rows] == ["Paris", ["neon", "argon"]]
+    assert json.loads(made.rows[0].metadata)["assert"] == [{"type": "latency", "threshold": 500}]
+    assert made.dataset is not None
+    assert made.dataset.reading.startswith("YAML, read as promptfoo tests: prompt from language, question, reference")
+
+
+def test_a_template_makes_the_prompt_of_tests() -> None:
+    tests = [{"vars": {"a": "1", "b": "2"}}, {"vars": {"a": "3", "b": "4"}}]
+
+    assert [said(row)[0][1] for row in array(*tests, template="{{a}} + {{b}}").rows] == ["1 + 2", "3 + 4"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "reference"),
+    [
+        ("Paris", "Paris"),
+        ("equals: Paris", "Paris"),
+        ("contains:Paris", "Paris"),
+        ("icontains-any: a, b", ["a", "b"]),
+        ("regex: ^P", "^P"),
+        ("Note: all of it", "Note: all of it"),
+        ("llm-rubric: is nice", None),
+        ("not-contains: Rome", None),
+        ("similar(0.8): Paris", None),
+        ("", None),
+    ],
+)
+def test_expected_cells_begin_with_a_type_or_are_equal(expected: str, reference: Any) -> None:
+    data = f'question,__expected,__description\nCapital?,"{expected}",d\nb,c,\n'.encode()
+    found = upload(data).rows[0]
+
+    assert said(found) == [("user", "Capital?")]
+    assert (json.loads(found.reference) if found.reference else None) == reference
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("tests:\n- vars: {a: 1}\ndefaultTest: {vars: {b: 1}}\n", "has defaultTest"),
+        ("prompts: ['{% if a %}']\ntests:\n- vars: {a: 1}\n", "Nunjucks"),
+        ("prompts: [file://a.txt]\ntests:\n- vars: {a: 1, b: 2}\n", "Set a template"),
+        ("prompts: [a]\ntests: file://tests.csv\n", "in another file"),
+    ],
+)
+def test_a_configuration_that_is_not_whole_is_refused(config: str, reason: str) -> None:
+    assert reason in upload(config.encode()).refused
