@@ -10,11 +10,13 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 from services.errors import BadLinesError, DeadlineError, InvalidRequestError, TouchstoneError, UnavailableError
 from services.results.datasets import frames
 from services.results.datasets.frames import HEADER, Kind, Shard
 from touchstone.v1 import dataset_pb2
+from touchstone.v1.dataset_service_pb2 import PreviewDatasetResponse
 
 log = logging.getLogger(__name__)
 
@@ -38,15 +40,8 @@ async def read(
     Raises BadLinesError, InvalidRequestError for an invalid file or options, DeadlineError when no piece comes for
     `idle_s`, UnavailableError when the process fails, and what `pieces` raises.
     """
-    # Only the modules' path: a process that reads strangers' files gets no token and no key.
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", _MODULE, stdin=PIPE, stdout=PIPE, limit=_READ_AHEAD, env=environment
-    )
-    feeding = asyncio.create_task(_feed(process, frames.options(limits, asked), pieces, idle_s))
-    try:
-        while True:
-            kind, payload = await _frame(process, feeding)
+    async with aclosing(_frames(frames.options(limits, asked), pieces, idle_s)) as found:
+        async for kind, payload in found:
             if kind == Kind.SHARD:
                 yield Shard.parse(payload)
                 continue
@@ -54,6 +49,30 @@ async def read(
                 yield dataset_pb2.Dataset.FromString(payload)
                 return
             raise refusal(kind, payload, asked.name)
+
+
+async def preview(
+    asked: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes], limits: frames.Limits, idle_s: float
+) -> PreviewDatasetResponse:
+    """What `read` would make of the file. Raises as `read` does, but not for wrong lines."""
+    async with aclosing(_frames(frames.options(limits, asked, preview=True), pieces, idle_s)) as found:
+        kind, payload = await anext(found)
+        if kind == Kind.PREVIEW:
+            return PreviewDatasetResponse.FromString(payload)
+        raise refusal(kind, payload, asked.name)
+
+
+async def _frames(first: bytes, pieces: AsyncIterator[bytes], idle_s: float) -> AsyncGenerator[tuple[int, bytes]]:
+    """The frames of a process that reads the pieces after a first frame, until the last one is taken."""
+    # Only the modules' path: a process that reads strangers' files gets no token and no key.
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", _MODULE, stdin=PIPE, stdout=PIPE, limit=_READ_AHEAD, env=environment
+    )
+    feeding = asyncio.create_task(_feed(process, first, pieces, idle_s))
+    try:
+        while True:
+            yield await _frame(process, feeding)
     finally:
         feeding.cancel()
         with contextlib.suppress(ProcessLookupError):

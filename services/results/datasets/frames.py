@@ -2,7 +2,8 @@
 
 In: one frame OPTIONS, then the file's bytes as they come, until the input ends. Out: frames SHARD in order, and one
 last frame: DATASET if every line is right, BAD_LINES or REFUSED otherwise. Shards before one of those two are useless.
-A child that ends without a last frame has failed. A child that has refused reads no further.
+Of a preview one frame: PREVIEW or REFUSED. A child that ends without a last frame has failed. A child that has refused
+reads no further.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SHARD = struct.Struct(">32sI")
 
 class Kind(IntEnum):
     OPTIONS = 1
-    """`Limits` and a serialised DatasetOptions."""
+    """`Limits`, whether only a preview is asked for, and a serialised DatasetOptions."""
     SHARD = 2
     """A `Shard`."""
     DATASET = 3
@@ -32,6 +33,8 @@ class Kind(IntEnum):
     """`BadLines`."""
     REFUSED = 5
     """A `Refusal`: the whole file, or its options."""
+    PREVIEW = 6
+    """A serialised PreviewDatasetResponse, the only frame of a preview that can be given."""
 
 
 def frame(kind: Kind, payload: bytes) -> bytes:
@@ -58,14 +61,16 @@ class Limits:
         return min(self.cpu_s, self.small_cpu_s + self.cpu_s_per_mb * taken / 1e6)
 
 
-def options(limits: Limits, asked: dataset_pb2.DatasetOptions) -> bytes:
-    numbers = json.dumps(asdict(limits)).encode()
+def options(limits: Limits, asked: dataset_pb2.DatasetOptions, preview: bool = False) -> bytes:
+    numbers = json.dumps({"limits": asdict(limits), "preview": preview}).encode()
     return frame(Kind.OPTIONS, numbers + b"\n" + asked.SerializeToString())
 
 
-def parse_options(payload: bytes) -> tuple[Limits, dataset_pb2.DatasetOptions]:
+def parse_options(payload: bytes) -> tuple[Limits, dataset_pb2.DatasetOptions, bool]:
+    """The limits, the options, and whether only a preview is asked for."""
     numbers, _, asked = payload.partition(b"\n")
-    return Limits(**json.loads(numbers)), dataset_pb2.DatasetOptions.FromString(asked)
+    told = json.loads(numbers)
+    return Limits(**told["limits"]), dataset_pb2.DatasetOptions.FromString(asked), told["preview"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,23 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
             )
         return pb.UploadDatasetResponse(dataset=dataset)
 
+    async def PreviewDataset(
+        self, request_iterator: AsyncIterator[pb.UploadDatasetRequest], context: Any
+    ) -> pb.PreviewDatasetResponse:
+        first = await anext(request_iterator, None)
+        if first is None:
+            raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
+        asked = options.checked(first.options, rpc.identity())
+        await self._require_scorer(asked.scoring)
+        async with self._uploads.place(asked.owner):
+            found = await self._uploads.preview(asked, _Sent(first, request_iterator).pieces())
+        for row in found.first_rows:
+            preview.cut(row)
+        found.dataset.name, found.dataset.owner, found.dataset.project_id = asked.name, asked.owner, asked.project_id
+        found.dataset.template = asked.template
+        found.dataset.scoring.CopyFrom(asked.scoring)
+        return found
+
     async def CreateHubDataset(self, request: pb.CreateHubDatasetRequest, context: Any) -> pb.CreateHubDatasetResponse:
         if not request.source.dataset or not request.source.split:
             raise InvalidRequestError("Name the Hub dataset and its split.", "source")

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -23,8 +24,9 @@ from services.results.datasets.garbage_collection import Collector, HeldShards, 
 from services.results.datasets.index import Request, fingerprint
 from services.results.datasets.upload_slots import UploadSlots
 from services.results.storage.database import Database
-from touchstone.v1 import dataset_pb2, suite_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2
 
+T = TypeVar("T")
 STORE_BYTES = 20 * 10**9
 
 
@@ -121,6 +123,13 @@ class Uploads:
         )
         return dataset
 
+    async def preview(
+        self, asked: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes]
+    ) -> dataset_service_pb2.PreviewDatasetResponse:
+        """What `keep` would make of a file, of which nothing is kept. Call it in a `place`. Raises as `keep` does for
+        an invalid file."""
+        return await self._in_time(child.preview(asked, pieces, self._limits.file, self._limits.idle_s))
+
     async def made_by(self, request: Request) -> dataset_pb2.Dataset | None:
         """The dataset that a request has made before. Raises ConflictError where its id has made another one."""
         # A failing upload may be removed before the answer is here.
@@ -128,7 +137,7 @@ class Uploads:
         made = await self._database.read(partial(index.made_by, request=request, now=_now()))
         return None if made is None or made.dataset_id in given_up | self._collector.given_up() else made
 
-    async def _in_time(self, stored: Awaitable[dataset_pb2.DatasetManifest]) -> dataset_pb2.DatasetManifest:
+    async def _in_time(self, stored: Awaitable[T]) -> T:
         """A client that sends a byte now and then would keep its place indefinitely."""
         try:
             async with asyncio.timeout(self._limits.whole_s) as limit:

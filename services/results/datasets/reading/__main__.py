@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from io import BufferedReader, BufferedWriter
 
 from services.results.datasets.frames import HEADER, Kind, Refusal, parse_options
+from services.results.datasets.reading.previewing import preview
 from services.results.datasets.reading.reader import read
 
 _PIECE_BYTES = 256 * 1024
@@ -36,14 +37,14 @@ def _serve(source: BufferedReader, sink: BufferedWriter) -> int:
         kind, length = HEADER.unpack(_exactly(source, HEADER.size))
         if kind != Kind.OPTIONS:
             raise EOFError
-        limits, options = parse_options(_exactly(source, length))
+        limits, options, previewed = parse_options(_exactly(source, length))
         # If no row ends, the reader itself cannot report that it takes too long.
         resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s + _CPU_GRACE_S, limits.cpu_s + _CPU_GRACE_S))
     except EOFError:
         return 2
     try:
         try:
-            read(_pieces(source), options, limits, emit)
+            (preview if previewed else read)(_pieces(source), options, limits, emit)
         except MemoryError:
             emit(Refusal("The file needs more memory than is allowed. Make its lines shorter.").frame())
         sink.flush()

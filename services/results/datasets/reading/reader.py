@@ -40,12 +40,14 @@ Emit = Callable[[bytes], None]
 def read(pieces: Iterable[bytes], options: DatasetOptions, limits: Limits, emit: Emit) -> None:
     """Reads the file and passes the frames to `emit`. Never raises because of the file's content or the options."""
     try:
-        _Reading(options, limits, emit).run(iter(pieces))
+        Reading(options, limits, emit).run(iter(pieces))
     except RefusedError as refused:
         emit(Refusal(refused.reason, refused.field).frame())
 
 
-class _Reading:
+class Reading:
+    """One reading of one file. Raises RefusedError, also of the options."""
+
     def __init__(self, options: DatasetOptions, limits: Limits, emit: Emit) -> None:
         self._options = options
         self._limits = limits
@@ -112,6 +114,7 @@ class _Reading:
             raise RefusedError(NO_ROWS)
         last = head[-1][1] if head else None
         first = last if isinstance(last, dict) else dict.fromkeys(file.header or (), "")
+        self._look(file, first)
         self._format = format_ or told_by(file, first, self._template is not None)
         self._form = self._form_of(self._format, file, first)
         if self._format == Dataset.FORMAT_SHAREGPT and not self._options.last_assistant:
@@ -120,6 +123,9 @@ class _Reading:
             self._check_header(file.header)
         self._reading = sentence(file, self._format, first, self._references)
         return chain(head, file.values)
+
+    def _look(self, file: Opened, first: dict[str, Any]) -> None:
+        """What a preview notes before the form is chosen."""
 
     def _check_header(self, header: list[str]) -> None:
         """A fault of every row is reported once."""
@@ -180,6 +186,13 @@ class _Reading:
         if self._bad_total:
             self._emit(BadLines(self._bad, self._bad_total).frame())
             return
+        self._check_rows()
+        shard = self._sharder.rest()
+        if shard is not None:
+            self._emit(shard.frame())
+        self._emit(frame(Kind.DATASET, self._dataset(size).SerializeToString()))
+
+    def _check_rows(self) -> None:
         if not self._number:
             raise RefusedError(NO_ROWS)
         field = self._references.field
@@ -189,12 +202,11 @@ class _Reading:
                 f"No row has {quoted(field)}, which must hold the reference. Rows have {known or 'no metadata'}.",
                 "scoring.reference_field",
             )
-        shard = self._sharder.rest()
-        if shard is not None:
-            self._emit(shard.frame())
+
+    def _dataset(self, size: int) -> Dataset:
         dataset = self._tally.dataset()
         dataset.format, dataset.bytes, dataset.digest = self._format, size, self._sharder.digest
         dataset.reading = self._reading
         dataset.last_assistant = self._last_messages.done
         dataset.rows_with_last_assistant = self._last_messages.rows
-        self._emit(frame(Kind.DATASET, dataset.SerializeToString()))
+        return dataset

@@ -2,7 +2,7 @@
 interpreted.
 
 A template that is a JSON array gives messages, any other one user message. It is parsed before any value is inserted,
-so no value can end a message or begin another.
+so no value can end a message or begin another, unless the template asks for the messages of a column.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 
 from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.lines import MOST_BYTES
-from services.results.datasets.files.strict_json import dump
-from services.results.datasets.reading.messages import MOST_MESSAGES, ROLES
+from services.results.datasets.files.strict_json import dump, parse
+from services.results.datasets.reading.messages import MOST_MESSAGES, ROLES, converse
 from services.results.datasets.reading.paths import value_at
+from services.words import sentences
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 _MOST_TEMPLATE_BYTES = 64 * 1024
@@ -31,7 +32,8 @@ _COLUMNS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """For each message its role, then its texts and names in turn: text, name, text, …, text."""
+    """For each message its role, then its texts and names in turn: text, name, text, …, text. In place of the messages
+    that a column holds: no role, and the column's name between two empty texts."""
 
     messages: tuple[tuple[str, tuple[str, ...]], ...]
     names: tuple[str, ...]
@@ -65,14 +67,20 @@ class Template:
             )
         return cls(messages, names)
 
+    @property
+    def _inserted(self) -> dict[str, None]:
+        """Names whose values become texts."""
+        return dict.fromkeys(name for role, parts in self.messages if role for name in parts[1::2])
+
     def fill(self, row: DatasetRow, values: Mapping[str, Any]) -> None:
         """Adds the row's messages. Raises WrongRowError for a missing column, and if they would be too long."""
-        texts = {name: _text(values, name) for name in self.names}
+        texts = {name: _text(values, name) for name in self._inserted}
         # Counted before joining: a short template can name a long column a thousand times.
         size = sum(
             len(texts[part]) if place % 2 else len(part)
-            for _, parts in self.messages
+            for role, parts in self.messages
             for place, part in enumerate(parts)
+            if role
         )
         if size > MOST_BYTES:
             raise WrongRowError(
@@ -80,9 +88,15 @@ class Template:
             )
         blank = True
         for role, parts in self.messages:
+            if not role:
+                converse(row, _turns(values, parts[1]))
+                blank = False
+                continue
             content = "".join(texts[part] if place % 2 else part for place, part in enumerate(parts))
             row.messages.add(role=role, content=content)
             blank = blank and not content.strip()
+        if len(row.messages) > MOST_MESSAGES:
+            raise WrongRowError(sentences.too_large("The row", len(row.messages), MOST_MESSAGES, "messages"))
         if blank:
             raise WrongRowError("The messages contain no text: the template's columns are empty in this row.")
 
@@ -99,8 +113,16 @@ def _array(text: str) -> list[tuple[str, str]]:
         raise RefusedError(f"A template must have between 1 and {MOST_MESSAGES:,} messages.", "template")
     messages = []
     for message in found:
+        if isinstance(message, dict) and set(message) == {"messages"}:
+            if not isinstance(message["messages"], str) or not _PLACE.fullmatch(message["messages"]):
+                raise RefusedError('"messages" of a template must name one column, such as "{{history}}".', "template")
+            messages.append(("", message["messages"]))
+            continue
         if not isinstance(message, dict) or set(message) != {"role", "content"}:
-            raise RefusedError('Every message of a template must be {"role": …, "content": …}.', "template")
+            raise RefusedError(
+                'Every message of a template must be {"role": …, "content": …}, or {"messages": "{{column}}"}.',
+                "template",
+            )
         if message["role"] not in ROLES or not isinstance(message["content"], str):
             raise RefusedError(
                 f"The role of a message must be one of {', '.join(ROLES)}, and its content must be a string.",
@@ -114,16 +136,28 @@ def _array(text: str) -> list[tuple[str, str]]:
     return messages
 
 
+def _turns(values: Mapping[str, Any], name: str) -> Any:
+    """The messages of a column, which a table holds as JSON. Raises WrongRowError."""
+    value = _value(values, name)
+    if isinstance(value, str):
+        value = parse(value.encode(), f"column {quoted(name, 40)}")
+    return value
+
+
 def _text(values: Mapping[str, Any], name: str) -> str:
+    value = _value(values, name)
+    if isinstance(value, str):
+        return value
+    # A missing value reads as an empty cell does.
+    return "" if value is None else dump(value)
+
+
+def _value(values: Mapping[str, Any], name: str) -> Any:
     try:
-        value = value_at(values, name)
+        return value_at(values, name)
     except KeyError as error:
         known = ", ".join(quoted(column, 20) for column in list(values)[:_COLUMNS_SHOWN])
         more = ", …" if len(values) > _COLUMNS_SHOWN else ""
         raise WrongRowError(
             f"The row has no {quoted(name)}, which the template names. It has {known or 'no columns'}{more}."
         ) from error
-    if isinstance(value, str):
-        return value
-    # A missing value reads as an empty cell does.
-    return "" if value is None else dump(value)

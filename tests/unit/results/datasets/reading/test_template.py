@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -154,3 +155,47 @@ def test_what_every_row_would_lack_is_said_once(header: str, options: dict[str, 
     assert reason in made.refused
     assert made.refusal is not None
     assert made.refusal.field == field
+
+
+def test_a_template_takes_the_messages_that_a_column_holds() -> None:
+    template = json.dumps(
+        [
+            {"role": "system", "content": "Be {{tone}}."},
+            {"messages": "{{chat.turns}}"},
+            {"role": "user", "content": "{{question}}"},
+        ]
+    )
+    turns = [{"role": "user", "content": "{{tone}}"}, {"role": "assistant", "content": "b"}]
+    rows = [
+        {"tone": "short", "chat": {"turns": turns}, "question": "c"},
+        {"tone": "short", "chat": {"turns": json.dumps(turns)}, "question": "c"},
+    ]
+    made = upload(jsonl(*rows), template=template)
+
+    for row in made.rows:
+        assert [(message.role, message.content) for message in row.messages] == [
+            ("system", "Be short."),
+            ("user", "{{tone}}"),
+            ("assistant", "b"),
+            ("user", "c"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("not a list", 'The column "a" is not JSON'),
+        ([], "not empty"),
+        ([{"role": "boss", "content": "a"}], "must be one of"),
+        ([{"role": "user", "content": "a"}] * 1001, "1,001 messages"),
+    ],
+)
+def test_a_column_that_holds_no_messages_is_a_wrong_line(value: Any, reason: str) -> None:
+    made = upload(jsonl({"a": value}), template='[{"messages": "{{a}}"}]')
+
+    assert reason in made.reasons[1]
+
+
+def test_messages_of_a_template_name_one_column() -> None:
+    for text in ('[{"messages": "a {{b}}"}]', '[{"messages": ["{{b}}"]}]'):
+        assert "must name one column" in upload(jsonl({"b": 1}), template=text).refused
