@@ -56,6 +56,7 @@ ONCE = (
     "RedeliverWebhook",
     "ImportAnswers",
     "UploadDataset",
+    "PreviewDataset",
     "CreateHubDataset",
     "DeleteDataset",
 )

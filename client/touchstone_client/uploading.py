@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, TypeVar
 
 from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, scoring_pb2
 
+Q = TypeVar("Q", dataset_service_pb2.UploadDatasetRequest, dataset_service_pb2.PreviewDatasetRequest)
 PIECE = 512 * 1024
 """Bytes of a message: half of the service's limit."""
 _UNNAMED = "dataset"
@@ -45,9 +46,35 @@ def messages(
     """The upload's messages. `sent` is called with the bytes so far after each. A path's file is closed with the
     block."""
 
-    def made(pieces: Iterable[bytes], name: str = "") -> Iterator[dataset_service_pb2.UploadDatasetRequest]:
-        first = dataset_service_pb2.UploadDatasetRequest(options=options_of(options, name), request_id=request_id)
-        return _messages(first, pieces, sent)
+    def first(asked: dataset_pb2.DatasetOptions) -> dataset_service_pb2.UploadDatasetRequest:
+        return dataset_service_pb2.UploadDatasetRequest(options=asked, request_id=request_id)
+
+    with _sent(source, options, sent, first) as made:
+        yield made
+
+
+@contextmanager
+def preview_messages(
+    source: Source, options: DatasetOptions, sent: Callable[[int], object] | None
+) -> Iterator[Iterator[dataset_service_pb2.PreviewDatasetRequest]]:
+    """The same for a preview."""
+
+    def first(asked: dataset_pb2.DatasetOptions) -> dataset_service_pb2.PreviewDatasetRequest:
+        return dataset_service_pb2.PreviewDatasetRequest(options=asked)
+
+    with _sent(source, options, sent, first) as made:
+        yield made
+
+
+@contextmanager
+def _sent(
+    source: Source,
+    options: DatasetOptions,
+    sent: Callable[[int], object] | None,
+    begin: Callable[[dataset_pb2.DatasetOptions], Q],
+) -> Iterator[Iterator[Q]]:
+    def made(pieces: Iterable[bytes], name: str = "") -> Iterator[Q]:
+        return _messages(begin(options_of(options, name)), pieces, sent)
 
     if isinstance(source, str | Path):
         with open(source, "rb") as file:
@@ -85,17 +112,16 @@ def _read(file: Any) -> Iterator[bytes]:
         yield piece
 
 
-def _messages(
-    first: dataset_service_pb2.UploadDatasetRequest, pieces: Iterable[bytes], sent: Callable[[int], object] | None
-) -> Iterator[dataset_service_pb2.UploadDatasetRequest]:
+def _messages(first: Q, pieces: Iterable[bytes], sent: Callable[[int], object] | None) -> Iterator[Q]:
     yield first
+    message = type(first)
     total = 0
     for piece in pieces:
         if isinstance(piece, str):
             raise TypeError('An upload must be bytes. Open the file with mode "rb".')
         for start in range(0, len(piece), PIECE):
             data = bytes(piece[start : start + PIECE])
-            yield dataset_service_pb2.UploadDatasetRequest(data=data)
+            yield message(data=data)
             total += len(data)
             if sent:
                 sent(total)

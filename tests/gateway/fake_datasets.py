@@ -14,6 +14,7 @@ from services.errors import ConflictError, NotFoundError, UnavailableError
 from services.evaluator.hub_import.splits import SplitReader
 from services.results.datasets import child, options, preview
 from services.results.datasets.frames import HEADER, Kind, Limits, Shard
+from services.results.datasets.reading import previewing
 from services.results.datasets.reading.reader import read
 from services.words import plugins, sentences
 from tests.gateway import fake_data, fake_pages
@@ -40,6 +41,21 @@ def _read(asked: dataset_pb2.DatasetOptions, data: bytes) -> tuple[dataset_pb2.D
         else:
             raise child.refusal(kind, payload, asked.name)
     return found, rows
+
+
+async def preview_of(requests: Any) -> dataset_service_pb2.PreviewDatasetResponse:
+    """What the real reader makes of the file."""
+    asked, data = None, bytearray()
+    async for request in requests:
+        asked = asked or request.options
+        data += request.data
+    named = options.checked(asked or dataset_pb2.DatasetOptions(), rpc.identity())
+    frames: list[bytes] = []
+    previewing.preview([bytes(data)], named, Limits(), frames.append)
+    kind, payload = HEADER.unpack_from(frames[0])[0], frames[0][HEADER.size :]
+    if kind != Kind.PREVIEW:
+        raise child.refusal(kind, payload, named.name)
+    return dataset_service_pb2.PreviewDatasetResponse.FromString(payload)
 
 
 def _kept(

@@ -268,6 +268,9 @@ class Datasets(dataset_service_pb2_grpc.DatasetServiceServicer):
     async def UploadDataset(self, requests: Any, context: Any) -> Any:
         return await fake_datasets.upload(self.world, requests)
 
+    async def PreviewDataset(self, requests: Any, context: Any) -> Any:
+        return await fake_datasets.preview_of(requests)
+
     async def CreateHubDataset(self, request: Any, context: Any) -> Any:
         return await fake_datasets.create_from_hub(self.world, request)
 

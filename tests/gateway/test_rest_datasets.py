@@ -103,7 +103,7 @@ async def test_the_body_may_be_the_file_itself(gateway: Running, kind: str, data
         assert (answer.status_code, answer.json()["name"]) == (200, called)
 
 
-@pytest.mark.parametrize("kind", ["application/json", "text/plain", "", "multipart/mixed; boundary=x", "x" * 300])
+@pytest.mark.parametrize("kind", ["application/xml", "text/plain", "", "multipart/mixed; boundary=x", "x" * 300])
 async def test_what_is_neither_a_form_nor_a_file_is_415(gateway: Running, kind: str) -> None:
     answer = await gateway.client.post("/admin/datasets/upload", content=LINES, headers={"Content-Type": kind})
     assert answer.status_code == 415
@@ -134,7 +134,7 @@ async def test_a_scorer_that_nobody_has_is_refused_and_those_of_plugins_are_name
 async def test_wrong_options_are_422_by_field_and_unread_forms_400(gateway: Running) -> None:
     for name, value, words in [
         ("scorer", "a judge", "'a judge' is not a valid scorer. Use one of: exact_match, contains, regex"),
-        ("format", "hub", "hub is not a valid format. Use one of: batch, lines, columns, csv."),
+        ("format", "hub", "hub is not a valid format. Use one of: batch, lines, columns, csv, alpaca, "),
         ("project_id", "x", "project_id must be a whole number."),
         ("tolerance", "-1", "tolerance must be between 0"),
         ("choices", "a,b", 'choices must be a JSON list of strings, such as ["a", "b"].'),
@@ -299,3 +299,32 @@ async def test_a_file_sent_again_with_its_key_is_one_file(gateway: Running) -> N
 
     assert await send("try-1") == await send("try-1")
     assert len({await send("try-2"), await send(""), await send("")}) == 3
+
+
+async def test_a_preview_says_how_rows_are_read_and_stores_nothing(gateway: Running) -> None:
+    rows = [{"instruction": "Name a gas.", "output": "neon", "n": n} for n in range(7)] + [{"instruction": "b"}]
+    answer = await gateway.client.post("/admin/datasets/preview", json=rows)
+    assert answer.status_code == 200, answer.text
+    made = answer.json()
+    reading = "JSON array, read as Alpaca: prompt from instruction, reference from output"
+    assert (made["reading"], made["format"], made["rows"], made["rows_that_fit"]) == (reading, "alpaca", 8, 7)
+    assert made["readings"] == [{"format": "alpaca", "reading": reading}]
+    assert made["columns"] == ["instruction", "output", "n"]
+    assert (made["bad_lines"], made["lines"][0]["line"]) == (1, 8)
+    assert [row["messages"][0]["content"] for row in made["first_rows"]] == ["Name a gas."] * 5
+    assert (made["why"], made["field"]) == (None, None)
+    assert (await get(gateway, "/datasets"))["total"] == 0
+
+
+async def test_a_preview_says_which_option_an_upload_needs(gateway: Running) -> None:
+    sent = {"file": ("rows.csv", b"a;b\n1;2\n")}
+    made = (await gateway.client.post("/admin/datasets/preview", files=sent)).json()
+    assert (made["field"], made["columns"], made["reading"]) == ("template", ["a", "b"], None)
+    assert "Columns need a template" in made["why"]
+
+    answer = await gateway.client.post("/admin/datasets/preview", data={"template": "{{a}}"}, files=sent)
+    assert answer.json()["rows_that_fit"] == 1
+
+    sent = {"file": ("rows.parquet", b"PAR1")}
+    answer = await gateway.client.post("/admin/datasets/preview", files=sent)
+    assert (answer.status_code, "damaged" in answer.json()["detail"]) == (400, True)

@@ -39,6 +39,19 @@ class Datasets(Jobs, Installation):
             )
         return stored.dataset
 
+    async def preview_dataset(
+        self, source: Source, *, sent: Callable[[int], object] | None = None, **options: Unpack[DatasetOptions]
+    ) -> dataset_service_pb2.PreviewDatasetResponse:
+        """What `upload_dataset` would make of the file, of which nothing is kept: how rows are read, how many fit, and
+        which do not. Where the file could be read with other options, `why` says which. InvalidError otherwise."""
+        with uploading.preview_messages(source, options, sent) as made:
+            return await self._send(
+                made,
+                dataset_service_pb2.PreviewDatasetRequest,
+                dataset_service_pb2.PreviewDatasetResponse,
+                requests.UPLOAD_S,
+            )
+
     async def create_hub_dataset(
         self,
         dataset: str,

@@ -17,7 +17,7 @@ from services.gateway.api.dataset_runs.listing import BENCHMARKS, SHOW_BENCHMARK
 from services.gateway.api.dataset_runs.rows import BENCHMARK_RESULTS
 from services.gateway.api.dataset_runs.run import CANCEL_BENCHMARK, RESCORE_BENCHMARK, RETRY_BENCHMARK, RUN_BENCHMARK
 from services.gateway.api.datasets.listing import DATASET_ROWS, DATASETS, DELETE_DATASET, SHOW_DATASET
-from services.gateway.api.datasets.upload import HUB, UPLOAD
+from services.gateway.api.datasets.upload import HUB, PREVIEW, UPLOAD
 from services.gateway.api.declare import openapi
 from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
 from services.gateway.api.items.annotation import ANNOTATE
@@ -74,6 +74,7 @@ _LISTED: tuple[Endpoint, ...] = (
     DELETE_WEBHOOK,
     SET_ASIDE,
     UPLOAD,
+    PREVIEW,
     HUB,
     DATASETS,
     SHOW_DATASET,

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 API = ("/api/", "/admin/", "/v1/", "/openapi.json")
 """Paths with these beginnings are answered in JSON and count against the limit of requests."""
 UPLOAD_PAGE = "/datasets/upload"
-UPLOADS = frozenset({"/admin/datasets/upload", "/v1/files", UPLOAD_PAGE})
+UPLOADS = frozenset({"/admin/datasets/upload", "/admin/datasets/preview", "/v1/files", UPLOAD_PAGE})
 """Paths whose handlers read the body as it comes, count it, and themselves check whether a session may send it."""
 _OPEN_PATHS = ("/healthz", "/readyz")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")

@@ -98,3 +98,16 @@ async def store(
             yield dataset_service_pb2.UploadDatasetRequest(expires_after_s=seconds)
 
     return (await backend.send(backend.datasets.UploadDataset, requests(), caller, MOST_S)).dataset
+
+
+async def preview(
+    backend: Backend, caller: rpc.Identity, options: dataset_pb2.DatasetOptions, pieces: AsyncIterator[bytes]
+) -> dataset_service_pb2.PreviewDatasetResponse:
+    """What storing the file would make of it. Raises the service's errors."""
+
+    async def requests() -> AsyncIterator[dataset_service_pb2.PreviewDatasetRequest]:
+        yield dataset_service_pb2.PreviewDatasetRequest(options=options)
+        async for piece in gathered(pieces):
+            yield dataset_service_pb2.PreviewDatasetRequest(data=piece)
+
+    return await backend.send(backend.datasets.PreviewDataset, requests(), caller, MOST_S)

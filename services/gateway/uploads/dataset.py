@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -15,10 +16,10 @@ from services.gateway.fields import scoring
 from services.gateway.fields.checks import integer, one_of, text
 from services.gateway.fields.query import Parameter, values_of
 from services.gateway.uploads import form
-from services.gateway.uploads.body import chunks, store
+from services.gateway.uploads.body import chunks, preview, store
 from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
 from services.words.fields import INT64_MAX
-from touchstone.v1 import dataset_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2
 
 MULTIPART = "multipart/form-data"
 _MOST_TEMPLATE = 64 * 1024
@@ -35,7 +36,7 @@ REQUEST_ID = (
 )
 OPTIONS = (
     Parameter("name", NAME, "The dataset's name. The file's name if absent."),
-    Parameter("format", one_of(*UPLOAD_FORMATS), "What the lines are. Recognised from the content if absent."),
+    Parameter("format", one_of(*UPLOAD_FORMATS), "What the rows are. Recognised from the first row if absent."),
     Parameter(
         "template",
         TEMPLATE,
@@ -52,7 +53,12 @@ _KNOWN = tuple(one.name for one in OPTIONS)
 RAW = {
     "application/jsonl": "dataset.jsonl",
     "application/x-ndjson": "dataset.jsonl",
+    "application/json": "dataset.json",
     "text/csv": "dataset.csv",
+    "text/tab-separated-values": "dataset.tsv",
+    "application/yaml": "dataset.yaml",
+    "application/vnd.apache.parquet": "dataset.parquet",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "dataset.xlsx",
     "application/gzip": "dataset.jsonl.gz",
 }
 """Types of a body that is the file itself, and the name of a file without one."""
@@ -60,6 +66,21 @@ RAW = {
 
 async def received(request: Request) -> dataset_pb2.Dataset:
     """The body's dataset, once it is stored whole. Raises as `upload` answers."""
+    backend, user = context.of(request).backend, context.identity(request)
+    async with _sent(request) as (options, pieces, request_id):
+        return await store(backend, user, options, pieces, request_id)
+
+
+async def previewed(request: Request) -> dataset_service_pb2.PreviewDatasetResponse:
+    """What storing the body would make of it. Raises as `preview` answers."""
+    backend, user = context.of(request).backend, context.identity(request)
+    async with _sent(request) as (options, pieces, _):
+        return await preview(backend, user, options, pieces)
+
+
+@asynccontextmanager
+async def _sent(request: Request) -> AsyncIterator[tuple[dataset_pb2.DatasetOptions, AsyncIterator[bytes], str]]:
+    """The options, the file's pieces and the request id, while the user has a place for uploads."""
     ctx, user = context.of(request), context.identity(request)
     settings = ctx.settings
     kind = request.headers.get("content-type", "")
@@ -76,10 +97,11 @@ async def received(request: Request) -> dataset_pb2.Dataset:
             _require_own(request, fields.pop(CSRF_FIELD, ""))
             values = values_of(_together(given, fields), OPTIONS)
             options = _options(values, form.clean_name(sent.file_name or "", "dataset.jsonl"))
-            return await store(ctx.backend, user, options, sent.file(), values["request_id"] or "")
+            yield options, sent.file(), values["request_id"] or ""
+            return
         _require_own(request, "")
         values = values_of(given, OPTIONS)
-        return await store(ctx.backend, user, _options(values, RAW[media]), arriving, values["request_id"] or "")
+        yield _options(values, RAW[media]), arriving, values["request_id"] or ""
 
 
 def _require_own(request: Request, token: str) -> None:

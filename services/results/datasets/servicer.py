@@ -72,7 +72,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         return pb.UploadDatasetResponse(dataset=dataset)
 
     async def PreviewDataset(
-        self, request_iterator: AsyncIterator[pb.UploadDatasetRequest], context: Any
+        self, request_iterator: AsyncIterator[pb.PreviewDatasetRequest], context: Any
     ) -> pb.PreviewDatasetResponse:
         first = await anext(request_iterator, None)
         if first is None:
@@ -80,7 +80,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         asked = options.checked(first.options, rpc.identity())
         await self._require_scorer(asked.scoring)
         async with self._uploads.place(asked.owner):
-            found = await self._uploads.preview(asked, _Sent(first, request_iterator).pieces())
+            found = await self._uploads.preview(asked, _pieces(first, request_iterator))
         for row in found.first_rows:
             preview.cut(row)
         found.dataset.name, found.dataset.owner, found.dataset.project_id = asked.name, asked.owner, asked.project_id
@@ -153,6 +153,14 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         """Raises NotFoundError for a dataset that is not visible to the caller."""
         visible = visibility.of_caller(self._reads)
         return await self._database.read(lambda c: index.get(c, dataset_id, visible))
+
+
+async def _pieces(
+    first: pb.PreviewDatasetRequest, rest: AsyncIterator[pb.PreviewDatasetRequest]
+) -> AsyncIterator[bytes]:
+    yield first.data
+    async for request in rest:
+        yield request.data
 
 
 class _Sent:

@@ -113,6 +113,7 @@ def _show(options: argparse.Namespace) -> int:
         "dataset": dataset.dataset_id,
         "name": dataset.name,
         "format": _format(dataset),
+        "read as": dataset.reading,
         "rows": f"{dataset.rows:,}",
         "with reference": f"{dataset.rows_with_reference:,}",
         "last message": scoring.last_messages(dataset.last_assistant),

@@ -13,16 +13,18 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
+from services.words import chat
+from services.words.enums import DATASET_FORMATS, LAST_ASSISTANT, UPLOAD_FORMATS
 from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2
+from touchstone.v1.dataset_service_pb2 import PreviewDatasetResponse
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, count, leaf, of_files, project, text_or_file
 from touchstone_client.command.arguments.flags import refusal
 from touchstone_client.command.arguments.scoring import add_scoring, last_messages, scoring_of, words
 from touchstone_client.command.exits import DONE, REFUSED
 from touchstone_client.command.printing.documents import document
-from touchstone_client.command.printing.figures import size
+from touchstone_client.command.printing.figures import excerpt, size
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.errors import InvalidError
 from touchstone_client.uploading import DatasetOptions
@@ -30,6 +32,11 @@ from touchstone_client.uploading import DatasetOptions
 _BAD = (
     Column("line", "line", str, right=True),
     Column("reason", "reason", fold=True),
+)
+_FIRST = (
+    Column("custom_id", "row"),
+    Column("prompt", "last message", excerpt, fold=True),
+    Column("reference", "reference", lambda value: excerpt(value, 40)),
 )
 _TEMPLATE = (
     "the prompt for rows with columns: a user message, or a JSON array of messages, with {{column}} placeholders; "
@@ -39,22 +46,22 @@ _TEMPLATE = (
 
 _DESCRIPTION = (
     "Uploads all rows of a file, or none: OpenAI batch lines; lines with prompt or messages, and optionally "
-    "reference, metadata and custom_id; or, with a template, lines or CSV with any columns."
+    "reference, metadata and custom_id; rows of other projects, such as Alpaca or Inspect; or, with a template, rows "
+    "with any columns. `dataset check` says beforehand how they are read."
+)
+_CHECKED = (
+    "Reads a file as `dataset upload` does, and stores nothing: says what becomes prompt and reference, shows the "
+    "first rows, and names the rows that do not fit. Exits with 2 unless all rows fit."
 )
 
 
 def add(verbs: Any) -> None:
     parser = leaf(verbs, "upload", "upload a file; prints the dataset's id", _upload, _DESCRIPTION)
-    of_files(parser.add_argument("file", metavar="FILE", help="JSONL or CSV, also gzip; - for standard input"))
-    parser.add_argument(
-        "--as",
-        dest="kind",
-        choices=[*UPLOAD_FORMATS],
-        default="",
-        help="(default: recognised from its content)",
-    )
-    parser.add_argument("--template", type=text_or_file, default="", metavar="TEXT", help=_TEMPLATE)
-    _add_options(parser, "the file's name")
+    _add_file(parser)
+    words = "if the command is repeated with the same id within a day, it creates only one dataset"
+    parser.add_argument("--request-id", default="", metavar="ID", help=words)
+    parser = leaf(verbs, "check", "say how a file's rows would be read", _check, _CHECKED)
+    _add_file(parser)
     parser = leaf(verbs, "hub", "import a split of a Hub data set; prints the dataset's id", _hub)
     parser.add_argument("source", metavar="DATASET", help="the Hub's id, e.g. openai/gsm8k")
     parser.add_argument("--config", default="", help="(default: default)")
@@ -64,7 +71,18 @@ def add(verbs: Any) -> None:
         "--limit", type=count, default=0, metavar="N", help="the number of rows, from the first (default: all)"
     )
     parser.add_argument("--template", type=text_or_file, required=True, metavar="TEXT", help=_TEMPLATE)
+    words = "if the command is repeated with the same id within a day, it creates only one dataset"
+    parser.add_argument("--request-id", default="", metavar="ID", help=words)
     _add_options(parser, "its name on the Hub")
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    words = "JSON, CSV, Excel, Parquet or YAML, also gzip; - for standard input"
+    of_files(parser.add_argument("file", metavar="FILE", help=words))
+    words = "what the rows are (default: recognised from the first row)"
+    parser.add_argument("--as", dest="kind", choices=[*UPLOAD_FORMATS], default="", help=words)
+    parser.add_argument("--template", type=text_or_file, default="", metavar="TEXT", help=_TEMPLATE)
+    _add_options(parser, "the file's name")
 
 
 def _add_options(parser: argparse.ArgumentParser, name: str) -> None:
@@ -78,21 +96,61 @@ def _add_options(parser: argparse.ArgumentParser, name: str) -> None:
     )
     parser.add_argument("--last-assistant", choices=[*LAST_ASSISTANT], default="", help=words)
     parser.add_argument("--project-id", type=project, default=0, metavar="N", help="a number to group datasets by")
-    words = "if the command is repeated with the same id within a day, it creates only one dataset"
-    parser.add_argument("--request-id", default="", metavar="ID", help=words)
     add_scoring(parser, "exact_match")
     add_format(parser)
 
 
-def _upload(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace) -> int:
+    source, wanted = _file(options)
+    with Client() as client, _progress(_size(options)) as sent:
+        found = client.preview_dataset(source, sent=sent, **wanted)
+    rows = [(row.custom_id, chat.text(row.messages[-1]), row.reference) for row in found.first_rows]
+    bad = [(line.line, line.reason) for line in found.bad_lines]
+    show(
+        Report(
+            [Table(_FIRST, rows), *([Table(_BAD, bad)] if bad else [])],
+            notes=_sentences(found),
+            document=document(found),
+        ),
+        options.format,
+    )
+    return REFUSED if found.why or found.bad_lines_total else DONE
+
+
+def _sentences(found: PreviewDatasetResponse) -> list[str]:
+    dataset = found.dataset
+    if found.why:
+        said = [found.why, f"Columns: {', '.join(found.columns)}."]
+    else:
+        said = [
+            f"{dataset.reading}.",
+            f"{dataset.rows:,} of {counted(found.rows_found, 'row')} fit, {dataset.rows_with_reference:,} with a "
+            f"reference; about {counted(dataset.input_tokens, 'token')} of input.",
+        ]
+    if (more := found.bad_lines_total - len(found.bad_lines)) > 0:
+        said.append(f"{more:,} more rows do not fit.")
+    others = [one for one in found.readings if found.why or one.format != dataset.format]
+    return said + [f"--as {DATASET_FORMATS.of(one.format)}: {one.reading}." for one in others]
+
+
+def _file(options: argparse.Namespace) -> tuple[Any, Any]:
+    """The file, and what it is to become."""
     wanted = _options(options)
     if options.kind:
         wanted["format"] = options.kind
-    source = sys.stdin.buffer if options.file == "-" else Path(options.file)
-    total = None if options.file == "-" else os.path.getsize(options.file)
+    return (sys.stdin.buffer if options.file == "-" else Path(options.file)), wanted
+
+
+def _size(options: argparse.Namespace) -> int | None:
+    """None of standard input."""
+    return None if options.file == "-" else os.path.getsize(options.file)
+
+
+def _upload(options: argparse.Namespace) -> int:
+    source, wanted = _file(options)
     with Client() as client:
         try:
-            with _progress(total) as sent:
+            with _progress(_size(options)) as sent:
                 dataset = client.upload_dataset(source, sent=sent, request_id=options.request_id, **wanted)
         except InvalidError as error:
             if not error.lines:
@@ -141,6 +199,8 @@ def _kept(dataset: dataset_pb2.Dataset, format: str) -> int:
     tokens = counted(dataset.input_tokens, "token")
     rows = f"{counted(dataset.rows, 'row')}, {size(dataset.bytes)}, about {tokens} of input"
     print(f"{dataset.name}: {rows}; {told}.", file=sys.stderr)
+    if dataset.reading:
+        print(f"{dataset.reading}.", file=sys.stderr)
     if last := last_messages(dataset.last_assistant):
         print(f"In {counted(dataset.rows_with_last_assistant, 'row')} {last}.", file=sys.stderr)
     return DONE

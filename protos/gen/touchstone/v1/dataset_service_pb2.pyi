@@ -26,6 +26,14 @@ class UploadDatasetResponse(_message.Message):
     dataset: _dataset_pb2.Dataset
     def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ...) -> None: ...
 
+class PreviewDatasetRequest(_message.Message):
+    __slots__ = ("options", "data")
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    options: _dataset_pb2.DatasetOptions
+    data: bytes
+    def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
 class PreviewDatasetResponse(_message.Message):
     __slots__ = ("dataset", "rows_found", "first_rows", "bad_lines", "bad_lines_total", "columns", "readings", "why", "field")
     DATASET_FIELD_NUMBER: _ClassVar[int]

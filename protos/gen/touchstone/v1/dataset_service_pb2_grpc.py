@@ -43,7 +43,7 @@ class DatasetServiceStub:
                 _registered_method=True)
         self.PreviewDataset = channel.stream_unary(
                 '/touchstone.v1.DatasetService/PreviewDataset',
-                request_serializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.SerializeToString,
+                request_serializer=touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.FromString,
                 _registered_method=True)
         self.CreateHubDataset = channel.unary_unary(
@@ -138,7 +138,7 @@ def add_DatasetServiceServicer_to_server(servicer, server):
             ),
             'PreviewDataset': grpc.stream_unary_rpc_method_handler(
                     servicer.PreviewDataset,
-                    request_deserializer=touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.FromString,
+                    request_deserializer=touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.SerializeToString,
             ),
             'CreateHubDataset': grpc.unary_unary_rpc_method_handler(
@@ -221,7 +221,7 @@ class DatasetService:
             request_iterator,
             target,
             '/touchstone.v1.DatasetService/PreviewDataset',
-            touchstone_dot_v1_dot_dataset__service__pb2.UploadDatasetRequest.SerializeToString,
+            touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetRequest.SerializeToString,
             touchstone_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.FromString,
             options,
             channel_credentials,

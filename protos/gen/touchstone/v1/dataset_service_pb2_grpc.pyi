@@ -39,7 +39,7 @@ class DatasetServiceStub:
     """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
     Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
     """
-    PreviewDataset: _grpc.StreamUnaryMultiCallable[_dataset_service_pb2.UploadDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]
+    PreviewDataset: _grpc.StreamUnaryMultiCallable[_dataset_service_pb2.PreviewDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]
     """Reads a file as UploadDataset does and keeps nothing of it. INVALID_ARGUMENT: the file cannot be read at all."""
     CreateHubDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.CreateHubDatasetRequest, _dataset_service_pb2.CreateHubDatasetResponse]
     """Reads a split through an evaluator and keeps it as an upload does. UNAVAILABLE without a live evaluator."""
@@ -63,7 +63,7 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     """Options in the first message, then the file's bytes in pieces of at most 1 MB; gzip is recognised by its first bytes.
     Stored whole or not at all. INVALID_ARGUMENT: some line is wrong, or the file is too large.
     """
-    PreviewDataset: _aio.StreamUnaryMultiCallable[_dataset_service_pb2.UploadDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]  # type: ignore[assignment]
+    PreviewDataset: _aio.StreamUnaryMultiCallable[_dataset_service_pb2.PreviewDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]  # type: ignore[assignment]
     """Reads a file as UploadDataset does and keeps nothing of it. INVALID_ARGUMENT: the file cannot be read at all."""
     CreateHubDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.CreateHubDatasetRequest, _dataset_service_pb2.CreateHubDatasetResponse]  # type: ignore[assignment]
     """Reads a split through an evaluator and keeps it as an upload does. UNAVAILABLE without a live evaluator."""
@@ -94,7 +94,7 @@ class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def PreviewDataset(
         self,
-        request_iterator: _MaybeAsyncIterator[_dataset_service_pb2.UploadDatasetRequest],
+        request_iterator: _MaybeAsyncIterator[_dataset_service_pb2.PreviewDatasetRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_dataset_service_pb2.PreviewDatasetResponse, _abc.Awaitable[_dataset_service_pb2.PreviewDatasetResponse]]:
         """Reads a file as UploadDataset does and keeps nothing of it. INVALID_ARGUMENT: the file cannot be read at all."""

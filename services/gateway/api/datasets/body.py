@@ -8,8 +8,9 @@ from services.gateway.api.answers import members
 from services.gateway.fields import scoring
 from services.gateway.fields.schema import COUNT, OBJECT, STRING, TIME, Schema, about, array, enum, null, shape
 from services.gateway.reads import jobs
+from services.gateway.reads.datasets import row_body
 from services.words.enums import DATASET_FORMATS, LAST_ASSISTANT
-from touchstone.v1 import dataset_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2
 
 _ID = about({"type": "string", "pattern": "^ds_[0-9a-f]{32}$"}, "The dataset's id.")
 
@@ -20,7 +21,8 @@ _MEMBERS: dict[str, Schema] = {
     "expires_at": about(null(TIME), "When it is deleted. null if it stays until somebody deletes it."),
     "owner": members.OWNER,
     "project_id": members.PROJECT_ID,
-    "format": about(null(enum(*DATASET_FORMATS)), "What the lines were. `hub`: a split of the Hub."),
+    "format": about(null(enum(*DATASET_FORMATS)), "What the rows were. `hub`: a split of the Hub."),
+    "reading": about(null(STRING), "What the file was, and what became prompt and reference. null if not known."),
     "bytes": about(COUNT, "The size of the upload, decompressed."),
     "digest": about(STRING, "The SHA-256 of the rows. Equal rows have equal digests."),
     "rows_with_reference": about(COUNT, "Rows with a reference."),
@@ -85,6 +87,7 @@ def _members(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
         "owner": dataset.owner,
         "project_id": dataset.project_id,
         "format": DATASET_FORMATS.of(dataset.format) or None,
+        "reading": dataset.reading or None,
         "bytes": dataset.bytes,
         "digest": dataset.digest,
         "rows_with_reference": dataset.rows_with_reference,
@@ -139,3 +142,62 @@ ROW = shape(
     },
     name="DatasetRow",
 )
+PREVIEWED = shape(
+    {
+        "reading": about(null(STRING), "What the file is, and what becomes prompt and reference. null with `why`."),
+        "format": about(null(enum(*DATASET_FORMATS)), "What the rows are. null if `why` is set."),
+        "rows": about(COUNT, "The rows of the file, as many as were read."),
+        "rows_that_fit": about(COUNT, "Those that fit. An upload needs all of them to fit."),
+        "rows_with_reference": about(COUNT, "Rows that fit and have a reference."),
+        "input_tokens": about(COUNT, "An estimate for all prompts."),
+        "first_rows": about(array(ROW), "The first rows that fit, at most 5, with texts cut to 2 KB."),
+        "lines": about(
+            array(
+                shape(
+                    {
+                        "line": about(COUNT, "The line; of an array, a workbook and Parquet the row."),
+                        "reason": about(STRING, "Why the row does not fit, and what to do."),
+                    },
+                    name="WrongRow",
+                )
+            ),
+            "Rows that do not fit, at most 100.",
+        ),
+        "bad_lines": about(COUNT, "The number of rows that do not fit."),
+        "columns": about(array(STRING), "The names in the first row, at most 100."),
+        "readings": about(
+            array(
+                shape(
+                    {
+                        "format": about(enum(*DATASET_FORMATS), "The value of the option `format`."),
+                        "reading": about(STRING, "What becomes prompt and reference."),
+                    },
+                    name="DatasetReading",
+                )
+            ),
+            "Every reading that the first row allows.",
+        ),
+        "why": about(null(STRING), "Why an upload with these options would be refused, and what to do."),
+        "field": about(null(STRING), "The option that `why` is about."),
+    },
+    name="DatasetPreview",
+)
+
+
+def preview_body(found: dataset_service_pb2.PreviewDatasetResponse) -> dict[str, Any]:
+    dataset = found.dataset
+    return {
+        "reading": dataset.reading or None,
+        "format": DATASET_FORMATS.of(dataset.format) or None,
+        "rows": found.rows_found,
+        "rows_that_fit": dataset.rows,
+        "rows_with_reference": dataset.rows_with_reference,
+        "input_tokens": dataset.input_tokens,
+        "first_rows": [row_body(number, row) for number, row in enumerate(found.first_rows)],
+        "lines": [{"line": bad.line, "reason": bad.reason} for bad in found.bad_lines],
+        "bad_lines": found.bad_lines_total,
+        "columns": list(found.columns),
+        "readings": [{"format": DATASET_FORMATS.of(one.format), "reading": one.reading} for one in found.readings],
+        "why": found.why or None,
+        "field": found.field or None,
+    }

@@ -6,7 +6,7 @@ kept as an upload is.
 
 from __future__ import annotations
 
-from services.gateway.api.datasets.body import UPLOADED, uploaded_body
+from services.gateway.api.datasets.body import PREVIEWED, UPLOADED, preview_body, uploaded_body
 from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint
 from services.gateway.fields import scoring
 from services.gateway.fields.checks import Field, integer, record, text
@@ -22,6 +22,7 @@ from services.gateway.uploads.dataset import (
     RAW,
     REQUEST_ID,
     TEMPLATE,
+    previewed,
     received,
 )
 from services.words.enums import DATASET_FORMATS, LAST_ASSISTANT
@@ -34,6 +35,12 @@ async def upload(call: Call) -> JSONResponse:
     nor a file, 409 for a `request_id` of other rows or options, 429 while the allowed number of uploads is under
     way."""
     return JSONResponse(uploaded_body(await received(call.request)))
+
+
+async def preview(call: Call) -> JSONResponse:
+    """Nothing is stored. 400 for a file that cannot be read with any options; where other options may help, the answer
+    is 200 and `why` says which."""
+    return JSONResponse(preview_body(await previewed(call.request)))
 
 
 _FILE: Schema = {"type": "string", "format": "binary"}
@@ -49,12 +56,25 @@ UPLOAD = Endpoint(
     "/datasets/upload",
     upload,
     "uploadDataset",
-    "Upload a dataset: batch lines, plain lines, columns or CSV, perhaps compressed with gzip.",
+    "Upload a dataset: JSON Lines, a JSON array, CSV, Excel, Parquet or YAML, perhaps compressed with gzip.",
     answer=UPLOADED,
     query=OPTIONS,
     reads={MULTIPART: _FORM} | dict.fromkeys(RAW, _FILE),
     errors=(409,),
     gives={"dataset_id": "/dataset_id"},
+    base=ADMIN,
+)
+
+
+PREVIEW = Endpoint(
+    "POST",
+    "/datasets/preview",
+    preview,
+    "previewDataset",
+    "Preview an upload: how its rows would be read, how many fit, and which do not. Nothing is stored.",
+    answer=PREVIEWED,
+    query=OPTIONS,
+    reads={MULTIPART: _FORM} | dict.fromkeys(RAW, _FILE),
     base=ADMIN,
 )
 

@@ -41,6 +41,12 @@ def kept(fakes: Fakes) -> Fakes:
     stored.annotation.corrected_answer = "Paris"
     fakes.answers |= {
         "UploadDataset": dataset_service_pb2.UploadDatasetResponse(dataset=dataset()),
+        "PreviewDataset": dataset_service_pb2.PreviewDatasetResponse(
+            dataset=dataset(format="FORMAT_ALPACA", reading="Parquet, read as Alpaca: prompt from instruction"),
+            rows_found=5000,
+            first_rows=[row],
+            columns=["instruction", "output"],
+        ),
         "CreateHubDataset": dataset_service_pb2.CreateHubDatasetResponse(
             dataset=dataset(name="openai/gsm8k/main/test")
         ),

@@ -151,3 +151,47 @@ def test_a_request_id_goes_with_an_upload_and_a_split(kept: Fakes, tmp_path: Pat
     first, second = kept.requests("UploadDataset")
     assert ([request.request_id for request in first], second[0].request_id) == (["once", ""], "")
     assert kept.requests("CreateHubDataset")[0].request_id == "once"
+
+
+def test_a_check_says_how_rows_are_read(kept: Fakes, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"PAR1")
+    assert main(["dataset", "check", str(file), "--as", "alpaca"]) == 0
+    said = capsys.readouterr().out
+    assert "Capital of France?" in said
+    assert "Parquet, read as Alpaca: prompt from instruction." in said
+    assert "5,000 of 5,000 rows fit, 4,000 with a reference; about 120,000 tokens of input." in said
+    (messages,) = kept.requests("PreviewDataset")
+    assert messages[0].options.format == dataset_pb2.Dataset.FORMAT_ALPACA
+    assert messages[0].options.name == "a.parquet"
+    assert b"".join(message.data for message in messages) == b"PAR1"
+
+
+def test_a_check_of_rows_that_do_not_fit_names_them_and_other_readings(
+    kept: Fakes, tmp_path: Path, capsys: Captured
+) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("[]")
+    reading = dataset_service_pb2.DatasetReading(format="FORMAT_DPO", reading="JSON array, read as DPO")
+    kept.answers["PreviewDataset"] = dataset_service_pb2.PreviewDatasetResponse(
+        dataset=dataset(reading="r"),
+        rows_found=5200,
+        bad_lines=[dataset_pb2.BadLine(line=7, reason="It is wrong.")],
+        bad_lines_total=200,
+        readings=[reading],
+    )
+    assert main(["dataset", "check", str(file)]) == 2
+    said = capsys.readouterr().out
+    assert "It is wrong." in said
+    assert "5,000 of 5,200 rows fit" in said
+    assert "199 more rows do not fit." in said
+    assert "--as dpo: JSON array, read as DPO." in said
+
+    kept.answers["PreviewDataset"] = dataset_service_pb2.PreviewDatasetResponse(
+        why="The rows can be read as dpo or inspect.", field="format", columns=["a", "b"], readings=[reading]
+    )
+    assert main(["dataset", "check", str(file)]) == 2
+    said = capsys.readouterr().out
+    assert "The rows can be read as dpo or inspect." in said
+    assert "Columns: a, b." in said
+    assert "--as dpo" in said
