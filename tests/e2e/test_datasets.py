@@ -181,10 +181,37 @@ async def test_columns_open_the_template_and_are_named(visitor: Visitor) -> None
     page = await visitor.page()
     await page.goto("/datasets")
     await expect(page.locator("#template")).to_be_hidden()
-    table = b"question,answer\n1 + 1?,2\n"
+    table = b"sum;total\n1 + 1?;2\n"
     await page.locator("#file").set_input_files({"name": "sums.csv", "mimeType": "text/csv", "buffer": table})
     await expect(page.locator("#template")).to_be_visible()
-    await expect(page.locator("#columns-found")).to_have_text("Columns here: question, answer.")
+    await expect(page.locator("#columns-found")).to_have_text("Insert sumtotal")
+    await page.locator("#columns-found").get_by_role("button", name="sum").click()
+    await expect(page.locator("#preview .reading")).to_have_text(
+        "CSV with semicolons, read as columns: prompt from the template."
+    )
+    await expect(page.locator("#preview .first tbody td").nth(1)).to_have_text("1 + 1?")
+
+
+@pytest.mark.stack
+async def test_a_file_is_previewed_and_taken_with_one_click(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await page.goto("/datasets")
+    rows = [{"instruction": f"<b>{n}</b>", "output": "a", "question": "Why?", "answer": "b"} for n in range(7)]
+    data = json.dumps(rows).encode()
+    await page.locator("#file").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": data})
+    await expect(page.locator("#preview .reading")).to_contain_text("can be read as alpaca or question_answer")
+    await expect(page.locator("#preview .take")).to_be_hidden()
+    await page.get_by_role("button", name="Read as Alpaca").click()
+    await expect(page.locator("#preview .reading")).to_have_text(
+        "JSON array, read as Alpaca: prompt from instruction, reference from output."
+    )
+    await expect(page.locator("#preview .fit")).to_have_text("7 of 7 rows fit, 7 with a reference.")
+    await expect(page.locator("#preview .first tbody td").nth(1)).to_have_text("<b>0</b>")
+    await page.get_by_role("button", name="Take all 7 rows").click()
+    await expect(page).to_have_url(re.compile(r"/datasets/ds_[0-9a-f]{32}$"))
+    (made,) = visitor.gateway.world.datasets.values()
+    assert (made.rows, made.rows_with_reference) == (7, 7)
+    assert (made.format, made.reading.startswith("JSON array, read as Alpaca")) == (made.FORMAT_ALPACA, True)
 
 
 async def test_a_dataset_is_deleted_after_it_is_asked(visitor: Visitor) -> None:

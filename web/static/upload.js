@@ -1,4 +1,4 @@
-// Uploading rows: drop a file, see it go, read what is wrong with it. Without this script the form sends itself.
+// Uploading rows: drop a file, see how it would be read, see it go. Without this script the form sends itself.
 "use strict";
 
 const form = document.getElementById("upload");
@@ -6,7 +6,9 @@ const field = document.getElementById("file");
 const drop = document.getElementById("drop");
 const send = document.getElementById("send");
 const sent = document.getElementById("sent");
-const PEEK = 64 * 1024;
+const preview = document.getElementById("preview");
+const MOST_SHOWN = 600; // Characters of a cell.
+const AT_ONCE = 50e6; // Larger files are previewed when the user asks.
 
 function size(bytes) {
   let value = bytes;
@@ -18,61 +20,160 @@ function size(bytes) {
 }
 
 // -- choosing -------------------------------------------------------------------------------------------------------
-// Columns of the file's first record; none for lines that hold prompts themselves, and for what is compressed.
-async function columnsOf(file) {
-  if (/\.gz$/i.test(file.name)) return [];
-  const head = (await file.slice(0, PEEK).text()).replace(/^\uFEFF/, "");
-  const line = head.split(/\r?\n/, 1)[0];
-  if (/\.csv$/i.test(file.name)) return line.split(",").map((name) => name.trim().replace(/^"|"$/g, ""));
-  try {
-    const names = Object.keys(JSON.parse(line));
-    return names.some((name) => ["prompt", "messages", "body"].includes(name)) ? [] : names;
-  } catch {
-    return [];
-  }
-}
-
-// Whether the file's first record ends with the assistant's words, which the form then asks about.
-async function endsWithAssistant(file) {
-  if (/\.(gz|csv)$/i.test(file.name)) return false;
-  const line = (await file.slice(0, PEEK).text()).replace(/^\uFEFF/, "").trimStart().split(/\r?\n/, 1)[0];
-  try {
-    const record = JSON.parse(line);
-    return (record.body?.messages || record.messages || []).at(-1)?.role === "assistant";
-  } catch {
-    return false;
-  }
-}
-
-async function askForLast(file) {
-  const has = Boolean(file) && (await endsWithAssistant(file));
-  document.getElementById("last_assistant").required = has;
-  document.getElementById("last").classList.toggle("wrong", has && !document.getElementById("last_assistant").value);
-  document.getElementById("last-note").textContent = has ? "Rows of this file have one. Choose." : "";
-}
-
-async function show() {
+function show() {
   // What was wrong with another file says nothing of this one.
   document.getElementById("refused").hidden = true;
   const file = field.files[0];
   document.getElementById("chosen").textContent = file ? file.name : "Choose a file";
   document.getElementById("chosen-note").textContent = file ? size(file.size) : "or drop it here";
   drop.classList.toggle("held", Boolean(file));
-  await askForLast(file);
-  const columns = file ? await columnsOf(file) : [];
+  offerColumns([]);
+  askForLast(false);
+  if (file && file.size <= AT_ONCE) return look();
+  asking?.abort();
+  preview.hidden = true;
+  if (file) offerPreview(file);
+}
+
+// -- preview --------------------------------------------------------------------------------------------------------
+let asking = null;
+
+// What the server would make of the file with the options of the form.
+async function look() {
+  if (!field.files.length) return;
+  asking?.abort();
+  const mine = (asking = new AbortController());
+  say("Reading the file…", "");
+  try {
+    const answer = await fetch(form.dataset.preview, { method: "POST", body: new FormData(form), signal: mine.signal });
+    const found = await answer.json();
+    if (mine.signal.aborted) return;
+    if (answer.ok) tell(found);
+    else refuse(found);
+  } catch (error) {
+    if (error.name !== "AbortError") say("The file could not be previewed. You can still upload it.", "");
+  }
+}
+
+function offerPreview(file) {
+  say(`The file has ${size(file.size)}. A preview reads all of it.`, "");
+  choices([choice("Preview", look)]);
+}
+
+// A sentence and a note, and nothing else yet.
+function say(sentence, note) {
+  preview.hidden = false;
+  preview.querySelector(".reading").textContent = sentence;
+  preview.querySelector(".fit").textContent = note;
+  for (const part of preview.querySelectorAll("table, .more, .take, .by-hand")) part.hidden = true;
+  choices([]);
+}
+
+function tell(found) {
+  document.getElementById("refused").hidden = true;
+  const number = (count) => count.toLocaleString("en");
+  const fit = `${number(found.rows_that_fit)} of ${number(found.rows)} row${found.rows === 1 ? "" : "s"} fit, ${number(found.rows_with_reference)} with a reference.`;
+  say(found.why || `${found.reading}.`, found.why ? "" : fit);
+  offerColumns(found.columns);
+  askForLast(found.field === "last_assistant");
+  const take = preview.querySelector(".take");
+  take.hidden = Boolean(found.why) || found.bad_lines > 0;
+  take.textContent = found.rows === 1 ? "Take this row" : `Take all ${number(found.rows)} rows`;
+  if (found.field === "template") document.getElementById("template-part").open = true;
+  preview.querySelector(".by-hand").hidden = !found.columns.length;
+  const others = found.readings.filter((one) => found.why ? found.field === "format" : one.format !== found.format);
+  choices(others.map((one) => choice(`Read as ${titleOf(one.format)}`, () => readAs(one.format), one.reading)));
+  fill(".first", found.first_rows.map((row) => [row.custom_id, spoken(row.messages), shown(row.reference)]));
+  fill(".lines", found.lines.map((one) => [number(one.line), one.reason]));
+  const more = preview.querySelector(".more");
+  more.hidden = found.bad_lines <= found.lines.length;
+  more.textContent = `${number(found.bad_lines - found.lines.length)} more rows do not fit.`;
+}
+
+function fill(table, rows) {
+  const part = preview.querySelector(table);
+  part.hidden = !rows.length;
+  part.querySelector("tbody").replaceChildren(
+    ...rows.map((cells) => {
+      const row = document.createElement("tr");
+      for (const text of cells) row.insertCell().textContent = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
+      if (table === ".lines") row.cells[0].className = "num";
+      return row;
+    }),
+  );
+}
+
+const shown = (value) => (value === null ? "–" : typeof value === "string" ? value : JSON.stringify(value));
+const spoken = (messages) => {
+  const said = ({ role, content }) => `${role === "user" && messages.length === 1 ? "" : `${role}: `}${shown(content)}`;
+  return messages.map(said).join("\n");
+};
+const titleOf = (format) => document.querySelector(`#format option[value="${CSS.escape(format)}"]`)?.textContent ?? format;
+
+function choice(words, act, title = "") {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = words;
+  button.title = title;
+  button.className = "other";
+  button.addEventListener("click", act);
+  return button;
+}
+
+function choices(buttons) {
+  for (const old of preview.querySelectorAll(".choices .other")) old.remove();
+  preview.querySelector(".choices").append(...buttons);
+}
+
+function readAs(format) {
+  document.getElementById("format").value = format;
+  document.getElementById("template").value = "";
+  look();
+}
+
+preview.querySelector(".by-hand").addEventListener("click", () => {
+  document.getElementById("format").value = "";
+  document.getElementById("template-part").open = true;
+  document.getElementById("template").focus();
+});
+
+// The columns of the file: names for the reference, and buttons that insert them into the template.
+function offerColumns(columns) {
   const options = columns.map((name) => {
     const option = document.createElement("option");
     option.value = name;
     return option;
   });
   document.getElementById("columns").replaceChildren(...options);
-  const found = columns.length ? ` Columns here: ${columns.slice(0, 30).join(", ")}.` : "";
-  document.getElementById("columns-found").textContent = found;
-  if (columns.length) document.getElementById("template-part").open = true;
+  const buttons = columns.slice(0, 30).map((name) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = name;
+    button.addEventListener("click", () => insert(`{{${name}}}`));
+    return button;
+  });
+  document.getElementById("columns-found").replaceChildren(...(columns.length ? ["Insert ", ...buttons] : []));
 }
 
+function insert(text) {
+  const template = document.getElementById("template");
+  template.setRangeText(text, template.selectionStart, template.selectionEnd, "end");
+  template.focus();
+  template.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+// Rows that end with the assistant's words need a choice.
+function askForLast(asked) {
+  const last = document.getElementById("last_assistant");
+  last.required = asked;
+  document.getElementById("last").classList.toggle("wrong", asked && !last.value);
+  document.getElementById("last-note").textContent = asked && !last.value ? "Rows of this file have one. Choose." : "";
+}
+
+form.addEventListener("change", (event) => {
+  if (event.target !== field && field.files.length && field.files[0].size <= AT_ONCE) look();
+});
 field.addEventListener("change", show);
-document.getElementById("last_assistant").addEventListener("change", () => askForLast(field.files[0]));
 for (const name of ["dragenter", "dragover"]) {
   drop.addEventListener(name, (event) => {
     event.preventDefault();
@@ -89,6 +190,7 @@ drop.addEventListener("drop", (event) => {
 
 // -- what is wrong --------------------------------------------------------------------------------------------------
 function refuse(answer) {
+  preview.hidden = true;
   const part = document.getElementById("refused");
   const lines = answer.lines || [];
   part.querySelector(".what").textContent = answer.detail;
@@ -112,7 +214,7 @@ function lineRow({ line, reason }) {
 }
 
 // -- sending --------------------------------------------------------------------------------------------------------
-function say(done, total) {
+function progress(done, total) {
   sent.hidden = false;
   sent.querySelector("progress").value = total ? done / total : 0;
   const words = done < total ? `${size(done)} of ${size(total)}` : "Sent. The rows are being checked…";
@@ -126,12 +228,13 @@ function finish() {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
+  asking?.abort();
   document.getElementById("refused").hidden = true;
   send.disabled = true;
   const request = new XMLHttpRequest();
   request.open("POST", form.dataset.upload);
   request.responseType = "json";
-  request.upload.addEventListener("progress", ({ loaded, total }) => say(loaded, total));
+  request.upload.addEventListener("progress", ({ loaded, total }) => progress(loaded, total));
   request.addEventListener("load", () => {
     const answer = request.response;
     if (request.status === 200) return location.assign(`/datasets/${answer.dataset_id}`);

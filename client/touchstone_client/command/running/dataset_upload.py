@@ -108,7 +108,7 @@ def _check(options: argparse.Namespace) -> int:
     bad = [(line.line, line.reason) for line in found.bad_lines]
     show(
         Report(
-            [Table(_FIRST, rows), *([Table(_BAD, bad)] if bad else [])],
+            [Table(columns, lines) for columns, lines in ((_FIRST, rows), (_BAD, bad)) if lines],
             notes=_sentences(found),
             document=document(found),
         ),

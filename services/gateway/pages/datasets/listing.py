@@ -17,6 +17,8 @@ from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import datasets, jobs
 from services.gateway.uploads.dataset import received
+from services.words import phrases
+from services.words.enums import UPLOAD_FORMATS
 from touchstone.v1 import dataset_service_pb2
 
 PAGE_SIZE = 50
@@ -80,6 +82,7 @@ async def _values(request: Request) -> dict[str, Any]:
         "caller": caller,
         "scoring": ScoringForm(),
         "scorers": await ctx.catalogue.scorers(),
+        "formats": {word: phrases.DATASET_FORMATS[form] for word, form in UPLOAD_FORMATS.items()},
         "most_bytes": ctx.settings.upload_max_bytes,
         "refused": None,
         "kept": "",

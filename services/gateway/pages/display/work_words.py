@@ -29,7 +29,7 @@ def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
             f"at most {counted(dataset.most_max_tokens, 'token')}, by row" if dataset.most_max_tokens else "",
             "",
         ),
-        ("Format", phrases.DATASET_FORMATS.get(dataset.format, ""), ""),
+        ("Format", dataset.reading or phrases.DATASET_FORMATS.get(dataset.format, ""), ""),
         ("From", of_hub, source.revision[:12]),
         ("Metadata", ", ".join(dataset.metadata_fields), ""),
         ("Models", f"rows name {', '.join(dataset.models)}; the run's own counts" if dataset.models else "", ""),

@@ -70,5 +70,6 @@ class _Preview(Reading):
             self._first_rows.append(row)
 
     def _end(self, size: int) -> None:
-        self._check_rows()
+        if not self._bad_total:
+            self._check_rows()
         self._found_dataset = self._dataset(size)

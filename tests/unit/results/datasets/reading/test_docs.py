@@ -25,4 +25,5 @@ def test_every_example_is_read_in_its_form() -> None:
 
     images_and_tools = Dataset.FORMAT_LINES
     forms = [Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES, Dataset.FORMAT_COLUMNS, Dataset.FORMAT_CSV]
-    assert formats == [*forms, images_and_tools]
+    of_messages = Dataset.FORMAT_COLUMNS
+    assert formats == [*forms, of_messages, images_and_tools]
