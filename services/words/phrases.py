@@ -26,6 +26,12 @@ DATASET_FORMATS = {
     dataset_pb2.Dataset.FORMAT_INSPECT: "Inspect samples",
     dataset_pb2.Dataset.FORMAT_PROMPTFOO: "promptfoo tests",
 }
+ROWS_READ_AS = DATASET_FORMATS | {
+    dataset_pb2.Dataset.FORMAT_LINES: "plain lines",
+    dataset_pb2.Dataset.FORMAT_COLUMNS: "columns",
+    dataset_pb2.Dataset.FORMAT_CSV: "columns",
+}
+"""What a file was read as."""
 LAST_ASSISTANT = {
     job_pb2.LAST_ASSISTANT_REFERENCE: "is the reference, not part of the prompt",
     job_pb2.LAST_ASSISTANT_PREFILL: "starts the answer, as part of the prompt",

@@ -1,1 +1,1 @@
-"""Opens an uploaded file as numbered rows: its encoding and compression, and its container, which its content tells."""
+"""Opens an uploaded file as numbered rows: its encoding and compression, and what holds the rows."""

@@ -69,7 +69,7 @@ def _elements(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
             if inside:
                 inside = mark != _QUOTE
                 if inside:
-                    # A backslash: the next byte, perhaps of the next piece, is no quote that ends the string.
+                    # The byte after a backslash does not end the string. It may come with the next piece.
                     escaped = place == len(piece)
                     place += not escaped
             elif mark == _QUOTE:

@@ -30,8 +30,8 @@ def json_document(pieces: Iterable[bytes]) -> Any:
 
 
 def yaml_document(pieces: Iterable[bytes], check: Callable[[], None]) -> Any:
-    """The value, without anything that JSON does not have. `check` is called as the work goes on. Raises RefusedError:
-    also for aliases, by which a few lines may stand for any number."""
+    """The value, without anything that JSON does not have. `check` is called again and again. Raises RefusedError:
+    also for aliases, by which a few lines may repeat others any number of times."""
     data = _whole(pieces, _MOST_YAML, "YAML file")
     if b"\0" in data:
         raise RefusedError("The file contains NUL bytes. Remove them, and save the file as UTF-8.")
@@ -100,7 +100,7 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it. Raises WrongRowError."""
+    """The value as JSON. Raises WrongRowError."""
     if isinstance(value, dict):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list):

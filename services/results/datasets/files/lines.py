@@ -75,7 +75,7 @@ SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 """Of columns, with their names; the first one that fits is taken."""
 _MOST_COLUMNS = 1000
 _LOOKED_AT = 20
-"""Records of which the separator is told."""
+"""Records that decide the separator."""
 _FAULTS = {
     "new-line": "it contains a carriage return outside quotes",
     "unexpected": "a quote is never closed",
@@ -159,9 +159,9 @@ class CsvObjects:
 
 
 def separator_of(head: str) -> str:
-    """What separates the columns of a table, by its first records: a separator that gives each of them the same number
-    of cells, and more than one; otherwise "". Commas come first, so that a file that is right with commas is read with
-    commas."""
+    """What separates the columns of a table, from its first records: a separator that gives each of them the same
+    number of cells, and more than one; otherwise "". Commas come first, so that a file that is right with commas is
+    read with commas."""
     for separator in SEPARATORS:
         counts = set()
         try:

@@ -1,4 +1,4 @@
-"""Which container an uploaded file is, told by its content, and the rows in it."""
+"""Recognises by its content what holds the rows of an uploaded file, and opens it."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _readable(column: Any) -> Any:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """The value as JSON has it; numbers that are none are null. Raises WrongRowError."""
+    """The value as JSON, with null for NaN and infinity. Raises WrongRowError."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):

@@ -108,7 +108,7 @@ def _of_cells(values: dict[str, Any]) -> dict[str, Any]:
         if value is None or value == "":
             continue
         if isinstance(value, str) and (name in ("messages", "extra", "metadata") or sampling.is_field(name)):
-            # A text that is no JSON is one that the field takes or refuses.
+            # A text that is not JSON stays a text, and the field takes or refuses it.
             with suppress(WrongRowError):
                 value = parse(value.encode(), "cell")
         made[name] = value

@@ -127,7 +127,7 @@ def _asserts(row: Row) -> list[Any]:
 
 
 def _typed(expected: str) -> dict[str, Any]:
-    """The assert that a cell of "__expected" stands for: equality, unless it begins with a type."""
+    """The assert that a cell of "__expected" means: equality, unless it begins with a type."""
     found = _TYPED.fullmatch(expected)
     kind = found[1] if found else ""
     if found is None or kind.removeprefix("not-") not in _SCORERS.keys() | _OTHER_TYPES:

@@ -18,11 +18,6 @@ SHAPE_OF = {shape.format: shape for shape in SHAPES}
 _KINDS = SHAPE_OF | {PROMPTFOO.format: PROMPTFOO}
 _OWN = ("prompt", "messages")
 _COLUMNS_SHOWN = 10
-_TITLES = phrases.DATASET_FORMATS | {
-    Dataset.FORMAT_LINES: "plain lines",
-    Dataset.FORMAT_COLUMNS: "columns",
-    Dataset.FORMAT_CSV: "columns",
-}
 
 
 def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Dataset.Format:
@@ -85,7 +80,7 @@ def sentence(opened: Opened, format_: Dataset.Format, values: dict[str, Any], re
             source = next((name for name in _OWN if values.get(name) is not None), _OWN[0])
         about = f"prompt from {source}" + (f", reference from {named}" if references.field or named in values else "")
     what = " ".join(filter(None, (opened.container, opened.note)))
-    return f"{what}, read as {_TITLES[format_]}: {about}"
+    return f"{what}, read as {phrases.ROWS_READ_AS[format_]}: {about}"
 
 
 def no_template(names: list[str]) -> RefusedError:

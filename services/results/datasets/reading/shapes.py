@@ -21,7 +21,7 @@ _ROLES = {
 }
 """Of ShareGPT, as the roles of chat messages."""
 _OF_TASKS = ("choices", "options")
-"""Columns without which a question is another one."""
+"""Columns that belong to the question: a row with them needs a template."""
 _SANDBOXED = ("sandbox", "files", "setup")
 
 
@@ -56,7 +56,7 @@ class Row:
     def answer(self, wanted: str) -> Any:
         """The value, which leaves the row if it is the reference. Raises WrongRowError without such a column."""
         if not (name := self.name(wanted)):
-            raise WrongRowError(f"The row has no {quoted(wanted)}. Add it; it may be null.")
+            raise WrongRowError(f"The row has no {quoted(wanted)}. Add it, with null if there is no answer.")
         return self.values[name] if self._keep_answers else self.values.pop(name)
 
 
@@ -174,7 +174,7 @@ class QuestionAnswer:
 
     def question(self, row: Row) -> dict[str, Any]:
         if not (name := _answers(row)):
-            raise WrongRowError('The row has neither "answer" nor "answers". Add one; it may be null.')
+            raise WrongRowError('The row has neither "answer" nor "answers". Add one, with null if there is no answer.')
         prompt = _asked(row, "question")
         if context := text(row.take("context"), "context"):
             prompt = f"{context}\n\n{prompt}"
@@ -278,7 +278,7 @@ def _asked(row: Row, name: str) -> str:
 
 
 def _prompted(row: Row, name: str) -> dict[str, Any]:
-    """A text or a list of messages, as plain lines have it. Raises WrongRowError."""
+    """A text or a list of messages, in the members of a plain line. Raises WrongRowError."""
     if turns := turns_of(row.get(name)):
         row.take(name)
         return {"messages": turns}
