@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.servers.openai_server import OpenAIServer
@@ -133,6 +135,26 @@ def test_both_models_are_scored_and_listed(world: World) -> None:
     assert "label why" in world.done("status", world.good)
     board = world.json("leaderboard", "--suite", world.dataset, "--metric", "score")["entries"]
     assert [entry["model"] for entry in board] == ["good", "poor"]
+
+
+def test_a_parquet_file_of_another_project_is_checked_kept_and_run(world: World) -> None:
+    rows = [{"instruction": f"What is twice {n}?", "input": "", "output": str(n * 2)} for n in range(50)]
+    file = world.folder / "sums.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    reading = "Parquet, read as Alpaca: prompt from instruction and input, reference from output"
+    checked = world.json("dataset", "check", str(file))
+    assert (checked["dataset"]["reading"], checked["rows_found"], checked["dataset"]["rows"]) == (reading, 50, 50)
+    before = len(world.json("dataset", "list"))
+    made = world.done("dataset", "upload", str(file), "--scorer", "numeric").strip()
+    assert len(world.json("dataset", "list")) == before + 1
+    assert world.json("dataset", "show", made)["reading"] == reading
+    world.done("run", "--dataset", made, "--model", "good")
+    assert {row["score"] for row in world.json("list", "--suite", made)} == {1.0}
+
+    rows[7]["instruction"] = ""
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    refused = world.command("dataset", "check", str(file))
+    assert (refused.returncode, "49 of 50 rows fit" in refused.stdout) == (2, True)
 
 
 def test_bad_lines_are_told_and_nothing_is_kept(world: World) -> None:
