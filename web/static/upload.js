@@ -127,7 +127,7 @@ function choices(buttons) {
 
 function readAs(format) {
   document.getElementById("format").value = format;
-  document.getElementById("template").value = "";
+  if (format !== "promptfoo") document.getElementById("template").value = "";
   look();
 }
 

@@ -27,7 +27,8 @@ def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Datase
     """
     by_names = opened.container is Container.JSON_LINES
     if has_template:
-        if PROMPTFOO.fits(Row(first)):
+        # Of lines and of tables with commas, templates take all columns, as they always did.
+        if opened.container not in (Container.JSON_LINES, Container.CSV) and PROMPTFOO.fits(Row(first)):
             return PROMPTFOO.format
         return Dataset.FORMAT_CSV if opened.container is Container.CSV else Dataset.FORMAT_COLUMNS
     if "body" in first or {"method", "url"} <= first.keys():

@@ -39,8 +39,6 @@ async def test_a_child_that_its_file_ends_refuses_the_file(
     """Packages that are not in Python end with a signal for some files. Otherwise the service is to blame."""
     without_core = "import os, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))"
     (tmp_path / "ending.py").write_text(f"{without_core}; {ends}\n")
-        f"import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n{ends}\n"
-    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(child, "_MODULE", "ending")
 

@@ -283,6 +283,16 @@ def test_a_template_makes_the_prompt_of_tests() -> None:
     assert [said(row)[0][1] for row in array(*tests, template="{{a}} + {{b}}").rows] == ["1 + 2", "3 + 4"]
 
 
+def test_lines_with_variables_stay_columns_of_a_template() -> None:
+    (row,) = upload(jsonl(TEST), template="{{vars.question}}").rows
+    assert said(row) == [("user", "Capital of France?")]
+    assert not row.reference
+
+    (row,) = upload(jsonl(TEST), template="{{question}}!", format=Dataset.FORMAT_PROMPTFOO).rows
+    assert said(row) == [("user", "Capital of France?!")]
+    assert row.reference == '"Paris"'
+
+
 @pytest.mark.parametrize(
     ("expected", "reference"),
     [
