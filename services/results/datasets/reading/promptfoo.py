@@ -36,6 +36,7 @@ _OTHER_TYPES = frozenset(
         ),
     )
 )
+_NAMES_SHOWN = 10
 _REPLACED = "{{"
 _FILE = "file://"
 _NUNJUCKS = "{%"
@@ -51,7 +52,7 @@ class Promptfoo:
 
     def about(self, row: Row) -> str:
         found = next(iter(_texts(_asserts(row))), None)
-        names = ", ".join(_variables(row))
+        names = ", ".join(quoted(name, 20)[1:-1] for name in list(_variables(row))[:_NAMES_SHOWN]) or "vars"
         if found is None:
             return f"prompt from {names}; no reference"
         kind = found["type"]
@@ -95,10 +96,11 @@ def template_of(row: Row, others: Mapping[str, Any]) -> str:
     names = list(_variables(row))
     if len(names) == 1:
         return f"{{{{{names[0]}}}}}"
-    shown = ", ".join(quoted(name, 20) for name in names[:10])
+    shown = ", ".join(quoted(name, 20) for name in names[:_NAMES_SHOWN])
+    example = quoted(names[0], 40)[1:-1] if names else "question"
     raise RefusedError(
         f"The tests have the variables {shown or 'of no name'}, and the file has no one prompt. Set a template that "
-        "builds the prompt from them, such as {{" + (names[0] if names else "question") + "}}.",
+        "builds the prompt from them, such as {{" + example + "}}.",
         "template",
     )
 

@@ -87,7 +87,7 @@ def sentence(opened: Opened, format_: Dataset.Format, values: dict[str, Any], re
 def no_template(names: list[str]) -> RefusedError:
     """For columns of no known kind."""
     shown = ", ".join(quoted(name, 20) for name in names[:_COLUMNS_SHOWN]) or "none"
-    example = names[0][:40] if names else "question"
+    example = quoted(names[0], 40)[1:-1] if names else "question"
     return RefusedError(
         "Columns need a template that builds the prompt, such as {{" + example + "}}. No known kind of rows has the "
         f"columns {shown}.",

@@ -88,9 +88,10 @@ class Alpaca:
         return row.has("instruction", "output")
 
     def about(self, row: Row) -> str:
-        return _from("prompt", [name for name in ("system", "history", "instruction", "input") if row.has(name)]) + (
-            ", reference from output"
-        )
+        return _from(
+            "prompt",
+            [name for name in ("system", "history", "instruction", "input") if row.has(name)] or ["instruction"],
+        ) + (", reference from output")
 
     def question(self, row: Row) -> dict[str, Any]:
         prompt = _asked(row, "instruction")
@@ -169,8 +170,8 @@ class QuestionAnswer:
         return row.has("question") and bool(_answers(row)) and not any(row.has(name) for name in _OF_TASKS)
 
     def about(self, row: Row) -> str:
-        names = [name for name in ("context", "question") if row.has(name)]
-        return f"{_from('prompt', names)}, reference from {_answers(row)}"
+        names = [name for name in ("context", "question") if row.has(name)] or ["question"]
+        return f"{_from('prompt', names)}, reference from {_answers(row) or 'answer'}"
 
     def question(self, row: Row) -> dict[str, Any]:
         if not (name := _answers(row)):

@@ -58,6 +58,9 @@ _KEYS = st.sampled_from(
         *("custom_id", "method", "url", "body", "messages", "prompt", "reference", "metadata", "role", "content"),
         *("extra", "temperature", "max_tokens", "seed", "stop", "n", "stream", "tools", "model", "q", "type", "text"),
         "response_format",
+        *("instruction", "input", "output", "history", "system", "conversations", "from", "value", "ideal", "id"),
+        *("question", "answer", "answers", "context", "chosen", "rejected", "target", "choices", "vars", "assert"),
+        *("completion", "__expected", "options"),
     )
 )
 _TEXTS = st.text() | st.sampled_from(["POST", "/v1/chat/completions", "user", "system", "text", "A", "", "5"])
