@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -21,8 +22,10 @@ HOUSES = (
     "client/touchstone_client",
 )
 MOST_MODULES = 15
-MOST_OF_SERVICES = 480
-"""Modules of all services. Code that has a fitting module goes there."""
+SHORT = 40
+MOST_SHORT = 0.03
+LEAST_MEAN = 140
+"""Lines of the services' modules: what is short joins a fitting module, so that few files are to be known."""
 PRODUCT = ("services", "client/touchstone_client")
 UNIT = ROOT / "tests/unit"
 LEAST_TESTED = 0.6
@@ -75,10 +78,13 @@ def test_no_folder_holds_more_than_fifteen_modules(house: str) -> None:
     assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
-def test_the_services_have_few_modules() -> None:
-    modules = [path for path in sources("services") if path.name != "__init__.py"]
+def test_the_services_have_few_short_modules() -> None:
+    modules = [path for path in sources("services") if not path.name.startswith("__")]
+    lines = [len(path.read_text().splitlines()) for path in modules]
 
-    assert 300 < len(modules) <= MOST_OF_SERVICES
+    assert len(lines) > 300
+    assert sum(count < SHORT for count in lines) <= MOST_SHORT * len(lines)
+    assert mean(lines) >= LEAST_MEAN
 
 
 @pytest.mark.parametrize("house", ["services", "client", "deploy", "web", "benchmarks"])
