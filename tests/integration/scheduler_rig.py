@@ -161,7 +161,7 @@ async def running(nats: NatsServer, *, announced: bool = True) -> AsyncIterator[
     register = results_internal_service_pb2_grpc.add_ResultsInternalServiceServicer_to_server
     sealer: Any = Sealer  # The generated base wants every method.
     service = (register, sealer(), "touchstone.v1.ResultsInternalService")
-    async with rpc.serve(f"127.0.0.1:{made.results_port}", rpc.Authenticator(None, ""), [service], grace_s=0):
+    async with rpc.serve(f"127.0.0.1:{made.results_port}", rpc.Authenticator(None, ""), internal=[service], grace_s=0):
         yield made
     announcer.cancel()
     await made.connection.close()
