@@ -20,6 +20,7 @@ SCORERS = {
     "token_f1": "token F1",
     "rouge_l": "ROUGE-L",
     "json": "equal JSON fields",
+    "tool_calls": "tool calls",
 }
 USUAL_READINGS = {
     USUAL: scoring_pb2.READING_MARKED,
@@ -27,6 +28,8 @@ USUAL_READINGS = {
     "numeric": scoring_pb2.READING_LENIENT,
 }
 """Of scorers that look for the answer in a response: the layers that they take unless a job says otherwise."""
+OF_FIELD = "field:"
+"""Begins the names of an answer's statistics by field, which are from 0 to 1: "field:city"."""
 _LISTED = 6
 """The most choices and fields that are named."""
 

@@ -19,9 +19,14 @@ from services.words.scorers import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("scheduler", "evaluator", "results", "gateway")
-SHARED = ("environment", "errors", "further_fields", "numbers", "patterns", "rpc", "bus", "words")
+SHARED = (
+    *("environment", "errors", "expected_calls", "further_fields", "json_values", "numbers", "patterns"),
+    *("rpc", "bus", "words"),
+)
 PURE = (
+    "services.expected_calls",
     "services.further_fields",
+    "services.json_values",
     "services.numbers",
     "services.patterns",
     "services.scheduler.jobs.job",

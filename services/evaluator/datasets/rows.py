@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from services import further_fields
+from services import further_fields, json_values
 from services.evaluator.answers.scorers import json_fields
 from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.items.task import Item, Message
@@ -30,7 +30,9 @@ def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...
     the metadata, or empty for the row's reference. Raises ValueError, with a clause that continues after the row's
     name, for a value that the scorer cannot compare with."""
     value = _reference(row, field)
-    values = value if isinstance(value, list) else [value]
+    if _is_absent(value):
+        return ()
+    values = _several(scorer, value)
     answers = tuple(dict.fromkeys(_right(scorer, each) for each in values if not _is_absent(each)))
     if len(answers) > _MOST_ANSWERS:
         raise ValueError(f"has {len(answers)} right answers; at most {_MOST_ANSWERS} are allowed")
@@ -118,15 +120,28 @@ def _reference(row: DatasetRow, field: str) -> Any:
 
 
 def _is_absent(value: Any) -> bool:
-    return value is None or value is json_fields.NOTHING or value == ""
+    return value is None or value is json_values.NOTHING or value == ""
+
+
+def _several(scorer: Scorer, value: Any) -> Sequence[Any]:
+    if scorer.several is None:
+        return value if isinstance(value, list) else [value]
+    try:
+        return scorer.several(value)
+    except ValueError as error:
+        raise _unusable(value, error) from error
 
 
 def _right(scorer: Scorer, value: Any) -> str:
     try:
         return scorer.right(value)
     except ValueError as error:
-        shown = _json(value)
-        raise ValueError(f"has a reference that {error}: {shown[:80]}{'…' if len(shown) > 80 else ''}") from error
+        raise _unusable(value, error) from error
+
+
+def _unusable(value: Any, error: ValueError) -> ValueError:
+    shown = _json(value)
+    return ValueError(f"has a reference that {error}: {shown[:80]}{'…' if len(shown) > 80 else ''}")
 
 
 def _prompt(row: DatasetRow) -> Iterator[str]:

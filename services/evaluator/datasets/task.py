@@ -22,6 +22,7 @@ from services.evaluator.items.hashing import text_hash
 from services.evaluator.items.task import Item, Response, Scored, Task
 from services.words import chat
 from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1.content_pb2 import ToolCall
 from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -121,17 +122,22 @@ class DatasetTask:
             self._usual = asyncio.create_task(self._most_frequent())
         return await asyncio.shield(self._usual)
 
+    def written(self, answer: str) -> tuple[str, tuple[ToolCall, ...]]:
+        """The text and the tool calls of a model that gives this right answer."""
+        return (answer, ()) if self._scorer.calls is None else ("", self._scorer.calls(answer))
+
     def score(self, item: Item, response: Response) -> Scored:
         """Pure. A row without a reference has no statistics and does not count in any metric."""
         scorer = self._scorer
-        wrong = dict.fromkeys(scorer.statistics, 0.0) if item.answers else {}
-        if (end := ends.unanswered(response, wrong)) is not None:
-            return end
-        reply = Reply(response.text, ends.is_cut(response), item.question)
+        if (end := ends.unanswered(response, {})) is not None:
+            return replace(end, statistics=scorer.missed(item.answers)) if item.answers else end
+        reply = Reply(response.text, ends.is_cut(response), item.question, response.tool_calls)
         found = (scorer.read if item.answers else whole)(reply)
         if response.tool_calls and not item.answers:
             found = Extraction(chat.answer_text(found.answer, response.tool_calls), NOT_SCORED)
-        statistics = dict(scorer.judge(found.answer, item.answers)) if found.answer and item.answers else dict(wrong)
+        statistics: dict[str, float] = {}
+        if item.answers:
+            statistics |= scorer.judge(found.answer, item.answers) if found.answer else scorer.missed(item.answers)
         if item.answers and scorer.first is not None and "correct" in statistics:
             # How much the score depends on counting the last answer, not the first, is reported with it.
             first = scorer.first(reply)

@@ -26,6 +26,7 @@ from services.words import sentences
 from services.words.sentences import counted
 from services.words.suites import ECHO
 from touchstone.v1 import endpoint_pb2
+from touchstone.v1.content_pb2 import ToolCall
 
 MAJORITY = "majority"
 RANDOM = "random"
@@ -155,15 +156,23 @@ async def _of_rows(model: str, task: DatasetTask, item: Item) -> Response:
     check(model, of_rows=True)
     started = time.perf_counter()
     text, served = item.messages[-1].content, ""
+    calls: tuple[ToolCall, ...] = ()
     if model == MAJORITY:
         try:
-            text = await task.usual_answer()
+            usual = await task.usual_answer()
         except DataError as error:
             raise ProviderError(error.message, fatal=True) from error
-        if not text:
+        if not usual:
             raise ProviderError(NO_REFERENCE, fatal=True)
+        text, calls = task.written(usual)
         served = f"{model}, of {counted(len(task.chosen), 'row')}"
-    return Response(text, finish_reason="stop", latency_ms=(time.perf_counter() - started) * 1000, served_model=served)
+    return Response(
+        text,
+        finish_reason="stop",
+        latency_ms=(time.perf_counter() - started) * 1000,
+        served_model=served,
+        tool_calls=calls,
+    )
 
 
 def features(texts: Mapping[str, str]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from services.errors import InvalidRequestError
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
-from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts
+from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts, tool_calls
 from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Reply, Scorer, whole
 from services.words import sentences
 from services.words.scorers import USUAL, USUAL_READINGS, plain, problem
@@ -69,6 +69,8 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer, plugged:
             return numbers.numeric(read, layer, scoring.tolerance, scoring.tolerance_is_relative)
         if name == "json":
             return json_fields.json_fields(read, scoring.fields)
+        if name == "tool_calls":
+            return tool_calls.tool_calls(read)
     except ValueError as error:
         raise InvalidRequestError(f"{error}.", f"{_FIELD}.choices") from error
     return _PLAIN[name](read or whole)

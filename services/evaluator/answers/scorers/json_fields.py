@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from services import json_values
 from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
-from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, mean
+from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, by_field, mean
 from services.evaluator.items.metrics import beside
+from services.json_values import NOTHING
 
 _TAG = re.compile(r"[ \t]*[A-Za-z0-9_+-]{0,16}[ \t]*\r?")
 _BEGINS = re.compile(r"[{\[]")
 _MOST_CHARACTERS = 1_000_000
-_DEEPEST = 100
 _MOST_BLOCKS = 1000
 _MOST_READ = 4_000_000
 """Characters that may be read in vain while looking for JSON within other text."""
@@ -24,9 +25,7 @@ _TRY = 100
 """Characters that are read in the time of one vain try."""
 _LEFT_BEHIND = 2048
 """Characters before a try. Its error counts the lines in all of them."""
-NOTHING = object()
-"""No value; JSON's null is a value."""
-_DECODER = json.JSONDecoder(parse_constant=lambda name: _refuse(name))
+_DECODER = json.JSONDecoder(parse_constant=json_values.refuse)
 
 
 def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
@@ -43,11 +42,11 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
             return _read(strip_reasoning(reply.text))
         answer = read(reply)
         how = "none: what the answer pattern finds is not JSON" if answer.answer else answer.how
-        written = _canonical(answer.answer)
+        written = canonical(answer.answer)
         return Extraction(written, answer.how if written else how)
 
     def right(value: Any) -> str:
-        written = _canonical(value) if isinstance(value, str) else _written(value)
+        written = canonical(value) if isinstance(value, str) else json_values.written(value)
         if not written.startswith("{"):
             raise ValueError("is not a JSON object")
         if fields and not any(True for _ in _compared(json.loads(written), fields)):
@@ -56,11 +55,15 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         given = json.loads(answer)
-        share = max(_share(given, json.loads(right), fields) for right in answers)
-        return {"json_match": share, "correct": float(share == 1.0)}
+        judged = max((_judged(given, json.loads(right), fields) for right in answers), key=_share)
+        share = _share(judged)
+        return {"json_match": share, "correct": float(share == 1.0), **by_field(judged)}
+
+    def unread(answers: Sequence[str]) -> Mapping[str, float]:
+        return by_field(_judged(NOTHING, json.loads(answers[0]), fields))
 
     metrics = (mean("json_match", "json_match"), beside(mean("json_exact", "correct")))
-    return Scorer("json", "json-1", metrics, ("json_match", "correct"), right, found, judge)
+    return Scorer("json", "json-1", metrics, ("json_match", "correct"), right, found, judge, unread=unread)
 
 
 def at(value: Any, path: str) -> Any:
@@ -79,20 +82,23 @@ def at(value: Any, path: str) -> Any:
     return NOTHING
 
 
-def _share(given: Any, right: Any, fields: Sequence[str]) -> float:
-    compared = [_equal(find(given), value) for find, value in _compared(right, fields)]
-    return sum(compared) / len(compared)
+def _judged(given: Any, right: Any, fields: Sequence[str]) -> list[tuple[str, float]]:
+    return [(name, float(json_values.equal(find(given), value))) for name, find, value in _compared(right, fields)]
 
 
-def _compared(right: Any, fields: Sequence[str]) -> Iterator[tuple[Callable[[Any], Any], Any]]:
-    """A finder of each field in an answer, with the field's value in the right one."""
+def _share(judged: Sequence[tuple[str, float]]) -> float:
+    return sum(value for _, value in judged) / len(judged)
+
+
+def _compared(right: Any, fields: Sequence[str]) -> Iterator[tuple[str, Callable[[Any], Any], Any]]:
+    """The name of each field, a finder of it in an answer, and its value in the right one."""
     if fields:
         for path in fields:
             if (value := at(right, path)) is not NOTHING:
-                yield partial(at, path=path), value
+                yield path, partial(at, path=path), value
     else:
         for names, value in _leaves(right, ()):
-            yield partial(_inside, names=names), value
+            yield ".".join(names), partial(_inside, names=names), value
 
 
 def _leaves(value: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -109,24 +115,14 @@ def _inside(value: Any, names: tuple[str, ...]) -> Any:
     return value
 
 
-def _equal(given: Any, right: Any) -> bool:
-    if isinstance(given, bool) or isinstance(right, bool):
-        return given is right
-    if isinstance(given, dict) and isinstance(right, dict):
-        return given.keys() == right.keys() and all(_equal(given[name], right[name]) for name in right)
-    if isinstance(given, list) and isinstance(right, list):
-        return len(given) == len(right) and all(map(_equal, given, right))
-    return given is not NOTHING and bool(given == right)
-
-
 def _read(text: str) -> Extraction:
     if len(text) > _MOST_CHARACTERS:
         return Extraction("", "none: the response is too long to be read as JSON")
-    if answer := _canonical(text):
+    if answer := canonical(text):
         return Extraction(answer, "whole response is JSON")
     for block in reversed(text.split("```")[1::2][-_MOST_BLOCKS:]):
         tag, newline, code = block.partition("\n")
-        if answer := _canonical(code if newline and _TAG.fullmatch(tag) else block):
+        if answer := canonical(code if newline and _TAG.fullmatch(tag) else block):
             return Extraction(answer, "JSON in the last fenced code")
     if answer := _last_inside(text):
         return Extraction(answer, "last JSON in the response")
@@ -141,36 +137,16 @@ def _last_inside(text: str) -> str:
             text, start = text[start:], 0
         try:
             value, place = _DECODER.raw_decode(text, start)
-            found = _written(value)
+            found = json_values.written(value)
         except (ValueError, RecursionError) as error:
             place = start + 1
             left -= _TRY + (error.pos if isinstance(error, json.JSONDecodeError) else len(text)) - start
     return found
 
 
-def _canonical(text: str) -> str:
-    """The JSON text as `_written`, empty for invalid JSON."""
+def canonical(text: str) -> str:
+    """The JSON text as `json_values.written`, empty for invalid JSON."""
     try:
-        return _written(_DECODER.decode(text.strip()))
+        return json_values.written(_DECODER.decode(text.strip()))
     except (ValueError, RecursionError):
         return ""
-
-
-def _written(value: Any) -> str:
-    """One text for equal values: whole numbers as such, names in order. Raises ValueError for nesting deeper than
-    anything compared here."""
-    return json.dumps(_whole(value, _DEEPEST), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-
-
-def _whole(value: Any, deepest: int) -> Any:
-    if deepest < 0:
-        raise ValueError("is nested too deeply")
-    if isinstance(value, dict):
-        return {name: _whole(inner, deepest - 1) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole(inner, deepest - 1) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -13,19 +13,25 @@ from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
 from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.reading.text import TextKind
+from services.words.scorers import OF_FIELD
+from touchstone.v1.content_pb2 import ToolCall
 from touchstone.v1.suite_pb2 import MetricSpec
 
 WHOLE = "whole response"
+_MOST_CHARACTERS = 120
+_MOST_BYTES = 16 * 1024
+"""Names of fields in one item result, which must fit into a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A response and what it answers. `cut`: the token limit ended it. `prompt`: the last message of the user, empty
-    if unknown."""
+    if unknown. `calls`: the tool calls, in the model's order."""
 
     text: str
     cut: bool = False
     prompt: str = ""
+    calls: tuple[ToolCall, ...] = ()
 
 
 Read = Callable[[Reply], Extraction]
@@ -42,7 +48,9 @@ class Scorer:
     clause that continues after "the reference", for a value that it cannot compare with. `judge` gives the answer's
     statistics against all right ones; the best counts, and each is 0 where nothing was read. `statistics` are their
     names. `layer` is the most lenient layer by which an answer is read, None for scorers without layers. `first` is
-    None where the first of several answers counts anyway.
+    None where the first of several answers counts anyway. `several` gives the right answers in a reference that is not
+    null; usually those in a list, or the value itself. `unread` gives further statistics of an answer that could not be
+    read, by the right ones. `calls` gives the tool calls that a right answer consists of, None where it is a text.
 
     A plug-in's scorer has a `title`, which pages show. It is called in threads of `executor`, as its package may take
     long. `plugin` is its package with the version: "touchstone-example 1.0".
@@ -57,9 +65,17 @@ class Scorer:
     judge: Callable[[str, Sequence[str]], Mapping[str, float]]
     layer: Layer | None = None
     first: ReadFirst | None = None
+    several: Callable[[Any], Sequence[Any]] | None = None
+    unread: Callable[[Sequence[str]], Mapping[str, float]] | None = None
+    calls: Callable[[str], tuple[ToolCall, ...]] | None = None
     title: str = ""
     plugin: str = ""
     executor: Executor | None = None
+
+    def missed(self, answers: Sequence[str]) -> dict[str, float]:
+        """The statistics of an answer that could not be read."""
+        more = self.unread(answers) if self.unread is not None else {}
+        return {**dict.fromkeys(self.statistics, 0.0), **more}
 
 
 def whole(reply: Reply) -> Extraction:
@@ -95,3 +111,29 @@ def as_text(value: Any) -> str:
 def mean(metric: str, statistic: str) -> MetricSpec:
     """The mean of a statistic over items."""
     return MetricSpec(metric=metric, rule=MetricSpec.RULE_MEAN, statistic=statistic)
+
+
+def by_field(judged: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """How the fields of one answer were judged, as statistics of its item: the mean of each over its values, which
+    are 0 to 1. Long names are cut. Fields without a name, and those beyond 16 KB of names, are left out."""
+    sums: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    left = _MOST_BYTES
+    for name, value in judged:
+        if not name:
+            continue
+        key = OF_FIELD + _shown(name)
+        if key not in sums:
+            left -= len(key.encode())
+            if left < 0:
+                break
+            sums[key], counts[key] = 0.0, 0
+        sums[key] += value
+        counts[key] += 1
+    return {key: total / counts[key] for key, total in sums.items()}
+
+
+def _shown(name: str) -> str:
+    cut = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS - 1]}…"
+    # Messages and the database hold neither half characters nor NUL.
+    return cut.encode("utf-8", "replace").decode().replace("\0", "?")

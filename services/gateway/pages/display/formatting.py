@@ -34,6 +34,9 @@ METRIC_WORDS = {
     "rouge_l": "rouge-l",
     "json_match": "json",
     "json_exact": "json exact",
+    "calls_exact": "calls",
+    "call_names": "call names",
+    "call_arguments": "call arguments",
 }
 READINGS = (
     ("strict", "strict: Answer: B"),
@@ -59,6 +62,9 @@ METRIC_NAMES = {
     "rouge_l": "ROUGE-L",
     "json_match": "equal JSON fields",
     "json_exact": "JSON all equal",
+    "calls_exact": "calls all right",
+    "call_names": "names of calls",
+    "call_arguments": "arguments of calls",
 }
 
 

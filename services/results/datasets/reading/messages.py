@@ -16,6 +16,7 @@ from touchstone.v1.content_pb2 import Image
 from touchstone.v1.dataset_pb2 import ChatMessage, DatasetRow
 from touchstone.v1.job_pb2 import (
     LAST_ASSISTANT_PREFILL,
+    LAST_ASSISTANT_REFERENCE,
     LAST_ASSISTANT_REFUSE,
     LAST_ASSISTANT_UNSPECIFIED,
     LastAssistant,
@@ -220,19 +221,20 @@ class LastMessages:
             )
         if self._choice == LAST_ASSISTANT_REFUSE:
             raise WrongRowError("The last message is the assistant's. Remove it, or make it the reference.")
-        if row.messages[-1].tool_calls:
+        as_calls = self._references.are_calls and self._choice == LAST_ASSISTANT_REFERENCE
+        if row.messages[-1].tool_calls and not as_calls:
             raise WrongRowError(
-                "The assistant's last message calls tools, which can be neither a reference nor the start of an "
-                "answer. Remove it, or add the tools' results."
+                "The assistant's last message calls tools, which are a reference for the scorer tool_calls only, and "
+                "never the start of an answer. Remove it, or add the tools' results."
             )
         self.rows += 1
         if self._choice == LAST_ASSISTANT_PREFILL:
             return
         if row.reference:
             raise WrongRowError("The row has both a reference and a last message of the assistant. Keep one of them.")
-        answer = row.messages.pop().content
+        last = row.messages.pop()
         if row.has_parts:
             row.has_parts = not all(map(chat.is_plain, row.messages))
         if not _asks(row):
             raise WrongRowError("Without the assistant's last message, no question is left.")
-        row.reference = self._references.of(answer)
+        row.reference = self._references.of(chat.calls(last.tool_calls) if as_calls else last.content)

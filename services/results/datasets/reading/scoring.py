@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from services import patterns
+from services import expected_calls, patterns
 from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.strict_json import dump, parse
 from services.results.datasets.reading.paths import has
 from services.words import scorers, sentences
 from touchstone.v1.scoring_pb2 import Scoring
 
+TOOL_CALLS = "tool_calls"
+_JSON = ("json", TOOL_CALLS)
 _MOST_BYTES = 64 * 1024
 _MOST_ANSWERS = 100
 _MOST_DIGITS = 100
@@ -35,20 +37,30 @@ class References:
         """The reference as JSON, "" for none: null and a blank text count as none. Raises WrongRowError."""
         if value is None or (isinstance(value, str) and not value.strip()):
             return ""
-        if self._scorer == "json" and isinstance(value, str):
+        if self._scorer in _JSON and isinstance(value, str):
             # A column of texts may hold JSON; it is read as strictly as lines are.
             value = parse(value.encode(), "reference")
-        answers = value if isinstance(value, list) else [value]
+        if self._scorer == TOOL_CALLS:
+            _check_calls(value)
+        else:
+            self._check_answers(value if isinstance(value, list) else [value])
+        text = dump(value)
+        if len(text.encode()) > _MOST_BYTES:
+            raise WrongRowError(f"The reference has more than {_MOST_BYTES:,} bytes. Shorten it.")
+        return text
+
+    @property
+    def are_calls(self) -> bool:
+        """Whether a reference is a list of tool calls."""
+        return self._scorer == TOOL_CALLS
+
+    def _check_answers(self, answers: list[Any]) -> None:
         if not 0 < len(answers) <= _MOST_ANSWERS:
             raise WrongRowError(
                 f"The reference must have between 1 and {_MOST_ANSWERS} answers; it has {len(answers):,}."
             )
         for answer in answers:
             self._check_answer(answer)
-        text = dump(value)
-        if len(text.encode()) > _MOST_BYTES:
-            raise WrongRowError(f"The reference has more than {_MOST_BYTES:,} bytes. Shorten it.")
-        return text
 
     def _check_answer(self, answer: Any) -> None:
         if self._scorer == "json":
@@ -56,7 +68,8 @@ class References:
             return
         if not isinstance(answer, str | int | float):
             raise WrongRowError(
-                "The reference must be a string, a number, true or false. Only the json scorer takes objects."
+                "The reference must be a string, a number, true or false. Only the scorers json and tool_calls take "
+                "objects."
             )
         text = str(answer)
         if not text.strip():
@@ -85,6 +98,14 @@ class References:
             raise WrongRowError("The reference is not a JSON object, which the json scorer needs.")
         if self._fields and not any(has(answer, field) for field in self._fields):
             raise WrongRowError("The reference has none of the compared fields.")
+
+
+def _check_calls(value: Any) -> None:
+    try:
+        for answer in expected_calls.answers(value):
+            expected_calls.expected(answer)
+    except ValueError as error:
+        raise WrongRowError(f"The reference {error}.") from error
 
 
 def _bare(choice: str) -> str:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.evaluator.items.task import Response
+from services.evaluator.data.reader import DataError
+from services.evaluator.item_result import answered, reused
+from services.evaluator.items.task import Response, Scored
+from services.evaluator.providers.baseline import MAJORITY, BaselineProvider
+from services.evaluator.providers.protocol.provider import Request
 from tests.dataset_store import MemoryStore, row
 from tests.unit.evaluator.datasets.tasks import NOTHING, all_items, opened, task_of
+from touchstone.v1.content_pb2 import ToolCall
+from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED, OUTCOME_OUTPUT_TRUNCATED, OUTCOME_REFUSED
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 
@@ -94,3 +101,60 @@ async def test_an_answer_is_read_with_its_question() -> None:
     (item,) = await all_items(task)
     assert item.question.startswith("Which gas?")
     assert task.score(item, Response("It is carbon dioxide.")).statistics == {"correct": 1.0, "layer": 3.0}
+
+
+def called(name: str, arguments: str) -> Response:
+    return Response("", finish_reason="tool_calls", tool_calls=(ToolCall(id="c", name=name, arguments=arguments),))
+
+
+async def test_tool_calls_are_scored_against_the_expected_ones() -> None:
+    expected = [{"name": "weather", "arguments": {"city": "Oslo"}}]
+    rows = [row(1, reference=expected), row(2, reference=[]), row(3)]
+    task = task_of(rows, Scoring(scorer="tool_calls"))
+    oslo, none, free = await all_items(task)
+    right = called("weather", '{"city": "Oslo"}')
+    assert task.score(oslo, right) == Scored(
+        OUTCOME_ANSWERED,
+        '[{"name":"weather","arguments":{"city":"Oslo"}}]',
+        {"correct": 1, "call_names": 1, "call_arguments": 1, "field:weather": 1, "field:weather.city": 1},
+        "1 tool call",
+    )
+    wrong = {"correct": 0, "call_names": 0, "call_arguments": 0, "field:weather": 0, "field:weather.city": 0}
+    for response, outcome in (
+        (Response("Sunny."), OUTCOME_ANSWERED),
+        (Response("Let me", finish_reason="length"), OUTCOME_OUTPUT_TRUNCATED),
+        (Response("", refused=True), OUTCOME_REFUSED),
+    ):
+        found = task.score(oslo, response)
+        assert (found.outcome, found.statistics) == (outcome, wrong)
+    assert task.score(none, Response("You are welcome.")).statistics["correct"] == 1
+    assert task.score(none, right).statistics == {"correct": 0, "call_names": 0, "call_arguments": 0}
+    assert task.score(free, right).statistics == {}
+    assert task.score(free, right).prediction == 'weather({"city": "Oslo"})'
+
+
+async def test_stored_tool_calls_score_the_same_again() -> None:
+    expected = [{"weather": {"city": ["Oslo"], "unit": ["C", ""]}}]
+    task = task_of([row(1, reference=expected)], Scoring(scorer="tool_calls"))
+    (item,) = await all_items(task)
+    for arguments in ('{"city": "Oslo"}', '{"city": "Rome", "unit": "C"}', "{", ""):
+        first = answered(task, item, 0, 0, called("weather", arguments), 1)
+        again = reused(task, item, 0, 0, first)
+        assert again.statistics == first.statistics
+        assert (again.prediction, again.outcome) == (first.prediction, first.outcome)
+
+
+async def test_the_majority_makes_the_most_frequent_calls() -> None:
+    allowed = [{"f": {"a": [1, 2], "b": ["x", ""]}}]
+    rows = [row(1, reference=allowed), row(2, reference=allowed), row(3, reference=[])]
+    task = task_of(rows, Scoring(scorer="tool_calls"))
+    for item, is_right in zip(await all_items(task), (1, 1, 0), strict=True):
+        response = await BaselineProvider().generate(Request(MAJORITY, NOTHING, task, item))
+        assert response.text == ""
+        assert task.score(item, response).statistics["correct"] == is_right
+
+
+async def test_a_reference_that_is_no_list_of_calls_is_named_with_its_row() -> None:
+    task = task_of([row(1, reference=[["x"]])], Scoring(scorer="tool_calls"))
+    with pytest.raises(DataError, match=r"Row 1 of .* has a reference that is not a list of calls; write each as"):
+        await all_items(task)

@@ -24,7 +24,8 @@ SELECT
         FILTER (contains(other_statistics, 'correct_first')) AS first_gain,
     count(*) FILTER (outcome = OUTCOME_UNPARSED AND contains(other_statistics, 'would_read')
         AND json_extract(other_statistics, '$.would_read')::DOUBLE = 2) AS marked_would_read,
-    count(*) FILTER (outcome = OUTCOME_UNPARSED AND contains(other_statistics, 'would_read')) AS lenient_would_read
+    count(*) FILTER (outcome = OUTCOME_UNPARSED AND contains(other_statistics, 'would_read')
+        AND json_extract(other_statistics, '$.would_read') IS NOT NULL) AS lenient_would_read
 FROM items
 WHERE job_id = $job_id
 GROUP BY task, outcome

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from services.evaluator.answers.scorers.choosing import scorer
-from services.evaluator.answers.scorers.scorer import Reply
+from services.evaluator.answers.scorers.scorer import Reply, Scorer
+from services.words.scorers import OF_FIELD
 from touchstone.v1.scoring_pb2 import Scoring
 
 TEXTS = st.text(
@@ -16,12 +17,24 @@ TEXTS = st.text(
 
 
 def statistics(scoring: Scoring, response: str, *rights: Any) -> dict[str, float]:
-    """Of a response against right answers given as JSON values; 0 each where nothing was read."""
+    """Of a response against right answers given as JSON values; 0 each where nothing was read. Without those by
+    field."""
+    found = judged(scoring, Reply(response), *rights)
+    return {name: value for name, value in found.items() if not name.startswith(OF_FIELD)}
+
+
+def by_field(scoring: Scoring, reply: Reply, *rights: Any) -> dict[str, float]:
+    """The statistics by field, as `statistics`."""
+    found = judged(scoring, reply, *rights)
+    return {name.removeprefix(OF_FIELD): value for name, value in found.items() if name.startswith(OF_FIELD)}
+
+
+def judged(scoring: Scoring, reply: Reply, *rights: Any) -> dict[str, float]:
+    """All statistics of a reply, as `statistics`."""
     chosen = scorer(scoring)
-    found = chosen.read(Reply(response))
-    if not found.answer:
-        return dict.fromkeys(chosen.statistics, 0.0)
-    return dict(chosen.judge(found.answer, [chosen.right(right) for right in rights]))
+    found = chosen.read(reply)
+    answers = [chosen.right(right) for right in rights]
+    return dict(chosen.judge(found.answer, answers)) if found.answer else chosen.missed(answers)
 
 
 def correct(name: str, response: str, *rights: Any, **options: Any) -> float:
@@ -37,4 +50,10 @@ ORACLE: dict[str, Any] = {
     "token_f1": "the red car",
     "rouge_l": "the red car",
     "json": {"a": 1},
+    "tool_calls": [{"name": "f", "arguments": {"a": 1}}],
 }
+
+
+def perfect(chosen: Scorer, right: str) -> Reply:
+    """Of a model that gives the right answer."""
+    return Reply(right) if chosen.calls is None else Reply("", calls=chosen.calls(right))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from services.evaluator.answers.scorers.choosing import scorer
 from services.evaluator.answers.scorers.scorer import Reply
-from tests.unit.evaluator.answers.scorers.scored import TEXTS, correct, statistics
+from tests.unit.evaluator.answers.scorers.scored import TEXTS, by_field, correct, statistics
 from touchstone.v1.scoring_pb2 import Scoring
 
 
@@ -44,6 +44,17 @@ def test_json_fields_are_dotted_paths_which_may_hold_dots() -> None:
         scorer(Scoring(scorer="json", fields=["absent"])).right(right)
 
 
+def test_each_field_is_judged_by_its_name() -> None:
+    right = {"name": "Ada", "born": {"year": 1815, "city": "London"}, "tags": []}
+    found = by_field(Scoring(scorer="json"), Reply('{"name": "Ada", "born": {"year": "1815"}, "tags": []}'), right)
+    assert found == {"name": 1, "born.year": 0, "born.city": 0, "tags": 1}
+    some = Scoring(scorer="json", fields=["born.year", "tags"])
+    assert by_field(some, Reply("no"), right) == {"born.year": 0, "tags": 0}
+    best = by_field(some, Reply('{"born": {"year": 1}}'), {"born": {"year": 2}}, {"born": {"year": 1}, "tags": [1]})
+    assert best == {"born.year": 1, "tags": 0}
+    assert by_field(Scoring(scorer="json"), Reply("{}"), {}) == {}
+
+
 def test_json_given_as_a_text_is_taken_as_json() -> None:
     assert correct("json", '{"a": 1}', '{"a": 1.0}') == 1
 
@@ -67,4 +78,4 @@ def test_any_json_object_equals_itself(value: dict[str, Any]) -> None:
     found = chosen.read(Reply(json.dumps(value)))
     right = chosen.right(value)
     assert found.answer == right
-    assert chosen.judge(found.answer, [right]) == {"json_match": 1.0, "correct": 1.0}
+    assert set(chosen.judge(found.answer, [right]).values()) == {1.0}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.unit.results.uploads import upload
 from touchstone.v1.dataset_pb2 import Dataset
+from touchstone.v1.scoring_pb2 import Scoring
 
 DOCUMENT = Path(__file__).parents[5] / "docs/datasets.md"
 BLOCK = re.compile(r"```(jsonl|csv|template)\n(.*?)```", re.DOTALL)
@@ -18,12 +19,13 @@ def test_every_example_is_read_in_its_form() -> None:
         if kind == "template":
             template = text.strip()
             continue
-        made = upload(text.encode(), name=f"example.{kind}", template=template)
+        scoring = Scoring(scorer="tool_calls" if '"reference": []' in text else "")
+        made = upload(text.encode(), name=f"example.{kind}", template=template, scoring=scoring)
         assert made.dataset is not None, made.bad or made.refusal
         formats.append(made.dataset.format)
         template = ""
 
-    images_and_tools = Dataset.FORMAT_LINES
+    images_and_tools = calls = Dataset.FORMAT_LINES
     forms = [Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES, Dataset.FORMAT_COLUMNS, Dataset.FORMAT_CSV]
     of_messages = Dataset.FORMAT_COLUMNS
-    assert formats == [*forms, of_messages, images_and_tools]
+    assert formats == [*forms, of_messages, images_and_tools, calls]

@@ -97,6 +97,19 @@ def test_a_template_that_ends_with_the_assistant_is_asked_about_too() -> None:
     assert (turns(row), row.reference) == ([("user", "2+2?")], '"4"')
 
 
+def test_calls_of_the_last_message_are_expected_by_the_scorer_of_calls() -> None:
+    calls = [{"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"of": "Peru"}'}}]
+    making = {"messages": [SYSTEM, ASKED, {"role": "assistant", "content": "Wait.", "tool_calls": calls}]}
+    scoring = Scoring(scorer="tool_calls")
+    rows = upload(jsonl(making, TUNING), last_assistant=REFERENCE, scoring=scoring).rows
+    assert [turns(row) for row in rows] == [[("system", "Be brief."), ("user", "Capital of Peru?")]] * 2
+    assert [json.loads(row.reference) for row in rows] == [calls, []]
+    assert not any(row.has_parts for row in rows)
+    for choice, scorer in ((REFERENCE, "json"), (PREFILL, "tool_calls")):
+        made = upload(jsonl(making), last_assistant=choice, scoring=Scoring(scorer=scorer))
+        assert "a reference for the scorer tool_calls only" in made.reasons[1]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -136,7 +136,7 @@ def test_a_request_of_deeply_nested_fields_is_refused_before_a_reader_must_give_
         ({"metadata": {"level": 1}, "level": 2}, '"level" is both inside and outside "metadata"'),
         ({"metadata": {"x" * 201: 1}}, "more than 200 characters"),
         ({"metadata": {"x": "y" * 70_000}}, "metadata has more than 65,536 bytes"),
-        ({"reference": {"a": 1}}, "Only the json scorer"),
+        ({"reference": {"a": 1}}, "Only the scorers json and tool_calls"),
         ({"reference": [[]]}, "The reference must be a string"),
         ({"reference": []}, "0 answers"),
         ({"reference": "x" * 70_000}, "more than 65,536 bytes"),

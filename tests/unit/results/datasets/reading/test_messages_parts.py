@@ -199,7 +199,7 @@ def test_a_conversation_with_tools_that_cannot_be_sent_is_refused(messages: list
 def test_a_last_message_that_calls_tools_is_neither_reference_nor_beginning(choice: Any) -> None:
     made = upload(jsonl(batch_line(messages=[ASKED, CALLED])), last_assistant=choice)
 
-    assert "calls tools, which can be neither a reference nor the start" in made.reasons[1]
+    assert "calls tools, which are a reference for the scorer tool_calls only" in made.reasons[1]
 
 
 def test_the_last_answer_leaves_a_conversation_with_images_and_tools() -> None:

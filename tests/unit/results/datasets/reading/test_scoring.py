@@ -40,6 +40,13 @@ def test_a_reference_that_the_scorer_json_cannot_read_is_named_as_such(reference
         ("exact_match", ["Lima", " "], "empty"),
         ("rouge_l", "你好", "no letters a to z"),
         ("numeric", "1" * 101, "not a number"),
+        ("exact_match", {"a": 1}, "Only the scorers json and tool_calls take objects"),
+        ("tool_calls", "weather", "not JSON"),
+        ("tool_calls", ["weather"], 'is not a list of calls; write each as {"name": "f"'),
+        ("tool_calls", [{"name": "f", "arguments": "{"}], "are not a JSON object"),
+        ("tool_calls", [{"name": "f", "arguments": '{"a": 1e999}'}], "are not a JSON object"),
+        ("tool_calls", [[{"f": {}}]] * 101, "at most 100 are allowed"),
+        ("tool_calls", [[{"f": {}}], [5]], "is not a list of calls"),
     ],
 )
 def test_a_reference_that_its_scorer_cannot_use_is_refused(scorer: str, reference: Any, reason: str) -> None:
@@ -63,6 +70,11 @@ def test_a_reference_that_its_scorer_cannot_use_is_refused(scorer: str, referenc
         ("rouge_l", "Größe", '"Größe"'),
         ("contains", "", ""),
         ("contains", None, ""),
+        ("tool_calls", [], "[]"),
+        ("tool_calls", [[], [{"f": {"a": [1, ""]}}]], '[[],[{"f":{"a":[1,""]}}]]'),
+        ("tool_calls", '[{"name": "f"}]', '[{"name":"f"}]'),
+        ("tool_calls", {"name": "f", "arguments": {"b": 1.0}}, '{"name":"f","arguments":{"b":1.0}}'),
+        ("tool_calls", None, ""),
     ],
 )
 def test_a_reference_is_kept_as_json(scorer: str, reference: Any, kept: str) -> None:

@@ -1,0 +1,260 @@
+"""The scorer `tool_calls`: the calls of an answer against the expected ones. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services import expected_calls, json_values
+from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, by_field, mean
+from services.evaluator.items.metrics import beside
+from services.words.sentences import counted
+from touchstone.v1.content_pb2 import ToolCall
+
+_MOST_PAIRED = 128
+"""Calls of one answer that are paired with expected ones; any further one is wrong anyway."""
+_STATISTICS = ("correct", "call_names", "call_arguments")
+_Call = dict[str, Any]
+
+
+def tool_calls(read: Read | None) -> Scorer:
+    """Whether all calls are right, and nothing else is called; next to it the share of right names and of right
+    arguments.
+
+    Calls match in any order, each one once. Arguments match in any order; their values are equal as JSON: numbers by
+    value, so that 1 is 1.0 and not "1", texts exactly, lists in order. Arguments that are not a JSON object are wrong.
+    An answer without a call is right where none is expected; one that was cut before a call is read as none.
+
+    With `read`, the calls are in the text that it finds, as JSON in the form of references.
+    """
+
+    def found(reply: Reply) -> Extraction:
+        if read is not None:
+            return _in_text(read(reply))
+        if not reply.calls and reply.cut:
+            return Extraction("", "none: the response was cut before a tool call")
+        made = [_written(call.name, _arguments(call.arguments)) for call in reply.calls]
+        return Extraction(_listed(made), counted(len(made), "tool call") if made else "no tool call")
+
+    def right(value: Any) -> str:
+        calls = expected_calls.expected(_parsed(value))
+        return _listed([_written_expected(call) for call in calls])
+
+    def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
+        given = json.loads(answer)
+        return max((_compared(given, json.loads(right)) for right in answers), key=_quality).statistics()
+
+    def unread(answers: Sequence[str]) -> Mapping[str, float]:
+        return by_field(_missed(json.loads(answers[0])))
+
+    metrics = (
+        mean("calls_exact", "correct"),
+        beside(mean("call_names", "call_names")),
+        beside(mean("call_arguments", "call_arguments")),
+    )
+    return Scorer(
+        "tool_calls",
+        "tool_calls-1",
+        metrics,
+        _STATISTICS,
+        right,
+        found,
+        judge,
+        several=lambda value: expected_calls.answers(_parsed(value)),
+        unread=unread,
+        calls=_calls,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    exact: bool
+    names: float
+    arguments: float
+    fields: tuple[tuple[str, float], ...]
+
+    def statistics(self) -> dict[str, float]:
+        found = dict(zip(_STATISTICS, (float(self.exact), self.names, self.arguments), strict=True))
+        return found | by_field(self.fields)
+
+
+def _quality(compared: _Compared) -> tuple[bool, float, float]:
+    return compared.exact, compared.arguments, compared.names
+
+
+def _compared(given: Sequence[_Call], expected: Sequence[_Call]) -> _Compared:
+    pairs = _pairs(given, expected)
+    fields: list[tuple[str, float]] = []
+    right = total = 0
+    for place, call in enumerate(expected):
+        partner = pairs.get(place)
+        if partner is None:
+            missed = list(_missed([call]))
+            fields += missed
+            total += len(missed) - 1
+            continue
+        shares = list(_arguments_right(given[partner], call))
+        fields.append((call["name"], 1.0))
+        fields += [(f"{call['name']}.{name}", float(fits)) for name, fits in shares]
+        right += sum(fits for _, fits in shares)
+        total += len(shares) + _unexpected(given[partner], call)
+    paired = set(pairs.values())
+    total += sum(_size(call) for place, call in enumerate(given) if place not in paired)
+    most = max(len(given), len(expected))
+    names = len(pairs) / most if most else 1.0
+    exact = names == 1.0 and right == total
+    return _Compared(exact, names, right / total if total else float(exact), tuple(fields))
+
+
+def _calls(right: str) -> tuple[ToolCall, ...]:
+    """With the first of the allowed values, and without arguments that may be left out."""
+    made = []
+    for place, call in enumerate(json.loads(right), start=1):
+        arguments = call.get("arguments")
+        if arguments is None:
+            allowed = call["allowed"].items()
+            arguments = {name: values[0] for name, values in allowed if expected_calls.OPTIONAL not in values}
+        written = json_values.written(arguments)
+        made.append(ToolCall(id=f"call_{place}", name=call["name"], arguments=written))
+    return tuple(made)
+
+
+def _missed(expected: Sequence[_Call]) -> Iterator[tuple[str, float]]:
+    for call in expected:
+        yield call["name"], 0.0
+        for name in expected_calls.names(call):
+            yield f"{call['name']}.{name}", 0.0
+
+
+def _pairs(given: Sequence[_Call], expected: Sequence[_Call]) -> dict[int, int]:
+    """The place of the call that was given for each expected one. As many as possible are right; of the rest with one
+    name, each expected one in turn takes the call with the most right arguments."""
+    named: defaultdict[str, list[int]] = defaultdict(list)
+    for place, call in enumerate(given[:_MOST_PAIRED]):
+        named[call["name"]].append(place)
+    graded = {
+        place: {other: _grade(given[other], call) for other in named[call["name"]]}
+        for place, call in enumerate(expected)
+        if call["name"] in named
+    }
+    taken: dict[int, int] = {}
+    """Expected calls by the place of the one that was given."""
+
+    def settle(place: int, tried: set[int]) -> bool:
+        """Finds a right call for the expected one, moving others to another one if need be (Kuhn 1955)."""
+        right = [other for other, grade in graded[place].items() if grade == 1.0]
+        free = next((other for other in right if other not in taken), None)
+        if free is not None:
+            taken[free] = place
+            return True
+        for other in right:
+            if other not in tried:
+                tried.add(other)
+                if settle(taken[other], tried):
+                    taken[other] = place
+                    return True
+        return False
+
+    left = [place for place in graded if not settle(place, set())]
+    for place in left:
+        free = [other for other in graded[place] if other not in taken]
+        if free:
+            taken[max(free, key=lambda other: graded[place][other])] = place
+    return {place: other for other, place in taken.items()}
+
+
+def _grade(given: _Call, expected: _Call) -> float:
+    """The share of right arguments; 1 only for a right call."""
+    shares = [fits for _, fits in _arguments_right(given, expected)]
+    wrong = _unexpected(given, expected)
+    return sum(shares) / (len(shares) + wrong) if shares or wrong else 1.0
+
+
+def _arguments_right(given: _Call, expected: _Call) -> Iterator[tuple[str, bool]]:
+    arguments = given["arguments"] if isinstance(given["arguments"], dict) else None
+    for name in expected_calls.names(expected):
+        if arguments is None:
+            yield name, False
+        elif "allowed" in expected:
+            allowed = expected["allowed"][name]
+            yield name, _allows(allowed, arguments[name]) if name in arguments else expected_calls.OPTIONAL in allowed
+        else:
+            yield name, name in arguments and json_values.equal(arguments[name], expected["arguments"][name])
+
+
+def _unexpected(given: _Call, expected: _Call) -> int:
+    """How many arguments a call has that are not expected. Text that is not JSON is one."""
+    arguments = given["arguments"]
+    if not isinstance(arguments, dict):
+        return 1
+    known = set(expected_calls.names(expected))
+    return sum(name not in known for name in arguments)
+
+
+def _size(call: _Call) -> int:
+    return len(call["arguments"]) if isinstance(call["arguments"], dict) else 1
+
+
+def _allows(allowed: Sequence[Any], value: Any) -> bool:
+    return any(_fits(value, one) for one in allowed)
+
+
+def _fits(value: Any, allowed: Any) -> bool:
+    """An object whose values are all lists gives the allowed values of each of its names; so does each one in a list
+    of objects."""
+    if isinstance(value, dict) and _is_open(allowed):
+        if any(name not in value and expected_calls.OPTIONAL not in allowed[name] for name in allowed):
+            return False
+        return all(any(json_values.equal(each, one) for one in allowed.get(name, ())) for name, each in value.items())
+    if isinstance(value, list) and isinstance(allowed, list) and allowed and all(map(_is_open, allowed)):
+        return len(value) == len(allowed) and all(map(_fits, value, allowed))
+    return json_values.equal(value, allowed)
+
+
+def _is_open(allowed: Any) -> bool:
+    return isinstance(allowed, dict) and bool(allowed) and all(isinstance(one, list) for one in allowed.values())
+
+
+def _in_text(found: Extraction) -> Extraction:
+    if not found.answer:
+        return found
+    try:
+        calls = expected_calls.expected(_parsed(found.answer))
+        written = [_written(call["name"], call["arguments"]) for call in calls]
+    except (ValueError, KeyError):
+        return Extraction("", "none: what the answer pattern finds is not a list of calls")
+    return Extraction(_listed(written), found.how)
+
+
+def _parsed(value: Any) -> Any:
+    return json_values.parsed(value) if isinstance(value, str) else value
+
+
+def _arguments(text: str) -> dict[str, Any] | str:
+    """Of a call; the text itself where it is not a JSON object."""
+    if not text.strip():
+        return {}
+    try:
+        found = json_values.parsed(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, dict) else text
+
+
+def _written_expected(call: _Call) -> str:
+    if "allowed" in call:
+        return f'{{"name":{json_values.written(call["name"])},"allowed":{json_values.written(call["allowed"])}}}'
+    return _written(call["name"], call["arguments"])
+
+
+def _written(name: str, arguments: dict[str, Any] | str) -> str:
+    return f'{{"name":{json_values.written(name)},"arguments":{json_values.written(arguments)}}}'
+
+
+def _listed(calls: Sequence[str]) -> str:
+    """One text for the same calls in any order."""
+    return f"[{','.join(sorted(calls))}]"

@@ -1,0 +1,63 @@
+"""JSON values as answers and references are compared by. Pure."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, NoReturn
+
+NOTHING = object()
+"""No value; JSON's null is a value."""
+_DEEPEST = 100
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text, as `whole`. Raises ValueError, with a clause that continues after what the text is, for
+    a text that is not JSON, that has a number which no float can hold, or that is nested too deeply."""
+    try:
+        return whole(_decode(text.strip()))
+    except json.JSONDecodeError as error:
+        raise ValueError("is not JSON") from error
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+
+
+def written(value: Any) -> str:
+    """One text for equal values: whole numbers as such, names in order. Raises ValueError for nesting deeper than
+    anything compared here."""
+    return json.dumps(whole(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def whole(value: Any, deepest: int = _DEEPEST) -> Any:
+    """With whole numbers as integers. Raises ValueError, as `written`."""
+    if deepest < 0:
+        raise ValueError("is nested too deeply")
+    if isinstance(value, dict):
+        return {name: whole(inner, deepest - 1) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [whole(inner, deepest - 1) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def equal(given: Any, right: Any) -> bool:
+    """Numbers by value, texts exactly, lists in order, names of objects in any order. `NOTHING` equals nothing."""
+    if isinstance(given, bool) or isinstance(right, bool):
+        return given is right
+    if isinstance(given, dict) and isinstance(right, dict):
+        return given.keys() == right.keys() and all(equal(given[name], right[name]) for name in right)
+    if isinstance(given, list) and isinstance(right, list):
+        return len(given) == len(right) and all(map(equal, given, right))
+    return given is not NOTHING and bool(given == right)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if isfinite(value) else refuse(text)
+
+
+def refuse(name: str) -> NoReturn:
+    """For NaN, infinity and numbers beyond them."""
+    raise ValueError(f"has {name[:20]}, which is not a JSON number")
+
+
+_decode = json.JSONDecoder(parse_constant=refuse, parse_float=_finite).decode
